@@ -76,7 +76,7 @@ class BitFlip(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class DamageCause:
     """The cause of damage, where it can be shown.
 
     The kind is `bit-flip`, `zero-page`, `torn-write`, `shift`, `foreign-page` and the like.
@@ -99,6 +99,6 @@ class Damage:
     offsets_lost: OffsetRange | Absent = Absent.NOT_APPLICABLE
     next_good: tuple[int, int] | Absent = Absent.NOT_APPLICABLE
     """The offset and position of the next sound batch."""
-    cause: Cause | Absent = Absent.UNKNOWN
+    cause: DamageCause | Absent = Absent.UNKNOWN
     checksums: tuple[int, int] | Absent = field(default=Absent.NOT_APPLICABLE)
     """The stored and the computed checksum."""

@@ -1,5 +1,6 @@
 """Types for Kafka's numbers: the type says what a number counts."""
 
+from enum import StrEnum
 from typing import NamedTuple
 
 
@@ -30,6 +31,15 @@ class EpochEntry(NamedTuple):
 
     leader_epoch: int
     start_offset: int
+
+
+class Depth(StrEnum):
+    """How much of the logs is read."""
+
+    TAILS = "tails"
+    """The ends of logs, and what decides where replicas part: the cost grows with the partitions, not with their bytes."""
+    CONTENT = "content"
+    """Every batch."""
 
 
 METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})

@@ -18,6 +18,7 @@ from typer.models import CommandInfo
 
 from kforensics import __version__
 from kforensics.cli.capture import capture
+from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
 from kforensics.cli.examples import epilog_of
@@ -30,7 +31,6 @@ from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
 from kforensics.cli.options import ColourOption
-from kforensics.cli.output import forget_output, write_refusal
 from kforensics.cli.predict import predict
 from kforensics.cli.salvage import salvage
 from kforensics.cli.seal import seal

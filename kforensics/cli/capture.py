@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
+from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, parse_rate
-from kforensics.cli.output import check_out, write_result
 from kforensics.cli.redaction import RedactKeyOption, pseudonyms_of
 from kforensics.cli.seal import SIGNATURE_SUFFIX, ask_passphrase
 from kforensics.cli.stops import Stops

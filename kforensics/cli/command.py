@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
-from kforensics.cli.output import check_out, write_result
 from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
 from kforensics.commands.moment import now_ms
 from kforensics.errors import UsageError

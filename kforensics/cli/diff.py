@@ -7,6 +7,7 @@ import typer
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     ClusterOption,
+    DepthOption,
     JobsOption,
     KeepGoingOption,
     LeaderOption,
@@ -23,6 +24,7 @@ from kforensics.cli.options import (
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
+from kforensics.units import Depth
 
 
 @with_output("diff")
@@ -61,6 +63,7 @@ def diff(
     ] = False,
     stopped: StoppedOption = False,
     cluster: ClusterOption = None,
+    depth: DepthOption = None,
     keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
@@ -95,6 +98,7 @@ def diff(
         seal=seal,
         cluster=cluster,
         keep_going=keep_going,
+        depth=depth or Depth.CONTENT,
         jobs=jobs,
         flatten=flatten,
         keep_quiet=flatten is None and output.verbose,

@@ -9,6 +9,7 @@ from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     BeforeOption,
     ClusterOption,
+    DepthOption,
     JobsOption,
     KeepGoingOption,
     PartitionsOption,
@@ -18,6 +19,7 @@ from kforensics.cli.options import (
     parse_time,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
+from kforensics.units import Depth
 
 
 @with_output("explain")
@@ -42,13 +44,18 @@ def explain(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds.",
+            help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. Beside a metadata log, log files that end a day before it are not read.",
             show_default=False,
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="Timeline up to this time.", show_default=False),
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="Timeline up to this time; log files that begin a day behind it are not read likewise.",
+            show_default=False,
+        ),
     ] = None,
     log_timezone: Annotated[
         str | None,
@@ -61,6 +68,7 @@ def explain(
     ] = None,
     stopped: StoppedOption = False,
     cluster: ClusterOption = None,
+    depth: DepthOption = None,
     keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
@@ -91,6 +99,7 @@ def explain(
         is_stopped=stopped,
         cluster=cluster,
         keep_going=keep_going,
+        depth=depth or Depth.CONTENT,
         hash_files=output.format is OutputFormat.HTML,
         jobs=jobs,
     )

@@ -99,6 +99,13 @@ def audit(
     partition: PartitionsOption = None,
     most: MostOption = 100,
     stopped: StoppedOption = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Take the lock of an audit that ended without releasing it, as one that was killed; one that is alive keeps it.",
+        ),
+    ] = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.
@@ -131,6 +138,7 @@ def audit(
         partitions=frozenset(partition or ()),
         most=most,
         keep_going=keep_going,
+        take_over=take_over,
     )
     with stage_progress(quiet=output.quiet or not sys.stderr.isatty()) as progress:
         result = run_audit(request, progress)
@@ -142,15 +150,22 @@ def report(
     output: Output,
     *,
     tables: Annotated[
-        str, typer.Argument(metavar="TABLES", help="Tables that `fleet audit` wrote.", show_default=False)
+        str, typer.Argument(metavar="TABLES", help="Tables or a history that `fleet audit` wrote.", show_default=False)
     ],
     since: Annotated[
         str | None,
         typer.Option(
             "--since",
             metavar="TABLES",
-            help="Tables of an earlier audit: show which findings are new and which are no longer there.",
+            help="Tables of an earlier audit, or of a history the name of an audit or `previous`: show which findings are new, gone, "
+            "worse, better or unchanged since.",
             show_default=False,
+        ),
+    ] = None,
+    audit_id: Annotated[
+        str | None,
+        typer.Option(
+            "--audit", metavar="ID", help="An audit of a history; the latest where none is named.", show_default=False
         ),
     ] = None,
     topic: TopicsOption = None,
@@ -181,10 +196,9 @@ def report(
 
     output.check((), "fleet comparison" if since is not None else "fleet report")
     require_pyarrow()
-    if since is not None:
-        output.finish(run_comparison(ComparisonRequest(earlier=since, later=tables)))
     request = ReportRequest(
         tables=tables,
+        audit_id=audit_id,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
         nodes=frozenset(node or ()),
@@ -193,7 +207,9 @@ def report(
         least_severity=severity.value,
         most=most,
     )
-    output.finish(run_report(request))
+    output.finish(
+        run_report(request) if since is None else run_comparison(ComparisonRequest(earlier=since, report=request))
+    )
 
 
 @with_output("fleet scan", has_out=False)

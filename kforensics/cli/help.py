@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kforensics.cli.output import write_result
+from kforensics.cli.destination import write_result
 from kforensics.cli.terminal import screen_width
 from kforensics.errors import UsageError
 

@@ -7,8 +7,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from kforensics.cli.command import Output, with_output
+from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate
-from kforensics.cli.output import check_out, write_result
 from kforensics.errors import UsageError
 
 PASSPHRASE_VARIABLE = "KFORENSICS_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kforensics import __version__
-from kforensics.commands.capturing.base import CaptureBase
 from kforensics.commands.capturing.container import SMALL_LENGTH, CaptureWriter
+from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.plan import (
     MARGIN_OFFSETS,
@@ -30,7 +30,7 @@ from kforensics.errors import EvidenceError, Stopped, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
-from kforensics.source.capture import open_capture
+from kforensics.source.capture import COORDINATORS_FOLDER, RECORDS_FOLDER, open_capture
 from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
@@ -138,7 +138,7 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
             progress.expect(expected.read_bytes)
         left = resume_path(request.out)
         redaction = _redaction(request, plan)
-        base = CaptureBase([] if redaction else [*_left_behind(left), *request.since])
+        base = EarlierCaptures([] if redaction else [*_left_behind(left), *request.since])
         base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
             taking = _Taking(plan, writer, request, progress, base, redaction)
@@ -233,7 +233,7 @@ class _Taking:
     writer: CaptureWriter
     request: CaptureRequest
     progress: Progress | None
-    base: CaptureBase
+    base: EarlierCaptures
     redaction: CaptureRedaction | None
     problems: list[Problem] = field(init=False)
     changed: list[str] = field(default_factory=list)
@@ -274,8 +274,7 @@ class _Taking:
         self._read_checkpoints()
         folders = list(self.plan.folders())
         first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
-        if self.request.with_tail:
-            self._hold(first)
+        self._hold([piece for piece in first if piece.records_folder])
         for piece, scan in self._scan(first):
             self._early[piece.path] = scan
         for folder, scans in self._folders(folders, self._early):
@@ -302,7 +301,7 @@ class _Taking:
     def _scan(self, pieces: "Sequence[_Piece]") -> "Iterator[tuple[_Piece, CapturedScan]]":
         """Every segment in order, those that did not change as an earlier capture has them."""
         unread = (
-            {piece.path for piece in pieces if self.base.scan(piece.task(), with_bytes=self.request.with_tail) is None}
+            {piece.path for piece in pieces if self.base.scan(piece.task(), with_bytes=piece.has_bytes) is None}
             if self.base
             else {piece.path for piece in pieces}
         )
@@ -317,20 +316,24 @@ class _Taking:
 
     def _piece(self, folder: FolderPlan, entry: Entry, base_offset: int) -> "_Piece":
         key = b"" if self.redaction is None else self.redaction.digest_key
-        return _Piece(folder, entry, base_offset, key)
+        records_folder = RECORDS_FOLDER if self.request.with_tail else ""
+        if folder.with_content and self.redaction is None:
+            records_folder = COORDINATORS_FOLDER
+        return _Piece(folder, entry, base_offset, key, records_folder)
 
     def _reused(self, piece: "_Piece") -> CapturedScan:
-        found = self.base.scan(piece.task(), with_bytes=self.request.with_tail)
+        found = self.base.scan(piece.task(), with_bytes=piece.has_bytes)
         if found is None:  # it changed since the list was made
             scan = self._taken(piece, capture_segment(piece.task()))
         else:
             scan = found.scan
             self.reused_segments += 1
             self.reused_bytes += scan.length
-            if self.request.with_tail:
+            if piece.has_bytes:
                 row = scan.content["segment"]
-                row["bytes"], row["bytes_from"] = found.copy_bytes(self.writer), piece.task().bytes_from
-                self.record_bytes += sum(one[1] or 0 for one in row["bytes"])
+                row["bytes"] = found.copy_bytes(self.writer, piece.records_folder)
+                row["bytes_from"] = piece.task().bytes_from
+                self._count_bytes(piece, row["bytes"])
             self._report(scan.length)
         return scan
 
@@ -347,7 +350,7 @@ class _Taking:
     def _taken(self, piece: "_Piece", scan: CapturedScan) -> CapturedScan:
         self.read_bytes += scan.length
         self._report(scan.length)
-        if self.request.with_tail:
+        if piece.has_bytes:
             self._keep_bytes(piece, scan)
         return scan
 
@@ -356,21 +359,26 @@ class _Taking:
             self.progress(count, len(self.problems))
 
     def _keep_bytes(self, piece: "_Piece", scan: CapturedScan) -> None:
-        """Take the bytes of a segment along that batches can still be truncated from."""
+        """Take the bytes of a segment along."""
         row = scan.content.get("segment")
         if row is None:
             return
         try:
             with self._held.pop(piece.path, None) or open_evidence(piece.path) as file:
-                row["bytes"] = self.writer.add_records(file, scan.bytes_from, scan.length)
+                row["bytes"] = self.writer.add_records(file, scan.bytes_from, scan.length, piece.records_folder)
         except EvidenceError as error:
             words = f"its bytes could not be taken along: {error.problem}"
             self._problem(piece.folder, piece.entry.name, words)
             return
         row["bytes_from"] = piece.task().bytes_from
-        length = sum(one[1] or 0 for one in row["bytes"])
-        self.record_bytes += length
+        length = self._count_bytes(piece, row["bytes"])
         scan.changed |= length != scan.length - scan.bytes_from
+
+    def _count_bytes(self, piece: "_Piece", held: list[list[int | None]]) -> int:
+        length = sum(one[1] or 0 for one in held)
+        if piece.records_folder == RECORDS_FOLDER:
+            self.record_bytes += length
+        return length
 
     def _folders(
         self, folders: Sequence[FolderPlan], early: dict[Path, CapturedScan]
@@ -631,6 +639,12 @@ class _Piece:
     entry: Entry
     base_offset: int
     digest_key: bytes
+    records_folder: str
+    """The folder of the archive that its bytes go into; empty where they stay."""
+
+    @property
+    def has_bytes(self) -> bool:
+        return bool(self.records_folder)
 
     @property
     def path(self) -> Path:

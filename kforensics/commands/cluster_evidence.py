@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from kforensics.damage import Absent
@@ -11,8 +11,9 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
+from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
-from kforensics.evidence.discovery.server_settings import read_flags, read_settings
+from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import METADATA_VERSION
@@ -64,6 +65,8 @@ class ClusterEvidence:
     given: Given
     """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
+    logs_not_read: Mapping[LogPlace, LogSpan] = field(default_factory=dict)
+    """Log files that are outside of the time asked about."""
 
 
 def gather_cluster_evidence(
@@ -75,6 +78,9 @@ def gather_cluster_evidence(
     log_zone: dt.tzinfo | None = None,
     jobs: int = 1,
     earlier: Collection[int] = (),
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    read: ClusterEvidence | None = None,
 ) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
@@ -86,12 +92,26 @@ def gather_cluster_evidence(
         log_zone: of the times in log files, where the user names it.
         jobs: processes.
         earlier: inputs that are not as they are now.
+        since_ms: log files that are older need not be read.
+        until_ms: log files that are younger need not be read.
+        read: of these inputs and others behind them, whose logs are not read again.
     """
-    histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
-    log_files, problems = read_logs(inputs, jobs=jobs)
-    log_files = logs_of_cluster(inputs, log_files)
-    offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
+    histories = (
+        tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+        if read is None
+        else tuple(one for one in read.histories if one.input < len(inputs.found))
+    )
     newest = newest_log(histories)
+    problems: list[Problem] = []
+    not_read: Mapping[LogPlace, LogSpan]
+    if read is None:
+        not_read = _logs_outside(inputs, newest, since_ms, until_ms)
+        log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
+        log_files = logs_of_cluster(inputs, log_files)
+    else:
+        not_read, log_files = read.logs_not_read, read.log_files
+    settings = ServerSettings(inputs)
+    offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = _versions(log_files)
     # Of a long metadata log these are many, and only log lines are compared with them.
     dated = {anchor: time for history in histories if log_files for anchor, time in epoch_times(history).items()}
@@ -106,8 +126,8 @@ def gather_cluster_evidence(
                 is_of_now=newest is None or newest.input not in earlier,
             ),
             newest_version=_newest_of_all(versions, inputs),
-            configured=read_settings(inputs, "min.insync.replicas"),
-            unclean_elections=read_flags(inputs, "unclean.leader.election.enable"),
+            configured=settings.numbers("min.insync.replicas"),
+            unclean_elections=settings.flags("unclean.leader.election.enable"),
             metadata_end_ms=_newest_time(newest),
         ),
         histories=histories,
@@ -119,7 +139,20 @@ def gather_cluster_evidence(
         possible_protocols=possible_protocols(inputs),
         given=given_brokers(inputs, places.lost),
         problems=tuple(problems),
+        logs_not_read=not_read,
     )
+
+
+def _logs_outside(
+    inputs: Inputs, newest: MetadataHistory | None, since_ms: int | None, until_ms: int | None
+) -> dict[LogPlace, LogSpan]:
+    """Log files that are outside of the time asked about; none where no metadata log says who led, and lines of any time do."""
+    end = _newest_time(newest)
+    if not isinstance(end, int) or (since_ms is None and until_ms is None):
+        return {}
+    places = find_logs(inputs)
+    outside = files_outside([place.location for place in places], TimeWindow(since_ms, until_ms, end))
+    return {places[one.at]: one for one in outside}
 
 
 def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:
@@ -158,15 +191,22 @@ def _shown(inputs: Inputs, file: LogFile) -> str:
     return f"{given if file.path == WHOLE_INPUT else f'{given}/{file.path}'}, line {line}"
 
 
-def read_logs(inputs: Inputs, *, jobs: int = 1) -> tuple[tuple[LogFile, ...], list[Problem]]:
-    """Every broker log among the inputs."""
-    places = [
+def find_logs(inputs: Inputs) -> list[LogPlace]:
+    """The files among the inputs that may be broker logs."""
+    return [
         LogPlace(found.root, item.path, index)
         for index, found in enumerate(inputs.found)
         if found.described.kind in {"log-files", FileKind.LOG_FILE.value}
         for item in found.walk()
         if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
     ]
+
+
+def read_logs(
+    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = ()
+) -> tuple[tuple[LogFile, ...], list[Problem]]:
+    """Every broker log among the inputs that is needed."""
+    places = [place for place in find_logs(inputs) if place not in unneeded]
     out: list[LogFile] = []
     problems: list[Problem] = []
     for place, found in zip(places, read_log_files(places, keep=_is_relevant, jobs=jobs), strict=True):

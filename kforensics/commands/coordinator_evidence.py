@@ -7,15 +7,13 @@ from pathlib import Path
 from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceUnreadable
-from kforensics.evidence.discovery.inputs import Inputs, refuse
+from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, checkpoint_value, find_places
-from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.source.capture import CapturePath
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 
@@ -26,6 +24,7 @@ class CoordinatorEvidence:
     evidence: Evidence
     places: Places
     cluster: ClusterEvidence
+    server_settings: ServerSettings
 
     @property
     def inputs(self) -> Inputs:
@@ -86,6 +85,35 @@ class CoordinatorEvidence:
             return Absent.UNKNOWN
         return known[-1].leader
 
+    def absent_leader(self, partition: TopicPartition, leader: int | Absent) -> int | None:
+        """The leader of a partition where it is known and its log is not here, else none.
+
+        Args:
+            partition: of which it is asked.
+            leader: its leader as `leader` gives it.
+        """
+        live = (one for one in self.copies(partition) if self.is_now(one) and one.directory_state == "live")
+        here = {one.state.broker_id for one in live}
+        return None if isinstance(leader, Absent) or leader in here else leader
+
+    def unread(
+        self, partition: TopicPartition, leader: int | Absent, *, end: int | None, is_damaged: bool
+    ) -> str | None:
+        """A clause that says why the log of a partition is here in part; none where it is here as a whole.
+
+        Args:
+            partition: of a coordinator's topic.
+            leader: its leader as `leader` gives it.
+            end: the log end offset of the replica that speaks for it; none where it was not read to its end.
+            is_damaged: something in that replica can't be read.
+        """
+        absent = self.absent_leader(partition, leader)
+        if absent is not None:
+            return f"broker {absent}, which leads it, is not among the inputs"
+        if end is not None and end < self.promised_end(partition):
+            return "its log here ends below a high watermark or recovery point that was written of it"
+        return "its log here can't be read as a whole" if is_damaged else None
+
     def promised_end(self, partition: TopicPartition) -> int:
         """The highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
 
@@ -124,11 +152,11 @@ class CoordinatorEvidence:
             for event in file.events
             if event.kind is LogEventKind.CONFIGURATION and isinstance(value := event.fields.get(name), int)
         )
-        return (*read_settings(self.inputs, name), *printed)
+        return (*self.server_settings.numbers(name), *printed)
 
 
 def gather_coordinator_evidence(
-    paths: Sequence[Path], before: Sequence[Path], *, keep_going: bool, cluster: str | None, command: str, jobs: int
+    paths: Sequence[Path], before: Sequence[Path], *, keep_going: bool, cluster: str | None, jobs: int
 ) -> CoordinatorEvidence:
     """Find the inputs.
 
@@ -137,26 +165,15 @@ def gather_coordinator_evidence(
         before: earlier snapshots.
         keep_going: a path that can't be used is a problem beside the others.
         cluster: its id, where only what is of one cluster is wanted.
-        command: who asks, for the error about captures.
         jobs: processes.
 
     Raises:
-        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: no input is of the cluster that was asked for.
     """
     evidence = gather_evidence(paths, before, keep_going=keep_going, cluster=cluster)
-    _refuse_captures(evidence.inputs, command)
     places = find_places(evidence.inputs)
     gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
-    return CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
-
-
-def _refuse_captures(inputs: Inputs, command: str) -> None:
-    """Refuse captures: of the coordinators' logs they hold no more than the highest commits."""
-    errors: list[EvidenceError] = []
-    for one in inputs.found:
-        if isinstance(one.root, CapturePath):
-            capture, inner = one.root.place()
-            words = f"a capture does not hold the records that {command} reads: name {capture.where(inner)}"
-            errors.append(EvidenceUnreadable(one.described.path, words))
-    refuse(errors, named=len(inputs.found))
+    return CoordinatorEvidence(
+        evidence=evidence, places=places, cluster=gathered, server_settings=ServerSettings(evidence.inputs)
+    )

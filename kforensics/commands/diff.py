@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
 from kforensics.commands.result import Conclusion, Result, check_seal_of
@@ -20,13 +20,20 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory, Partitio
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
+from kforensics.evidence.replica.collect import (
+    CollectedReplica,
+    changes_since,
+    collect_replica,
+    scan_place,
+    segment_paths,
+)
 from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
@@ -39,7 +46,7 @@ from kforensics.reconcile.replicas.partition import (
 )
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
@@ -75,6 +82,8 @@ class DiffOptions:
     """No broker ran when its directories were copied."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the result."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +114,7 @@ class DiffResult:
     partitions: tuple[PartitionResult, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    depth: Depth = Depth.CONTENT
     dropped: Callable[[], Iterable[tuple[TopicPartition, str, Iterable[Record]]]] = tuple
     """Reads the records that the truncations would discard: the partition, whose replica, and the records."""
     not_captured: tuple[Problem, ...] = ()
@@ -148,6 +158,8 @@ class DiffRequest:
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
@@ -173,6 +185,7 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
         replicas=request.replicas,
         is_stopped=request.is_stopped,
         rename_group=request.pseudonyms.group if request.pseudonyms else str,
+        depth=request.depth,
     )
     inputs = find_inputs(
         request.paths,
@@ -218,13 +231,38 @@ def _dropped(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class Comparison:
+    """What every comparison of the replicas of a partition needs."""
+
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     reader: FileBatchReader
     facts: ClusterFacts
     options: DiffOptions
-    flatten: Flatten | None
-    keep_quiet: bool
+    flatten: Flatten | None = None
+    keep_quiet: bool = True
+
+
+def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, options: DiffOptions) -> Comparison:
+    """What is needed to compare the partitions that the options ask for; no log is read.
+
+    Args:
+        inputs: as they are now.
+        places: their partition directories.
+        gathered: their evidence beyond the replicas.
+        options: leader, protocol, which partitions.
+    """
+    options = replace(
+        options,
+        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
+        possible_protocols=gathered.possible_protocols,
+        given=gathered.given,
+    )
+    return Comparison(
+        groups=[(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)],
+        reader=FileBatchReader([one.root for one in inputs.found]),
+        facts=gathered.facts,
+        options=options,
+    )
 
 
 def compare(
@@ -248,13 +286,8 @@ def compare(
     """
     places = find_places(inputs)
     gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
-    options = replace(
-        options,
-        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
-        possible_protocols=gathered.possible_protocols,
-        given=gathered.given,
-    )
-    groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
+    shared = replace(comparison_of(inputs, places, gathered, options), flatten=flatten, keep_quiet=keep_quiet)
+    groups = shared.groups
     if places.by_partition:
         check_wanted(
             topics=options.topics,
@@ -271,14 +304,6 @@ def compare(
                 if not isinstance(place.state.broker_id, Absent)
             },
         )
-    shared = _Shared(
-        groups=groups,
-        reader=FileBatchReader([one.root for one in inputs.found]),
-        facts=gathered.facts,
-        options=options,
-        flatten=flatten,
-        keep_quiet=keep_quiet,
-    )
     results = _run(shared, jobs or default_jobs(), progress)
     results += _without_directories(shared, places, newest_log(gathered.histories))
     results.sort(key=lambda one: one.partition)
@@ -304,10 +329,11 @@ def compare(
         partitions=tuple(results),
         findings=findings,
         problems=problems,
+        depth=options.depth,
     )
 
 
-def _without_directories(shared: _Shared, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
+def _without_directories(shared: Comparison, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
     known = {
         partition: topic_id
         for partition, topic_id in known_partitions(history, places.lost).items()
@@ -417,8 +443,11 @@ def single_files(inputs: Inputs) -> Iterator[Problem]:
             yield Problem(input=index, path=WHOLE_INPUT, message=words)
 
 
-def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[PartitionResult]:
-    weights = [sum(place.length for place in group) for _, group in shared.groups]
+def _run(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:
+    is_by_ends = shared.options.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
         jobs = 1
     large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
@@ -441,7 +470,7 @@ def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[Partitio
 
 
 def _scan_large(
-    shared: _Shared, large: Sequence[int], jobs: int, progress: Progress | None
+    shared: Comparison, large: Sequence[int], jobs: int, progress: Progress | None
 ) -> dict[int, dict[tuple[int, str], Segment]]:
     tasks = [
         (at, number, path)
@@ -458,21 +487,45 @@ def _scan_large(
     return scans
 
 
-def _scan_one(shared: _Shared, task: tuple[int, int, str]) -> Segment | None:
+def _scan_one(shared: Comparison, task: tuple[int, int, str]) -> Segment | None:
     at, number, path = task
     return scan_place(shared.groups[at][1][number], path)
 
 
-def _compare_chunk(shared: _Shared, chunk: Iterable[int]) -> list[PartitionResult]:
+def _compare_chunk(shared: Comparison, chunk: Iterable[int]) -> list[PartitionResult]:
     return [_compare_one(shared, at, {}) for at in chunk]
 
 
-def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
+def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
-    collected = [
-        collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
-        for number, place in enumerate(places)
-    ]
+
+    def collect(depth: Depth) -> list[CollectedReplica]:
+        return [
+            collect_replica(
+                place, scanned={path: segment for (n, path), segment in scans.items() if n == number}, depth=depth
+            )
+            for number, place in enumerate(places)
+        ]
+
+    try:
+        return compare_replicas(shared, places, collect(shared.options.depth))
+    except EndsDoNotDecideError:
+        return compare_replicas(shared, places, collect(Depth.CONTENT))
+
+
+def compare_replicas(
+    shared: Comparison, places: Sequence[PartitionPlace], collected: Sequence[CollectedReplica]
+) -> PartitionResult:
+    """Compare the replicas of one partition that have been read.
+
+    Args:
+        shared: what every comparison needs.
+        places: the directories of the partition.
+        collected: what was read of each of them.
+
+    Raises:
+        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+    """
     replicas = [one.replica for one in collected]
     report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
     problems = (
@@ -488,7 +541,7 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
 
 
 def _result(
-    shared: _Shared,
+    shared: Comparison,
     report: PartitionReport,
     findings: tuple[Finding, ...],
     problems: tuple[Problem, ...],
@@ -524,6 +577,7 @@ def judge_partition(
         stated_replicas=options.replicas,
         given=options.given,
         is_stopped=options.is_stopped,
+        depth=options.depth,
     )
     return report, tuple(partition_findings(report))
 
@@ -577,7 +631,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
     def view(one: LoadedLog) -> LoadedLog:
         if id(one) not in slim:
             segments = tuple(map(_slim_segment, one.segments))
-            slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=segments)
+            slim[id(one)] = replace(one, replica=without_tables(one.replica), segments=segments)
         return slim[id(one)]
 
     def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
@@ -597,14 +651,15 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         replicas=replicas,
         what_if=what_if,
         leader=leader,
-        set_aside=tuple(map(_slim_replica, report.set_aside)),
+        set_aside=tuple(map(without_tables, report.set_aside)),
         odd_ones=tuple(replace(one, view=view(one.view)) for one in report.odd_ones),
         sole_holders=holders(report.sole_holders),
         unassigned_holders=holders(report.unassigned_holders),
     )
 
 
-def _slim_replica(replica: Replica) -> Replica:
+def without_tables(replica: Replica) -> Replica:
+    """The replica without the batch tables and digests of its segments."""
     return replace(
         replica,
         segments=tuple(map(_slim_segment, replica.segments)),

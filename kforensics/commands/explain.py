@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.groups import PositionsNow
-from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.offsets_log import PositionsNow
+from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.evidence.coordinators.replica_log import holds_records
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
-from kforensics.evidence.discovery.server_settings import read_settings
+from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
@@ -41,6 +44,7 @@ from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
@@ -51,8 +55,9 @@ from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
-from kforensics.source.capture import CapturePath
-from kforensics.units import TopicPartition
+from kforensics.source.walk import join
+from kforensics.units import Depth, TopicPartition
+from kforensics.words import counted
 
 if TYPE_CHECKING:
     from kforensics.commands.cited import CitedFile
@@ -85,6 +90,8 @@ class ExplainOptions:
     """The function that gives the names of consumer groups in the explanation."""
     leader: int | None = None
     """Taken as the final leader of every partition that it holds."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +130,8 @@ class Explanation:
     """The files that citations name, with their hashes, where they were asked for."""
     is_redacted: bool = False
     """Whether names are pseudonyms."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +162,8 @@ class ExplainRequest:
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 def run(request: ExplainRequest) -> Result[Explanation]:
@@ -180,6 +191,7 @@ def run(request: ExplainRequest) -> Result[Explanation]:
         until_ms=request.until_ms,
         log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
         rename_group=pseudonyms.group if pseudonyms else str,
+        depth=request.depth,
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
@@ -207,7 +219,9 @@ def run(request: ExplainRequest) -> Result[Explanation]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class Account:
+    """What the account of every partition needs."""
+
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     evidence: Evidence
     facts: ClusterEvidence
@@ -222,6 +236,7 @@ class _Shared:
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
     leader: int | None = None
+    depth: Depth = Depth.CONTENT
 
 
 def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
@@ -241,6 +256,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         log_zone=options.log_zone,
         jobs=jobs or default_jobs(),
         earlier=evidence.ranks.keys(),
+        since_ms=options.since_ms,
+        until_ms=options.until_ms,
     )
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
@@ -253,25 +270,8 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             partitions=options.partitions,
             known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
         )
-    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
-    known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
-    shared = _Shared(
-        groups=groups,
-        evidence=evidence,
-        facts=gathered,
-        reader=FileBatchReader([one.root for one in inputs.found]),
-        logged=_by_partition(truncations),
-        made=incarnations(events),
-        signs=partition_signs(events),
-        signs_of_brokers=broker_signs(events),
-        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, gathered, options),
-        moments=replace(_moments(evidence, gathered.histories), is_stopped=options.is_stopped),
-        whole_returns=_whole_returns(events),
-        deleted_topics=deleted_topics(logged_operations(events)),
-        leader=options.leader,
-    )
+    shared = account_of(evidence, places, gathered, options)
+    groups = shared.groups
     results = _explain_all(shared, jobs or default_jobs())
     incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
@@ -316,7 +316,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         conclusion=words.conclusion,
         advice=words.advice,
         missing=words.missing,
-        notes=(*evidence.notes, *([] if is_whole else [UNCLEAN_ONLY.format(len(others))])),
+        notes=(
+            *evidence.notes,
+            *([] if is_whole else [UNCLEAN_ONLY.format(len(others))]),
+            *_logs_not_read(inputs, gathered),
+        ),
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
         operations=done,
@@ -325,7 +329,48 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
         hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
+        depth=options.depth,
     )
+
+
+def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
+    """What is needed to explain the partitions that the options ask for; no log of theirs is read.
+
+    Args:
+        evidence: inputs, snapshots and their order.
+        places: partition directories of the inputs.
+        gathered: the evidence beyond the replicas.
+        options: which partitions, and the final leader.
+    """
+    events, settings = gathered.events, ServerSettings(evidence.inputs)
+    truncations = logged_truncations(events)
+    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
+    known = {tp for tp, _ in groups}
+    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
+    return Account(
+        groups=groups,
+        evidence=evidence,
+        facts=gathered,
+        reader=FileBatchReader([one.root for one in evidence.inputs.found]),
+        logged=_by_partition(truncations),
+        made=incarnations(events),
+        signs=partition_signs(events),
+        signs_of_brokers=broker_signs(events),
+        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
+        commits=_final_commits(places, evidence, gathered, settings, options),
+        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
+        whole_returns=_whole_returns(events),
+        deleted_topics=deleted_topics(logged_operations(events)),
+        leader=options.leader,
+        depth=options.depth,
+    )
+
+
+def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
+    """The incidents of partitions that something happened to, each with its state, once those of all partitions are known."""
+    for incident in _with_returned_doubts(incidents):
+        if _is_eventful(incident):
+            yield replace(incident, state=incident_state(incident).value)
 
 
 def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
@@ -336,13 +381,13 @@ def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[Pa
         yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
-def _moments(evidence: Evidence, histories: Sequence[MetadataHistory]) -> Moments:
+def _moments(evidence: Evidence, histories: Sequence[MetadataHistory], settings: ServerSettings) -> Moments:
     newest = newest_log(histories)
     brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
     if newest is None:
         return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
     # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
-    timeout_ms = min(read_settings(evidence.inputs, "broker.session.timeout.ms"), default=0)
+    timeout_ms = min(settings.numbers("broker.session.timeout.ms"), default=0)
     return Moments(
         metadata_ends=evidence.metadata_ends,
         metadata_times={
@@ -399,9 +444,14 @@ def _not_given(
 
 
 def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> str:
-    """Return the beginning of the window, in words: `--since`, else the oldest moment that any input shows."""
+    """Return the window in words: from `--since` on, else from the oldest moment that any input shows; up to `--until` where log lines behind it were not read."""
+    until = ""
+    if options.until_ms is not None and any(
+        span.first_ms > options.until_ms for span in gathered.logs_not_read.values()
+    ):
+        until = f" and before {_utc(options.until_ms)}"
     if options.since_ms is not None:
-        return f" since {_utc(options.since_ms)}"
+        return f" since {_utc(options.since_ms)}{until}"
     times = [item.time_ms for item in gathered.events[:1] if isinstance(item.time_ms, int)]
     times += [
         state.time_ms
@@ -409,7 +459,21 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
         for state in one.leaderships[:1]
         if isinstance(state.time_ms, int) and state.time_ms > 0
     ]
-    return f" since {_utc(min(times))}" if times else " in what the inputs show"
+    return f" since {_utc(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
+
+
+def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence) -> Iterator[str]:
+    """Name the log files that are outside of the time asked about, by directory."""
+    folders: dict[tuple[int, str], list[tuple[LogSpan, str]]] = defaultdict(list)
+    for place, span in gathered.logs_not_read.items():
+        folder, _, name = place.path.rpartition("/")
+        folders[place.input, folder].append((span, name))
+    for (number, folder), files in folders.items():
+        names = [name for _, name in sorted(files, key=lambda one: one[0].first_ms)]
+        where = join(inputs.found[number].described.path, folder) if folder else inputs.found[number].described.path
+        which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+        number_of = counted(len(names), "log file was", "log files were")
+        yield f"{number_of} not read in {where}, because of --since or --until: {which}."
 
 
 def _utc(time_ms: int) -> str:
@@ -428,9 +492,13 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
 
 
 def _final_commits(
-    places: Places, evidence: Evidence, gathered: ClusterEvidence, options: ExplainOptions
+    places: Places,
+    evidence: Evidence,
+    gathered: ClusterEvidence,
+    settings: ServerSettings,
+    options: ExplainOptions,
 ) -> CommittedOffsets | PositionsNow:
-    """What groups committed last; of a capture, which holds no more, the highest offsets that they committed."""
+    """What groups committed last; of a capture that holds no more, the highest offsets that they committed."""
     now = tuple(
         place
         for tp, group in places.by_partition.items()
@@ -438,9 +506,9 @@ def _final_commits(
         for place in group
         if place.state.input not in evidence.ranks and place.directory_state == "live"
     )
-    if any(isinstance(place.state.root, CapturePath) for place in now):
+    if not all(map(holds_records, now)):
         return CommittedOffsets(now, options.rename_group)
-    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered, server_settings=settings)
     return PositionsNow(given, options.rename_group)
 
 
@@ -462,21 +530,45 @@ def _is_eventful(incident: PartitionIncident) -> bool:
     )
 
 
-def _explain_all(shared: _Shared, jobs: int) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    weights = [sum(place.length for place in group) for _, group in shared.groups]
+def _explain_all(shared: Account, jobs: int) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+    is_by_ends = shared.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
     if sum(weights) < SMALL_WORK:
         jobs = 1
     chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
     return [result for chunk in spread(_explain_chunk, shared, chunks, jobs=jobs) for result in chunk]
 
 
-def _explain_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+def _explain_chunk(shared: Account, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
     return [_explain_one(shared, at) for at in range(*chunk)]
 
 
-def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     partition, places = shared.groups[at]
-    collected = [collect_replica(place) for place in places]
+    try:
+        return explain_replicas(shared, partition, [collect_replica(place, depth=shared.depth) for place in places])
+    except EndsDoNotDecideError:
+        return explain_replicas(shared, partition, [collect_replica(place) for place in places])
+
+
+def explain_replicas(
+    shared: Account, partition: TopicPartition, collected: Sequence[CollectedReplica]
+) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+    """Explain what happened to one partition whose replicas have been read.
+
+    Args:
+        shared: what every account needs.
+        partition: to explain.
+        collected: what was read of each of its directories.
+
+    Returns:
+        The incident, and what could not be read.
+
+    Raises:
+        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+    """
     ranks = shared.evidence.ranks
     incident = explain_partition(
         partition,

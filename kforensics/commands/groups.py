@@ -8,37 +8,30 @@ from pathlib import Path
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import not_there
+from kforensics.commands.offsets_log import OffsetsLog, offsets_logs
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
 from kforensics.evidence.coordinators.group_log import (
     CommitKey,
-    GroupEvent,
-    GroupLogReader,
     Name,
-    outline,
 )
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import groups_answer
-from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
-from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention, infer_retention
+from kforensics.reconcile.groups.replay import Change, Position, infer_retention
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.units import TopicPartition
+from kforensics.words import listed
 
 MOST_SETBACKS = 1_000
 """Set-backs that are kept for the answer, the largest; more of them are only counted."""
-
-TOPIC_REMOVAL_MS = 5 * 60 * 1000
-"""How long after the deletion of a topic a coordinator may remove the offsets committed in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +86,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         request: the paths, and whose positions are asked for.
 
     Raises:
-        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
     given = gather_coordinator_evidence(
@@ -101,10 +94,9 @@ def run(request: GroupsRequest) -> Result[Groups]:
         request.before,
         keep_going=request.keep_going,
         cluster=request.cluster,
-        command="groups",
         jobs=request.jobs or default_jobs(),
     )
-    logs = {tp.partition: _OffsetsLog(given, tp, places, request) for tp, places in given.live(OFFSETS_TOPIC).items()}
+    logs = offsets_logs(given, until_ms=request.at_ms)
     setbacks: list[Change] = []
     count = 0
     positions: dict[CommitKey, Position] = {}
@@ -133,6 +125,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         history=given.history,
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
+        unread={number: why for number, log in logs.items() if (why := log.unread) is not None},
     )
     _check_names(request, logs.values(), topic)
     ends = _LogEnds(given, request.at_ms)
@@ -167,7 +160,6 @@ def run(request: GroupsRequest) -> Result[Groups]:
         asked=request.groups,
         unread=len(problems),
         skipped=skipped,
-        cut_short=[log.partition for log in asked if log.is_cut_short],
         complete_since_ms=body.complete_since_ms,
     )
     return Result(
@@ -178,56 +170,11 @@ def run(request: GroupsRequest) -> Result[Groups]:
     )
 
 
-def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
-    """The positions of all groups at the end of the logs.
-
-    Args:
-        given: the inputs.
-    """
-    found: dict[CommitKey, Position] = {}
-    for partition, places in given.live(OFFSETS_TOPIC).items():
-        log = _OffsetsLog(given, partition, places, GroupsRequest(paths=()), with_lost=False)
-        replay = log.replay()
-        for _ in log.settle(replay):
-            pass
-        found |= replay.positions
-    return found
-
-
-class PositionsNow:
-    """The positions of groups by partition, read when the first partition is asked for.
-
-    Args:
-        given: the inputs.
-        rename_group: what consumer groups are called.
-    """
-
-    def __init__(self, given: CoordinatorEvidence, rename_group: Callable[[str], str] = str) -> None:
-        self._given, self._rename = given, rename_group
-        self._known: dict[tuple[Name, int], list[GroupCommit]] | None = None
-
-    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """The position of each group in a partition."""
-        if self._known is None:
-            self._known = defaultdict(list)
-            for key, position in positions_now(self._given).items():
-                name = key.group.decode(errors="replace") if isinstance(key.group, bytes) else key.group
-                commit = GroupCommit(
-                    group=self._rename(name),
-                    offset=position.offset,
-                    leader_epoch=position.leader_epoch if position.leader_epoch >= 0 else Absent.NOT_WRITTEN,
-                    time_ms=position.committed_ms,
-                    citation=position.at.cite(position.place),
-                )
-                self._known[key.topic, key.partition].append(commit)
-        return tuple(self._known.get((partition.topic, partition.partition), ()))
-
-
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
     return sorted(setbacks, key=lambda one: (-one.set_back, one.time_ms, str(one.key)))[:MOST_SETBACKS]
 
 
-def _complete_since(asked: Sequence["_OffsetsLog"], topic: CoordinatorTopic, request: GroupsRequest) -> int | Absent:
+def _complete_since(asked: Sequence[OffsetsLog], topic: CoordinatorTopic, request: GroupsRequest) -> int | Absent:
     lacks = any(topic.may_lack(one) for one in request.groups) if request.groups else not topic.is_complete
     if lacks:
         return Absent.UNKNOWN
@@ -240,16 +187,28 @@ def _complete_since(asked: Sequence["_OffsetsLog"], topic: CoordinatorTopic, req
     return max(cleaned) if cleaned else min((one.first_ms for one in known), default=Absent.NOT_APPLICABLE)
 
 
-def _check_names(request: GroupsRequest, logs: Collection["_OffsetsLog"], topic: CoordinatorTopic) -> None:
-    """Refuse a group or topic that no record names, unless it may be in a partition that is not here."""
+def _check_names(request: GroupsRequest, logs: Collection[OffsetsLog], topic: CoordinatorTopic) -> None:
+    """Refuse a group, topic or partition that no record names, unless it may be in a partition that is not here."""
     known = {name for log in logs for name in log.groups if isinstance(name, str)}
     for name in sorted(request.groups - known):
         if not topic.may_lack(name):
             raise not_there(f"no group {name} is among the inputs (--group)", name, known)
-    topics = {name for log in logs for name in log.topics if isinstance(name, str)}
+    if not topic.is_complete or not (request.topics or request.partitions):
+        return
+    keys = {key for log in logs for key in log.keys if not request.groups or key.group in request.groups}
+    whose = f"group {listed(sorted(request.groups))}" if request.groups else "no group"
+    topics = {key.topic for key in keys if isinstance(key.topic, str)}
+    verb = "has not committed" if request.groups else "has committed"
     for one in sorted(request.topics - topics):
-        if topic.is_complete:
-            raise not_there(f"no group has committed in topic {one} (--topic)", one, topics)
+        raise not_there(f"{whose} {verb} in topic {one} (--topic)", one, topics)
+    numbers = {key.partition for key in keys if not request.topics or key.topic in request.topics}
+    for number in sorted(request.partitions - numbers):
+        words = f"{whose} {verb} in a partition {number}{_of(request.topics)} (--partition)"
+        raise not_there(words, str(number), map(str, numbers))
+
+
+def _of(topics: Collection[str]) -> str:
+    return f" of {listed(sorted(topics))}" if topics else ""
 
 
 def _views(
@@ -279,125 +238,13 @@ def _views(
                         partition=key.partition,
                         position=positions[key],
                         log_end_offset=ends.of(key.topic, key.partition),
+                        may_have_more=(key.topic, key.partition) in ends.guessed,
                     )
                     for key in own
                 ),
             )
         )
     return tuple(sorted(views, key=lambda view: str(view.name)))
-
-
-class _OffsetsLog:
-    """One partition of `__consumer_offsets`: the replica that speaks for it, and what truncations took from it."""
-
-    def __init__(
-        self,
-        given: CoordinatorEvidence,
-        partition: TopicPartition,
-        places: Sequence[PartitionPlace],
-        request: GroupsRequest,
-        *,
-        with_lost: bool = True,
-    ) -> None:
-        self._given, self._partition, self._request = given, partition, request
-        outlines = [(place, outline(list_log(place), _cleaner_point(place))) for place in places]
-        newest = max(found.last_epoch for _, found in outlines)
-        leader = given.leader(partition, newest_epoch=newest)
-        self.place, self.outline = max(
-            outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
-        )
-        self.partition = partition
-        self.is_cut_short = self.outline.end < given.promised_end(partition)
-        """It ends below a high watermark or recovery point that was written of it."""
-        self.problems: list[Problem] = list(self.outline.log.problems)
-        self.skipped = 0
-        self.groups: set[Name] = set()
-        self.topics: set[Name] = set()
-        self.inferred_ms: int | None = None
-        self._minutes = frozenset(given.settings("offsets.retention.minutes"))
-        self._detours = self._find_detours() if with_lost else ()
-
-    def replay(self) -> Replay:
-        """An empty state to play the log with."""
-        minutes = self._minutes
-        return Replay(
-            place=self.place,
-            known_from=self.outline.cleaned_until if self.outline.is_whole else None,
-            retention=Retention(
-                retention_ms=min(minutes) * MINUTE_MS if len(minutes) == 1 else None,
-                inferred_ms=self.inferred_ms,
-                removed_topics=self._is_removed,
-            ),
-            until_ms=self._request.at_ms,
-        )
-
-    def play(self, replay: Replay) -> Iterator[Change]:
-        """Play the log from its beginning."""
-        reader = GroupLogReader(self.outline.log)
-        yield from replay.play(reader.events(), self._detours, self._read)
-        self.skipped = reader.skipped
-
-    def settle(self, replay: Replay) -> Iterator[Change]:
-        """Play the log for the positions at its end; only changes that set a position back are given."""
-        reader = GroupLogReader(self.outline.log)
-        yield from replay.settle(reader.parts(until_ms=self._request.at_ms), self._detours, self._read)
-        self.skipped, (self.groups, self.topics) = reader.skipped, reader.names()
-
-    def _read(self, detour: Detour) -> Iterator[GroupEvent]:
-        reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)
-        return reader.events(from_offset=detour.from_offset)
-
-    def _is_removed(self, topic: Name, time_ms: int) -> bool:
-        history = self._given.history
-        if history is None or not isinstance(topic, str):
-            return False
-        return any(
-            not isinstance(one.removed, Absent) and 0 <= time_ms - one.removed.timestamp_ms <= TOPIC_REMOVAL_MS
-            for one in history.topics_named(topic)
-        )
-
-    def _find_detours(self) -> tuple[Detour, ...]:
-        """Records in other copies that later leader epochs replaced in this log, each once."""
-        copies = [
-            (place, deleted)
-            for place in self._given.copies(self._partition)
-            for deleted in (False, True)
-            if deleted or place is not self.place
-        ]
-        own = None
-        found: dict[tuple[int, int], Detour] = {}
-        for place, deleted in copies:
-            log = list_log(place)
-            if not (log.deleted if deleted else log.segments):
-                continue
-            cleaned = max(self.outline.cleaned_until, _cleaner_point(place))
-            theirs = batch_outline(log, deleted=deleted, from_offset=cleaned)
-            if not len(theirs):
-                continue
-            own = batch_outline(self.outline.log) if own is None else own
-            differs = first_difference(own, theirs, from_offset=cleaned)
-            if differs is None:
-                continue
-            lost = theirs[theirs["base_offset"] >= differs]
-            epoch = int(lost["partition_leader_epoch"].max())
-            replaced = own[own["base_offset"] >= differs]
-            # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was.
-            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(
-                lost["partition_leader_epoch"][0]
-            ):
-                continue
-            detour = Detour(from_offset=differs, place=place, is_deleted=deleted, leader_epoch=epoch)
-            known = found.get((differs, epoch))
-            if known is None or len(lost) > len(
-                batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)
-            ):
-                found[differs, epoch] = detour
-        return tuple(found[key] for key in sorted(found))
-
-
-def _cleaner_point(place: PartitionPlace) -> int:
-    found = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
-    return 0 if isinstance(found, Absent) else found.value
 
 
 class _LogEnds:
@@ -408,9 +255,11 @@ class _LogEnds:
         self._live = given.live()
         self._known: dict[tuple[Name, int], int | Absent] = {}
         self.problems: list[Problem] = []
+        self.guessed: set[tuple[Name, int]] = set()
+        """Partitions of which one replica is here, and no input says that it leads."""
 
     def of(self, topic: Name, partition: int) -> int | Absent:
-        """The log end offset of a partition; unknown where none of its logs is here."""
+        """The log end offset of a partition; unknown where its leader's log is not here to its end."""
         key = (topic, partition)
         if key not in self._known:
             self._known[key] = (
@@ -427,6 +276,10 @@ class _LogEnds:
         if not tails:
             return Absent.UNKNOWN
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
+        if self._given.absent_leader(partition, leader) is not None:
+            return Absent.UNKNOWN
+        if isinstance(leader, Absent) and len(tails) == 1:
+            self.guessed.add((partition.topic, partition.partition))
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.
         return end if end >= self._given.promised_end(partition) else Absent.UNKNOWN
@@ -449,14 +302,12 @@ def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
     """The last leader epoch and the log end offset that a copy had at a time, by the times of its batches."""
     log = list_log(place)
     epoch, end = -1, log.first_base
-    for _, file in log.files(log.segments):
-        for window in walk_segment(file, level=Level.CRC):
-            rows = window.batches[window.batches["crc_valid"]]
-            later = (rows["max_timestamp"] > at_ms).nonzero()[0]
-            rows = rows[: later[0]] if len(later) else rows
-            if len(rows):
-                epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
-                end = int(rows["last_offset"][-1]) + 1
-            if len(later):
-                return epoch, end
+    for _, sound, _ in log.batches(log.segments):
+        later = (sound["max_timestamp"] > at_ms).nonzero()[0]
+        rows = sound[: later[0]] if len(later) else sound
+        if len(rows):
+            epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
+            end = int(rows["last_offset"][-1]) + 1
+        if len(later):
+            return epoch, end
     return epoch, end

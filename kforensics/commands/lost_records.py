@@ -14,7 +14,7 @@ from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.names import DELETED, LOG
 from kforensics.protocol.loading.values import LARGEST_INT64, FileAction, LoadOutcome
-from kforensics.reconcile.logs.predicted_load import Holder, LostPiece, LostRecords
+from kforensics.reconcile.logs.predicted_load import DiscardHolder, LostPiece, LostRecords
 from kforensics.source.naming import DirectoryState, PartitionDirectoryName, parse_partition_directory
 from kforensics.source.walk import join
 
@@ -102,7 +102,7 @@ def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, 
         if here:
             held |= here
             count = sum(found[key].record_count for key in here)
-            holders.append(Holder(other_index, other.described.broker_id, count))
+            holders.append(DiscardHolder(other_index, other.described.broker_id, count))
     return replace(
         lost,
         records=records,

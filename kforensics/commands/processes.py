@@ -12,6 +12,9 @@ Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+END_OF_LOG = 256 << 10
+"""Bytes that take as long to read as opening a log and reading its end."""
+
 
 def default_jobs() -> int:
     """The cores this process may use."""

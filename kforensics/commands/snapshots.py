@@ -23,7 +23,7 @@ from kforensics.evidence.discovery.inputs import (
 from kforensics.evidence.metadata.log import find_metadata_logs
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.progress import read_progress
-from kforensics.reconcile.history.snapshot_order import Grade, Moment, in_order, is_same, order_of
+from kforensics.reconcile.history.snapshot_order import Grade, SnapshotNodes, in_order, is_same, order_of
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS
@@ -73,10 +73,12 @@ class _Group:
     path: Path
     found: list[FoundInput]
     problems: list[Problem]
-    moment: Moment = field(init=False)
+    moment: SnapshotNodes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.moment = Moment(nodes=tuple(read_progress(one) for one in self.found if one.log_dirs or _is_place(one)))
+        self.moment = SnapshotNodes(
+            nodes=tuple(read_progress(one) for one in self.found if one.log_dirs or _is_place(one))
+        )
 
     @property
     def clusters(self) -> frozenset[str]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import check_wanted, not_there
-from kforensics.commands.groups import positions_now
 from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.commands.offsets_log import positions_now
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
@@ -43,6 +43,7 @@ from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
+from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
 
 INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
@@ -113,7 +114,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         request: the paths, and whose transactions are asked for.
 
     Raises:
-        EvidenceError: a path can't be used, they are of several clusters, or one is a capture.
+        EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
     jobs = request.jobs or default_jobs()
@@ -122,7 +123,6 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         request.before,
         keep_going=request.keep_going,
         cluster=request.cluster,
-        command="transactions",
         jobs=jobs,
     )
     live = given.live()
@@ -131,12 +131,14 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     scans = _scan(request, wanted, jobs)
     problems += [problem for scan in scans for problem in scan.problems]
     states = _StateLogs(given, request)
-    problems += states.problems
+    problems = list(dict.fromkeys([*problems, *states.problems]))
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     names = {one.transactional_id for one in states.newest() if _is_of(one, open_producers)}
     coordinators = states.joined(names | request.transactional_ids)
-    if request.transactional_ids:
-        _check_ids(request.transactional_ids, coordinators)
+    lacking = _lacking(given, request, scans, states)
+    _check_ids(request.transactional_ids, coordinators)
+    if coordinators.topic.is_complete and not lacking.absent:
+        _check_producers(request.producer_ids, scans, coordinators)
     now_ms = _last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
     judged = _judge(request, given, scans, coordinators, now_ms)
     asked = _of_producers(request, judged, coordinators)
@@ -164,7 +166,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
-        lacking=_lacking(given, request, scans, states),
+        lacking=lacking,
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     )
     return Result(
@@ -249,6 +251,7 @@ class _StateLogs:
         self.problems: list[Problem] = []
         self._leaders: dict[int, int | Absent] = {}
         self.skipped = 0
+        unread: dict[int, str] = {}
         for partition, places in given.live(TRANSACTIONS_TOPIC).items():
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
@@ -256,22 +259,25 @@ class _StateLogs:
             chosen = max(logs, key=partial(_weight, leader))
             self._chosen[partition.partition] = chosen
             self.skipped += chosen.skipped
-            # The scan of all partitions names the same damage: only what it can't be is added.
-            if request.topics and TRANSACTIONS_TOPIC not in request.topics:
-                self.problems += chosen.problems
+            self.problems += chosen.problems
+            end = chosen.end if self._until is None and not chosen.problems else None
+            why = given.unread(partition, leader, end=end, is_damaged=bool(chosen.problems or chosen.skipped))
+            if why is not None:
+                unread[partition.partition] = why
         self._topic = coordinator_topic(
             TRANSACTIONS_TOPIC,
             self._chosen,
             history=given.history,
             settings=given.settings("transaction.state.log.num.partitions"),
             names=((one.transactional_id, number) for number, log in self._chosen.items() for one in log.states),
+            unread=unread,
         )
 
     def ends(self) -> dict[TopicPartition, int]:
         """The log end offsets of the chosen replicas, where they were read to their ends."""
         if self._until is not None:
             return {}
-        return {log.place.topic_partition: log.end for log in self._chosen.values()}
+        return {log.place.topic_partition: log.end for log in self._chosen.values() if not log.problems}
 
     def newest(self) -> Iterable[TransactionState]:
         """The newest state of each transactional id."""
@@ -282,7 +288,11 @@ class _StateLogs:
         return join_coordinators(
             self._topic,
             self._chosen,
-            stopped=frozenset(number for number, log in self._chosen.items() if log.place.state.clean_shutdown),
+            stopped=frozenset(
+                number
+                for number, log in self._chosen.items()
+                if log.place.state.clean_shutdown and number not in self._topic.unread
+            ),
             brokers=self._leaders,
             history=self._history(names),
         )
@@ -326,6 +336,21 @@ def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
         ):
             known = [one for one in coordinators.by_id if isinstance(one, str)]
             raise not_there(f"no coordinator knows transactional id {name} (--transactional-id)", name, known)
+
+
+def _check_producers(wanted: frozenset[int], scans: Sequence[ReplicaTransactions], coordinators: Coordinators) -> None:
+    """Refuse a producer id that no coordinator and no transactional batch names."""
+    known = set(coordinators.by_producer)
+    known |= {one.producer_id for scan in scans for one in scan.open} | {
+        one.producer_id for scan in scans for one in scan.lone
+    }
+    missing = wanted - known
+    for scan in scans if missing else ():
+        rows = read_producers(scan.place, np.array(sorted(missing), dtype=np.int64)).rows
+        missing -= set(rows["producer_id"].tolist())
+    for one in sorted(missing):
+        words = f"no transaction of producer {one} is in the wanted logs (--producer-id)"
+        raise not_there(words, str(one), map(str, known))
 
 
 def _judge(
@@ -443,6 +468,9 @@ def _after_start(
         place = one.replica.place
         number = place.state.input
         if not one.open or not given.inputs.found[number].log_dirs:
+            continue
+        if isinstance(place.state.root, CapturePath):  # a start reads indexes, which stay on the broker
+            found[number, place.path] = Absent.UNKNOWN
             continue
         if number not in logs:
             logs[number] = find_logs(number, given.inputs.found[number], [])

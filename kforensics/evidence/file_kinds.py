@@ -28,6 +28,7 @@ from kforensics.formats.index.producer_snapshot import (
 from kforensics.formats.index.time import TIME_ENTRY_LENGTH, parse_time_index
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
 from kforensics.formats.primitives.text_lines import TEXT_FILE_LIMIT
+from kforensics.formats.primitives.zeros import without_zero_tail
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName
 
@@ -61,12 +62,14 @@ class FileKindRow:
 
     meaning: str
     """One line for people: what the broker keeps in it."""
-    parse: Callable[[bytes], Any] | None = None
+    parse: Callable[..., Any] | None = None
     """Reads the file whole; gives a value with `damage`, or raises `FormatError` where nothing of it can be understood."""
     entries: Entries | None = None
     """The entries of the file as named fields, damage in its place."""
     limit: int = READ_LIMIT
     """Bytes that the file may have to be read whole."""
+    is_preallocated: bool = False
+    """Whether brokers leave zeros behind the entries, which `parse` need not be given beside the length of the file."""
     damage_code: str | Absent = Absent.NOT_APPLICABLE
     """The finding for damage in it."""
     is_known: bool = True
@@ -78,12 +81,26 @@ def row_of(kind: FileKind) -> FileKindRow:
     return FILE_KINDS[kind]
 
 
-def understand(kind: FileKind, data: bytes) -> tuple[Any | None, tuple[Damage, ...]]:
+def read_and_understand(kind: FileKind, file: EvidenceFile) -> tuple[Any | None, tuple[Damage, ...]]:
+    """Read a file whole, without the holes of a sparse one, and return its contents and its damage as `understand` does.
+
+    Raises:
+        EvidenceError: it can't be read, or is larger than its row allows.
+    """
+    row = FILE_KINDS[kind]
+    if not row.is_preallocated:
+        return understand(kind, file.read_all(row.limit))
+    file.require_at_most(row.limit)
+    return understand(kind, without_zero_tail(file), file.size)
+
+
+def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[Any | None, tuple[Damage, ...]]:
     """Return the contents of a file that was read whole, and its damage.
 
     Args:
         kind: one whose row has `parse`.
         data: the file, up to the limit of its row.
+        length: of the file, where `data` leaves zeros at its end out.
 
     Returns:
         Its value, nothing where it can't be understood at all, and its damage.
@@ -93,7 +110,7 @@ def understand(kind: FileKind, data: bytes) -> tuple[Any | None, tuple[Damage, .
     parse = FILE_KINDS[kind].parse
     assert parse is not None
     try:
-        value = parse(data)
+        value = parse(data) if length is None else parse(data, length)
     except FormatError as error:
         return None, (damage_of(error),)
     return value, value.damage
@@ -307,12 +324,14 @@ FILE_KINDS: Mapping[FileKind, FileKindRow] = {
     FileKind.OFFSET_INDEX: FileKindRow(
         meaning="where in the segment some offsets are",
         parse=parse_offset_index,
+        is_preallocated=True,
         entries=_offset_index,
         damage_code="KF103",
     ),
     FileKind.TIME_INDEX: FileKindRow(
         meaning="which offset some timestamps have",
         parse=parse_time_index,
+        is_preallocated=True,
         entries=_time_index,
         damage_code="KF103",
     ),

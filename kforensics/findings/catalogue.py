@@ -5,6 +5,18 @@ placement, KF5xx identity and inventory.
 """
 
 from dataclasses import dataclass
+from enum import Enum
+
+
+class ToldApartBy(Enum):
+    """What distinguishes findings of one code about one replica."""
+
+    NOTHING = "nothing"
+    """There is one at most, however its offsets move."""
+    FILE = "file"
+    """The file or directory that is cited first."""
+    PLACE = "place"
+    """The file that is cited first, and the position in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +27,7 @@ class FindingKind:
     meaning: str
     advice: str
     references: tuple[str, ...] = ()
+    told_apart_by: ToldApartBy = ToldApartBy.NOTHING
 
 
 CATALOGUE: dict[str, FindingKind] = {
@@ -22,56 +35,66 @@ CATALOGUE: dict[str, FindingKind] = {
         title="bytes of a log that can't be read",
         meaning="Brokers do not look at closed segments: a fetch that reaches this place fails or, without check.crcs, hands out wrong bytes.",
         advice="Copy this directory before anything else. A restart repairs nothing here; replace the replica from one that is intact.",
+        told_apart_by=ToldApartBy.PLACE,
     ),
     "KF102": FindingKind(
         title="batches that do not follow each other",
         meaning="Each batch is sound by its checksum, which does not cover base offset and leader epoch; lookups and truncation go wrong here.",
         advice="Compare with another replica before this one leads; do not rename or edit segments in place.",
+        told_apart_by=ToldApartBy.PLACE,
     ),
     "KF103": FindingKind(
         title="an index that contradicts its log",
         meaning="Lookups by offset or time start at a wrong place; brokers since 2.3 do not notice it when they load the log.",
         advice="An index may be set aside, with the broker stopped, only where every batch of its segment is sound: at any start, after a clean stop too, the broker scans a segment without an offset index, truncates it at the first batch that fails and keeps the segments behind it, which leaves a hole and hardly a word in the log. A time index that is set aside stays empty until its segment is recovered.",
         references=("KAFKA-7283",),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF104": FindingKind(
         title="a transaction index that contradicts its log",
         meaning="Consumers with read_committed see records of aborted transactions, or miss committed ones.",
         advice="Do not set it aside alone: a missing transaction index counts as one without aborted transactions. It is rebuilt where its segment is recovered, which is safe only where every batch of the segment is sound; a replica that copies the log again is safer.",
         references=("KIP-98",),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF105": FindingKind(
         title="a producer snapshot that contradicts its log",
         meaning="The broker judges duplicates and open transactions by it after a start.",
         advice="It may be set aside, with the broker stopped, only where another snapshot is there or the stop was unclean: after a clean stop a broker without any snapshot does not read the log for it, and forgets open transactions and the sequences of idempotent producers.",
         references=("KIP-98", "KAFKA-9892"),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF106": FindingKind(
         title="a leader epoch checkpoint that is wrong",
         meaning="The broker truncates by this file: a wrong line can make it discard committed records, a malformed one takes the log directory offline.",
         advice="Do not start the broker on it before the directory is copied; compare it with the epochs of the batches.",
         references=("KIP-101", "KAFKA-16541"),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF107": FindingKind(
         title="an offset checkpoint that is wrong",
         meaning="A malformed line makes the broker drop the file or take the log directory offline; an offset above the log end shows that records were lost.",
         advice="Look at the other replicas before the broker is started: they may hold what is missing here.",
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF108": FindingKind(
         title="a small file of a node that is malformed",
         meaning="The broker refuses to start, or takes the partition's directory offline.",
         advice="Compare with the same file of a healthy directory; keep the original.",
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF109": FindingKind(
         title="a metadata snapshot that is not whole",
         meaning="A controller can't load it; without an older one and the log behind it the node has to fetch it again.",
         advice="Keep the snapshots and logs of the other controllers.",
         references=("KIP-630",),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF110": FindingKind(
         title="the unfinished end of a log",
         meaning="The broker was running or was killed: without a clean-shutdown marker recovery truncates the log here at the next start, and nothing before it is touched. With the marker nothing is truncated: half a batch stays, and takes along what is appended behind it at the next unclean start; zeros stop the broker.",
         advice="Without the marker nothing has to be done; what was behind is on the other replicas if it was committed. With it, copy the directory before the broker starts.",
+        told_apart_by=ToldApartBy.PLACE,
     ),
     "KF111": FindingKind(
         title="derived files that the broker rebuilds",
@@ -106,6 +129,7 @@ CATALOGUE: dict[str, FindingKind] = {
         meaning="Its index, a checkpoint or the segments around it show that it was there: a broker deletes them together, so it was taken away or lost. "
         "A start does not bring it back: the broker begins an empty log, or serves the log with a hole.",
         advice="Look for the file in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF201": FindingKind(
         title="a replica will discard committed records",
@@ -141,6 +165,7 @@ CATALOGUE: dict[str, FindingKind] = {
         title="a replica holds a range that can't be read",
         meaning="Consumers that check checksums stop there, and the broker does not repair it.",
         advice="See `kforensics verify` for the bytes and for replicas that hold the range intact.",
+        told_apart_by=ToldApartBy.PLACE,
     ),
     "KF207": FindingKind(
         title="committed records are on no disk of the comparison",
@@ -153,6 +178,7 @@ CATALOGUE: dict[str, FindingKind] = {
         meaning="The log holds some offsets twice, as old brokers could write it after a truncation to the high watermark.",
         advice="Do not trust offsets alone here: compare records before one copy is taken.",
         references=("KAFKA-3919", "KIP-101"),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF209": FindingKind(
         title="a truncation that never ends",
@@ -185,6 +211,7 @@ CATALOGUE: dict[str, FindingKind] = {
         title="a directory on its way to deletion",
         meaning="The broker renamed it when the topic was deleted or the replica moved away, and removes it a minute later.",
         advice="Copy it if its records may be needed.",
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF215": FindingKind(
         title="a replica without a topic id",
@@ -313,17 +340,20 @@ CATALOGUE: dict[str, FindingKind] = {
         meaning="The topic was deleted and created again under its name: these logs have nothing to do with each other.",
         advice="Do not compare or copy data between them; the id in the cluster metadata says which one is current.",
         references=("KIP-516",),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF505": FindingKind(
         title="stray replica",
         meaning="The cluster no longer assigns this replica to the broker, which set it aside.",
         advice="Keep it until it is clear that no current replica lacks its records.",
         references=("KAFKA-15605",),
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF506": FindingKind(
         title="a name that a broker does not write",
         meaning="The file is listed and was not read as Kafka data.",
         advice="Check where it comes from; brokers ignore most such files.",
+        told_apart_by=ToldApartBy.FILE,
     ),
     "KF507": FindingKind(
         title="the inputs belong to several clusters",

@@ -73,7 +73,7 @@ def _residual_findings(incident: PartitionIncident) -> Iterator[Finding]:
             "KF204",
             severity=Severity.CRITICAL,
             statement=(
-                f"{incident.partition}: broker {one.broker_id} differs from the leader, broker {incident.leader},"
+                f"{incident.partition}: broker {one.broker_id} differs from {'the leader, ' if incident.is_leader_known else ''}broker {incident.leader},"
                 f" from offset {one.offset} on, and no rule will repair it"
             ),
             topic_partition=incident.partition,
@@ -114,11 +114,15 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
             code,
             severity=severity,
             confidence=Confidence.PROVEN if certainty != "possible" else Confidence.POSSIBLE,
-            statement=f"{incident.partition}: {what} ({_ranges(losses)}): {_causes(losses)}{tail}",
+            statement=f"{incident.partition}: {_if_led(incident)}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
             topic_partition=incident.partition,
             offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
             citations=_citations(losses),
         )
+
+
+def _if_led(incident: PartitionIncident) -> str:
+    return "" if incident.is_leader_known else f"if broker {incident.leader} leads (guessed), "
 
 
 def _ranges(losses: Sequence[LossEntry]) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.partition_state import JudgedPartition
+from kforensics.findings.changes import Change
 from kforensics.findings.model import Finding
+from kforensics.units import OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,8 @@ class FleetSummary:
     worst: tuple[PartitionLine, ...]
     not_consistent: int
     findings: tuple[Finding, ...]
+    finding_ids: tuple[str, ...]
+    """The id of each of these findings, in their order."""
     finding_count: int
     findings_by_severity: Mapping[str, int]
     findings_by_code: Mapping[str, int]
@@ -115,20 +119,31 @@ class FleetSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingKey:
-    """The key by which a finding is the same in two audits: its code and subject, not its numbers."""
+class FindingChange:
+    """A finding of one or both of two audits; what one of them does not have is absent."""
 
+    finding_id: str
+    """The same in both; `findings.identity` says what it is made of."""
+    change: Change
     code: str
+    cluster_id: str | Absent
     topic: str | Absent
     partition: int | Absent
     broker_id: int | Absent
     statement: str
+    """Of the later audit, or of the earlier one where the later does not have it."""
+    severity: str | Absent
+    severity_before: str | Absent
+    offsets: OffsetRange | Absent
+    offsets_before: OffsetRange | Absent
+    statement_before: str | Absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictChange:
     """A partition judged otherwise than before; absent where it was not there."""
 
+    cluster_id: str | Absent
     topic: str
     partition: int
     before: str | Absent
@@ -137,18 +152,34 @@ class VerdictChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditComparison:
-    """Findings that are new and findings that are no longer there since an earlier audit."""
+    """What became of the findings and partitions of an earlier audit."""
 
     earlier: str
     later: str
-    new_findings: tuple[FindingKey, ...]
-    gone_findings: tuple[FindingKey, ...]
+    earlier_audit: str
+    """The id of the audit."""
+    later_audit: str
+    findings_by_change: Mapping[str, int]
+    """All findings of either audit, by what became of them."""
+    new_findings: tuple[FindingChange, ...]
+    worse_findings: tuple[FindingChange, ...]
+    changed_findings: tuple[FindingChange, ...]
+    better_findings: tuple[FindingChange, ...]
+    unchecked_findings: tuple[FindingChange, ...]
+    """No longer found, by an audit that did not read all that showed them."""
+    gone_findings: tuple[FindingChange, ...]
     changes: tuple[VerdictChange, ...]
     """The worst first."""
     new_nodes: tuple[str, ...]
     gone_nodes: tuple[str, ...]
     problem_count: int
     """The number of problems of the later audit: what it could not read."""
+    limits: tuple[str, ...] = ()
+    """Why not everything could be compared, in sentences."""
+
+    def count(self, change: Change) -> int:
+        """The number of findings with this change."""
+        return self.findings_by_change.get(change.value, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,14 @@ class Confidence(StrEnum):
     LIKELY = "likely"
     POSSIBLE = "possible"
 
+    @property
+    def rank(self) -> int:
+        """Higher is more certain."""
+        return _CERTAINTY[self]
+
+
+_CERTAINTY = {confidence: rank for rank, confidence in enumerate(reversed(Confidence))}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:

@@ -10,7 +10,7 @@ from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.reconcile.observed.leadership import LeadershipAccount
-from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
+from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 
 MOST_OF_A_FILE = 100
@@ -237,7 +237,7 @@ def who(described: Input) -> str:
     )
 
 
-def _advice(holders: Sequence[Holder]) -> str:
+def _advice(holders: Sequence[IntactReplica]) -> str:
     if not holders:
         return ""
     names = " and ".join(

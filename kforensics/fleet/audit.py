@@ -7,39 +7,45 @@ and only buckets whose digests differ are read again, by the workers, from the b
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.filters import check_wanted
-from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import audited_brokers, unanswered, write_absent, write_rest
-from kforensics.fleet.incremental import fingerprint_of, is_unchanged, take_over
+from kforensics.fleet.incremental import TAKEN_OVER, fingerprint_of, is_unchanged
 from kforensics.fleet.judge import STATE, JudgeContext, save_knowledge
 from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
-from kforensics.fleet.places import find_sources
-from kforensics.fleet.plan import divide, log_dir_tasks
+from kforensics.fleet.lock import Held, hold_lock
+from kforensics.fleet.output import Output, open_output
+from kforensics.fleet.places import FoundSources, find_sources
+from kforensics.fleet.plan import LogDirTask, LogDirTotals, divide, log_dir_tasks
+from kforensics.fleet.publishing import ClusterOf, Counts, Publisher, working_chunks
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet, scan_and_judge
-from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
-from kforensics.fleet.watch import Progress
-
-AUDIT_SCHEMA = "kforensics/fleet-audit/1"
+from kforensics.fleet.tables import Tables
+from kforensics.fleet.watch import Progress, Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOutcome:
     """The outcome of an audit; its results are in the tables."""
 
-    tables: Tables
+    tables: AuditTables
     seconds: Mapping[str, float]
     """The time that each stage took, by the wall clock."""
     read_bytes: int
     reused_segments: int
+    tasks: int = 0
+    """Tasks of the scan."""
 
 
 def audit(
@@ -51,145 +57,224 @@ def audit(
     since: Path | None = None,
     keep_going: bool = False,
     progress: Progress | None = None,
+    is_history: bool = False,
+    audit_id: str | None = None,
+    take_over: bool = False,
 ) -> AuditOutcome:
     """Audit the inputs of the sources and write the tables.
 
     Args:
         session: a Spark session.
         sources: where to look.
-        out: the directory of the tables: new, or of an audit that was interrupted.
+        out: the directory of the tables: new, or of an audit that was interrupted; or a history.
         options: as for a comparison: leader, protocol, topics.
-        since: the tables of an earlier audit, whose closed segments need not be read again where they did not change.
+        since: the tables of an earlier audit, whose closed segments need not be read again where they did not change; the
+            latest of the history where none is named.
         keep_going: a source that can't be used is a problem beside the others.
         progress: called with the progress of each stage.
+        is_history: append to a history, instead of writing a directory of its own.
+        audit_id: a name for the audit; where the history has an audit of this name nothing is read and nothing is written.
+        take_over: take the lock of an audit that ended without releasing it.
 
     Raises:
-        UsageError: the output can't be used.
-        EvidenceError: a source can't be used, or with `keep_going` none can.
+        UsageError: the output can't be used, or another audit writes to it.
+        EvidenceError: a source can't be used, or with `keep_going` none can; rows were lost on the way.
     """
-    clock = _Clock()
     check_output(out, sources)
-    tables, run = _open_output(out)
-    earlier = _earlier(since)
-    found = find_sources(sources, keep_going=keep_going)
-    tables.create([*TABLES, STATE])
-    started = _manifest(sources, run, since)
-    tables.write_manifest(AUDIT_MANIFEST, started)
-    clusters = cluster_of_inputs(found.inputs)
-    tasks = log_dir_tasks(found.inputs)
-    totals = list_fleet(session, found, tasks, tables, options, progress)
-    if totals:
-        check_wanted(topics=options.topics, known_topics={topic for one in totals for topic in one.topics})
-    started["fingerprint"] = fingerprint_of(found, tasks, totals, options)
-    clock.stage("plan")
-    if earlier is not None and not found.problems and is_unchanged(started["fingerprint"], totals, earlier):
-        reused = take_over(earlier, tables)
-        tables.write_manifest(
-            AUDIT_MANIFEST, {**started, "is_complete": True, "read_bytes": 0, "reused_segments": reused}
+    open_output(
+        out, is_history=is_history, audit_id=audit_id
+    )  # what is refused, is refused before a lock is written there
+    with hold_lock(Tables(out), take_over=take_over) as lock:
+        output = open_output(out, is_history=is_history, audit_id=audit_id)
+        if output.finished is not None:
+            return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
+        earlier = _earlier(output, since)
+        found = find_sources(sources, keep_going=keep_going)
+        return _Audit(session, output, lock, found, options, earlier, progress).run(sources)
+
+
+def _earlier(output: Output, since: Path | None) -> AuditTables | None:
+    if since is not None:
+        return open_audit(since)
+    known = history_of(output.tables) if output.is_history else []
+    return known[-1] if known else None
+
+
+class _Audit:
+    """One attempt, from the listing to the manifest."""
+
+    def __init__(
+        self,
+        session: Any,
+        output: Output,
+        lock: Held,
+        found: FoundSources,
+        options: DiffOptions,
+        earlier: AuditTables | None,
+        progress: Progress | None,
+    ) -> None:
+        self._session = session
+        self._output = output
+        self._lock = lock
+        self._found = found
+        self._options = options
+        self._earlier = earlier
+        self._progress = progress
+        self._clock = _Clock(progress)
+        self._clusters = cluster_of_inputs(found.inputs)
+        self._tasks = log_dir_tasks(found.inputs)
+
+    def run(self, sources: Sequence[Source]) -> AuditOutcome:
+        """Run all stages, or none after the listing where nothing has changed."""
+        output, found, tasks, options = self._output, self._found, self._tasks, self._options
+        work = output.work
+        begun = output.begin(_manifest(sources, self._earlier, options, self._clusters), [*TABLES, STATE])
+        totals = list_fleet(self._session, found, tasks, work, options, self._progress)
+        if totals:
+            check_wanted(topics=options.topics, known_topics={topic for one in totals for topic in one.topics})
+        begun["fingerprint"] = fingerprint_of(found, tasks, totals, options)
+        self._clock.stage("plan")
+        expected = {
+            "plan": sum(one.replicas + one.segments for one in totals if tasks[one.number].evidence is None),
+            "problems": sum(one.problems for one in totals),
+        }
+        earlier = self._earlier
+        if earlier is not None and not found.problems and is_unchanged(begun["fingerprint"], totals, earlier):
+            return self._take_over(begun, expected, earlier)
+        gathered = gather_knowledge(found.inputs, self._clusters, tasks, totals, work)
+        name = uuid.uuid4().hex[:12]
+        save_knowledge(work, gathered.clusters, name)
+        self._clock.stage("facts")
+        scan = self._scan_context(totals)
+        judge = JudgeContext(
+            tables=work,
+            run=output.run,
+            audit=name,
+            roots=tuple(one.found.root for one in found.inputs),
+            evidence=tuple(None if one.evidence is None else Tables(one.evidence) for one in found.inputs),
+            clusters=self._clusters,
+            order={one.source: one.number for one in tasks},
+            audited=audited_brokers(found, self._clusters),
+            options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
-        clock.stage("write")
-        return AuditOutcome(tables=tables, seconds=clock.seconds, read_bytes=0, reused_segments=reused)
-    gathered = gather_knowledge(found.inputs, clusters, tasks, totals, tables)
-    name = uuid.uuid4().hex[:12]
-    save_knowledge(tables, gathered.clusters, name)
-    clock.stage("facts")
-    cores = cores_of(session)
-    pieces = divide(totals, evidence=frozenset(one.number for one in tasks if one.evidence), cores=cores)
-    groups = groups_of(sum(one.replicas for one in totals), cores)
-    scan = ScanContext(
-        tables=tables,
-        since=earlier,
-        run=run,
-        tasks=tasks,
-        pieces=pieces,
-        clusters=clusters,
-        groups=groups,
-        options=options,
-    )
-    judge = JudgeContext(
-        tables=tables,
-        run=run,
-        audit=name,
-        roots=tuple(one.found.root for one in found.inputs),
-        evidence=tuple(None if one.evidence is None else Tables(one.evidence) for one in found.inputs),
-        clusters=clusters,
-        order={one.source: one.number for one in tasks},
-        audited=audited_brokers(found, clusters),
-        options=replace(options, topics=frozenset(), partitions=frozenset()),
-    )
-    lost = scan_and_judge(session, scan, judge, totals, progress)
-    clock.stage("scan and reconcile")
-    write_absent(judge, gathered, options)
-    problems = (*found.problems, *gathered.problems, *lost, *unanswered(tables, found, totals, options))
-    write_rest(tables, run, found, clusters, tasks, totals, problems, gathered.clusters)
-    read_bytes, reused = _close(tables, run)
-    tables.write_manifest(
-        AUDIT_MANIFEST,
-        {**started, "is_complete": True, "run": run, "read_bytes": read_bytes, "reused_segments": reused},
-    )
-    clock.stage("write")
-    return AuditOutcome(tables=tables, seconds=clock.seconds, read_bytes=read_bytes, reused_segments=reused)
+        lost, judged = scan_and_judge(self._session, scan, judge, totals, self._progress)
+        self._clock.stage("scan and reconcile")
+        absent = write_absent(judge, gathered, options)
+        problems = (*found.problems, *gathered.problems, *lost, *unanswered(work, found, totals, options))
+        written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered.clusters)
+        done = _finished_tasks(work, output.run)
+        for counts in (judged, absent, written, *(one["rows"] for one in done)):
+            for table, count in counts.items():
+                expected[table] = expected.get(table, 0) + count
+        return self._close(
+            {
+                **begun,
+                "read_bytes": sum(one["read_bytes"] for one in done),
+                "reused_segments": sum(one["reused"] for one in done),
+            },
+            expected,
+            self._publish(TABLES),
+            tasks=len(scan.pieces),
+        )
+
+    def _scan_context(self, totals: Sequence[LogDirTotals]) -> ScanContext:
+        cores = cores_of(self._session)
+        evidence = frozenset(one.number for one in self._tasks if one.evidence)
+        return ScanContext(
+            tables=self._output.work,
+            since=self._earlier,
+            run=self._output.run,
+            tasks=self._tasks,
+            pieces=divide(totals, evidence=evidence, cores=cores),
+            clusters=self._clusters,
+            groups=groups_of(sum(one.replicas for one in totals), cores),
+            options=self._options,
+        )
+
+    def _take_over(self, begun: dict[str, Any], expected: Mapping[str, int], earlier: AuditTables) -> AuditOutcome:
+        """Write what the earlier audit found as the result of this one."""
+        publisher = Publisher(self._output.tables, self._output.layout)
+        counts = self._publish(name for name in TABLES if name not in TAKEN_OVER)
+        for table in TAKEN_OVER:
+            chunks = (pa.Table.from_batches([one]) for one in earlier.dataset(table).to_batches())
+            counts[table] = publisher.publish(table, ((one, one["cluster_id"]) for one in chunks))
+        reused = earlier.row_count("segments")
+        rows = {**expected, **{table: earlier.row_count(table) for table in TAKEN_OVER}}
+        return self._close({**begun, "read_bytes": 0, "reused_segments": reused}, rows, counts)
+
+    def _publish(self, tables: Iterator[str] | Mapping[str, Any]) -> Counts:
+        publisher = Publisher(self._output.tables, self._output.layout)
+        cluster_of = _cluster_of(self._clusters, self._tasks)
+        work, run = self._output.work, self._output.run
+        return {table: publisher.publish(table, working_chunks(work, table, run, cluster_of)) for table in tables}
+
+    def _close(
+        self, manifest: dict[str, Any], expected: Mapping[str, int], counts: Counts, *, tasks: int = 0
+    ) -> AuditOutcome:
+        self._lock.check()
+        self._clock.stage("write")
+        finished = self._output.finish({**manifest, "seconds": self._clock.seconds}, expected, counts)
+        return AuditOutcome(
+            tables=finished,
+            seconds=self._clock.seconds,
+            read_bytes=manifest["read_bytes"],
+            reused_segments=manifest["reused_segments"],
+            tasks=tasks,
+        )
 
 
 class _Clock:
-    def __init__(self) -> None:
+    """Measures the stages, and reports the end of each."""
+
+    def __init__(self, progress: Progress | None) -> None:
         self._last = time.monotonic()
+        self._progress = progress
         self.seconds: dict[str, float] = {}
 
     def stage(self, name: str) -> None:
         now = time.monotonic()
-        self.seconds[name] = now - self._last
+        self.seconds[name] = round(now - self._last, 3)
         self._last = now
+        if self._progress is not None:
+            self._progress(Stage(name=name, tasks=0, seconds=self.seconds[name]))
 
 
 # ---------------------------------------------------------------- output
 
 
-def _open_output(out: Path) -> tuple[Tables, int]:
-    tables = Tables(out)
-    manifest = tables.read_manifest(AUDIT_MANIFEST)
-    if manifest is None:
-        if not tables.is_empty():
-            raise UsageError(f"{out} is not empty and holds no audit; kforensics overwrites nothing")
-        return tables, 1
-    if manifest.get("schema") != AUDIT_SCHEMA:
-        raise EvidenceUnreadable(str(out), "its tables are of another version of kforensics")
-    if manifest.get("is_complete"):
-        raise UsageError(f"{out} holds a finished audit: give another --out, and --since {out} to build on it")
-    return tables, int(manifest.get("run", 0)) + 1
-
-
-def _earlier(since: Path | None) -> Tables | None:
-    if since is None:
-        return None
-    tables = Tables(since)
-    manifest = tables.read_manifest(AUDIT_MANIFEST)
-    if manifest is None or manifest.get("schema") != AUDIT_SCHEMA:
-        raise EvidenceUnreadable(str(since), "no tables of an audit")
-    return tables
-
-
-def _manifest(sources: Sequence[Source], run: int, since: Path | None) -> dict[str, Any]:
+def _manifest(
+    sources: Sequence[Source], earlier: AuditTables | None, options: DiffOptions, clusters: Sequence[str]
+) -> dict[str, Any]:
     return {
-        "schema": AUDIT_SCHEMA,
         "tool_version": __version__,
-        "is_complete": False,
-        "run": run,
         "started_ns": time.time_ns(),
         "sources": [str(one.location) for one in sources],
-        "since": None if since is None else str(since),
+        "since": None if earlier is None else earlier.audit_id,
+        "clusters": sorted(set(clusters)),
+        "scope": {"topics": sorted(options.topics), "partitions": sorted(options.partitions)},
     }
 
 
-def _close(tables: Tables, run: int) -> tuple[int, int]:
-    """Take away what an interrupted attempt left behind; the bytes that this one read and the segments it did not."""
-    for table in TABLES:
-        for part in tables.parts(table):
-            if "run-" in part and f"run-{run:04d}-" not in part:
-                tables.remove(table, part)
-    read = reused = 0
-    for name in tables.names(STATE):
-        if name.startswith(f"task-{run:04d}-"):
-            numbers = json.loads(tables.read_bytes(STATE, name))
-            read, reused = read + numbers["read_bytes"], reused + numbers["reused"]
-    return read, reused
+def _cluster_of(clusters: Sequence[str], tasks: Sequence[LogDirTask]) -> ClusterOf:
+    """The function that finds the cluster of each row: in the row itself, or by its input, its log directory, or the listing that it is of."""
+    by_source = {one.source: clusters[one.input] or None for one in tasks}
+    by_input = dict(enumerate(one or None for one in clusters))
+
+    def cluster_of(table: str, part: str, rows: pa.Table) -> pa.Array:
+        if "cluster_id" in rows.column_names:
+            return rows["cluster_id"].combine_chunks()
+        if table == "plan":
+            return pa.repeat(pa.scalar(by_input[tasks[int(part.rpartition("-")[2])].input], pa.string()), rows.num_rows)
+        column, known = (rows["input"], by_input) if "input" in rows.column_names else (rows["source"], by_source)
+        keys = pa.array(list(known), column.type)
+        places = pc.index_in(column, value_set=keys)
+        return pc.take(pa.array(list(known.values()), pa.string()), places)
+
+    return cluster_of
+
+
+def _finished_tasks(work: Tables, run: int) -> list[dict[str, Any]]:
+    """The reports of the tasks of this attempt: bytes and segments that they read, and rows that they wrote."""
+    return [
+        json.loads(work.read_bytes(STATE, name)) for name in work.names(STATE) if name.startswith(f"task-{run:04d}-")
+    ]

@@ -1,17 +1,34 @@
 """The tables of a finished audit, opened for reading: filters on their rows, and sums over their columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pd
+import pyarrow.parquet as pq
 
-from kforensics.errors import EvidenceUnreadable
+from kforensics.errors import EvidenceUnreadable, UsageError, did_you_mean, nearest_names
 from kforensics.findings.model import Severity
+from kforensics.fleet.schemas import AUDIT_TABLES
+from kforensics.fleet.storage import parse_location
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+
+AUDIT_SCHEMA = "kforensics/fleet-tables/2"
+"""The version of tables and manifest."""
+
+PREVIOUS = "previous"
+"""The name of the audit before another one in a history."""
+
+AUDITS = "_audits"
+"""The folder of a history with a manifest for each audit."""
+
+_READERS = 16
+"""Small files that are read at the same time: most of the time is spent waiting for storage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +63,11 @@ def is_in(column: str, values: Iterable[Any]) -> Any:
     return pd.field(column).isin(wanted) if wanted else None
 
 
+def one_of(column: str, values: Iterable[Any], kind: pa.DataType) -> Any:
+    """A column has one of the values, as a condition; false where there are none."""
+    return pd.field(column).isin(pa.array(sorted(values), kind))
+
+
 def all_of(*conditions: Any) -> Any:
     """The conjunction of the conditions that are given."""
     found = None
@@ -55,20 +77,169 @@ def all_of(*conditions: Any) -> Any:
     return found
 
 
-def open_audit(location: Path) -> tuple[Tables, Mapping[str, Any]]:
-    """The tables of a finished audit and its manifest.
+class AuditTables(Tables):
+    """The tables of a finished audit: the parts that its manifest names, whether they lie in a directory of their own or in a history.
+
+    Args:
+        location: of the tables.
+        manifest: of the audit.
+    """
+
+    def __init__(self, location: Path, manifest: Mapping[str, Any]) -> None:
+        super().__init__(location)
+        self.manifest = dict(manifest)
+
+    @property
+    def audit_id(self) -> str:
+        """The name of the audit."""
+        return str(self.manifest["audit_id"])
+
+    @property
+    def audited_ns(self) -> int:
+        """When it began, in nanoseconds since 1970."""
+        return int(self.manifest["audited_ns"])
+
+    def schema(self, table: str) -> pa.Schema:
+        """The columns of a table of a finished audit."""
+        return AUDIT_TABLES[table]
+
+    def parts(self, table: str) -> list[str]:
+        """The names of the parts, sorted."""
+        return sorted(self._counts(table))
+
+    def _counts(self, table: str) -> Mapping[str, int]:
+        counts: Mapping[str, int] = self.manifest["tables"].get(table, {}).get("parts", {})
+        return counts
+
+    def row_count(self, table: str) -> int:
+        """The rows of a table, by the manifest."""
+        return sum(self._counts(table).values())
+
+    def check_parts(self) -> None:
+        """Compare the rows of every part with what the manifest says of it.
+
+        Raises:
+            EvidenceUnreadable: a part is missing, can't be read, or has another number of rows.
+        """
+        named = [(table, part, count) for table in AUDIT_TABLES for part, count in self._counts(table).items()]
+        with ThreadPoolExecutor(_READERS) as pool:
+            for (table, part, count), found in zip(named, pool.map(self._rows_of, named), strict=True):
+                if found != count:
+                    problem = f"has {found:,} rows" if isinstance(found, int) else found
+                    raise EvidenceUnreadable(
+                        str(self.location / table / f"{part}.parquet"),
+                        f"the audit wrote {count:,} rows here, and the part {problem}: the tables are not those that were written",
+                        ("another program changed or removed it", "it was copied only in part"),
+                    )
+
+    def _rows_of(self, named: tuple[str, str, int]) -> int | str:
+        filesystem, path = self.place(named[0], f"{named[1]}.parquet")
+        try:
+            return int(pq.read_metadata(path, filesystem=filesystem).num_rows)
+        except FileNotFoundError:
+            return "is not there"
+        except (OSError, pa.ArrowInvalid) as error:
+            return f"can't be read ({str(error).partition(chr(10))[0]})"
+
+
+def manifest_name(audit_id: str) -> str:
+    """The manifest of an audit in a history."""
+    return f"{AUDITS}/{quote(audit_id, safe='')}.json"
+
+
+def history_of(tables: Tables) -> list[AuditTables]:
+    """The finished audits of a history, the oldest first; none where it is no history.
 
     Raises:
-        EvidenceUnreadable: there are none, or the audit did not finish.
+        EvidenceUnreadable: a manifest is none of this version.
+    """
+    names = [f"{AUDITS}/{name}" for name in tables.names(AUDITS) if name.endswith(".json")]
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = [one for one in pool.map(tables.read_manifest, names) if one is not None]
+    audits = [AuditTables(tables.location, _checked(tables.location, one)) for one in found]
+    return sorted(audits, key=lambda one: (one.audited_ns, one.audit_id))
+
+
+def open_audits(location: Path) -> list[AuditTables]:
+    """The finished audits of a directory: its only one, or those of a history, the oldest first.
+
+    Raises:
+        EvidenceUnreadable: there is none, or the audit did not finish.
     """
     tables = Tables(location)
     manifest = tables.read_manifest(AUDIT_MANIFEST)
-    if manifest is None:
+    if manifest is not None:
+        return [AuditTables(location, _checked(location, manifest))]
+    found = history_of(tables)
+    if not found:
         raise EvidenceUnreadable(str(location), "no tables of an audit")
+    return found
+
+
+def open_audit(location: Path, audit_id: str | None = None) -> AuditTables:
+    """The tables of a finished audit, whose parts are all there.
+
+    Args:
+        location: of the tables of one audit, or of a history.
+        audit_id: which audit of a history; the latest where none is named.
+
+    Raises:
+        EvidenceUnreadable: there are none, the audit did not finish, or parts of it are missing.
+        UsageError: the history has no such audit.
+    """
+    audits = open_audits(location)
+    if audit_id is None:
+        chosen = audits[-1]
+    else:
+        named = {one.audit_id: one for one in audits}
+        if audit_id not in named:
+            hint = did_you_mean(nearest_names(audit_id, named))
+            raise UsageError(f"{location} has no audit {audit_id}" + (f": {hint}" if hint else ""))
+        chosen = named[audit_id]
+    return _whole(chosen)
+
+
+def earlier_audit(later: AuditTables, named: str) -> AuditTables:
+    """The audit that another one is compared with.
+
+    Args:
+        later: the other one.
+        named: the tables of an audit; or where the other is of a history, the name of an audit there, or `previous`: the
+            last one before it that has a cluster in common with it.
+
+    Raises:
+        EvidenceUnreadable: there are no such tables.
+        UsageError: there is no audit before it.
+    """
+    known = history_of(later)
+    if named == PREVIOUS:
+        before = [one for one in known if (one.audited_ns, one.audit_id) < (later.audited_ns, later.audit_id)]
+        clusters = set(later.manifest.get("clusters", ()))
+        alike = [one for one in before if clusters & set(one.manifest.get("clusters", ()))]
+        if not alike:
+            why = "its history has none before it of the same cluster" if known else "its tables are in no history"
+            raise UsageError(f"there is no previous audit to compare {later.audit_id} with: {why}")
+        return _whole(alike[-1])
+    of_history = next((one for one in known if one.audit_id == named), None)
+    return open_audit(parse_location(named)) if of_history is None else _whole(of_history)
+
+
+def _whole(audit: AuditTables) -> AuditTables:
+    audit.check_parts()
+    return audit
+
+
+def _checked(location: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    if manifest.get("schema") != AUDIT_SCHEMA:
+        raise EvidenceUnreadable(
+            str(location), "its tables are of another version of kforensics, or no tables of an audit"
+        )
     if not manifest.get("is_complete"):
         causes = ("it was interrupted: the same `fleet audit` with the same --out continues where it stopped",)
         raise EvidenceUnreadable(str(location), "the audit did not finish", causes)
-    return tables, manifest
+    if not isinstance(manifest.get("tables"), dict) or not {"audit_id", "audited_ns"} <= manifest.keys():
+        raise EvidenceUnreadable(str(location), "the manifest of the audit is damaged")
+    return manifest
 
 
 def sum_of(table: pa.Table, column: str) -> int:

@@ -17,7 +17,7 @@ from kforensics.fleet.judge import ClusterKnowledge, JudgeContext, JudgedRows
 from kforensics.fleet.knowledge import Gathered
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
-from kforensics.fleet.report_rows import finding_row, input_row, problem_row
+from kforensics.fleet.report_rows import finding_rows, input_row, problem_row
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import leader_spread
 from kforensics.units import TopicPartition
@@ -32,8 +32,12 @@ def write_rest(
     totals: Sequence[LogDirTotals],
     problems: Sequence[Problem],
     knowledge: Mapping[str, ClusterKnowledge],
-) -> None:
-    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows."""
+) -> Mapping[str, int]:
+    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows.
+
+    Returns:
+        How many rows were written to each table.
+    """
     by_input: dict[int, list[LogDirTotals]] = {}
     for task, total in zip(tasks, totals, strict=True):
         by_input.setdefault(task.input, []).append(total)
@@ -57,27 +61,32 @@ def write_rest(
             }
         )
     tables.write("nodes", part, rows)
+    roots = [one.found.root for one in found.inputs]
     findings = [
-        finding_row(item, cluster or None)
+        row
         for cluster in sorted(set(clusters))
-        for item in _cluster_findings(tables, cluster, found, clusters)
+        for row in finding_rows([*_cluster_findings(tables, cluster, found, clusters)], cluster or None, roots)
     ]
     disagreements = {
         found.inputs[number].found.described.path: (listed, int(found.inputs[number].found.described.broker_id))
         for number, listed in found.disagreements
     }
-    findings += [finding_row(item, None) for item in inventory_findings(disagreements)]
+    findings += finding_rows([*inventory_findings(disagreements)], None, roots)
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
+    return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}
 
 
-def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) -> None:
+def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) -> Mapping[str, int]:
     """Write the partitions that metadata or checkpoints name and of which no input holds a directory.
 
     Args:
         judge: what the others were judged with.
         gathered: what is known of the clusters.
         options: which partitions are asked for.
+
+    Returns:
+        How many rows were written to each table.
     """
     held = judge.tables.column_table("partitions", ["cluster_id", "topic", "partition"])
     there = {
@@ -96,8 +105,7 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) 
             known, knowledge.facts, given, has_metadata=cluster in gathered.with_metadata
         ):
             rows.without_directories(cluster, report, knowledge)
-    if rows.partitions:
-        rows.write("driver-absent")
+    return rows.write("driver-absent") if rows.partitions else {}
 
 
 def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.source.priority import lower_priority
 
 if TYPE_CHECKING:
-    from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.audit_tables import AuditTables, Filters
     from kforensics.fleet.watch import Stage
 
 __all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan"]
@@ -45,6 +45,8 @@ class AuditRequest:
     """Partitions that the summary shows."""
     keep_going: bool = False
     """A source that can't be used is a problem beside the others."""
+    take_over: bool = False
+    """Take the lock of an audit that ended without releasing it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,8 @@ class ReportRequest:
     """An audit, and which part of it is to be shown."""
 
     tables: str
+    audit_id: str | None = None
+    """Which audit of a history; the latest where none is named."""
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     nodes: frozenset[int] = frozenset()
@@ -63,10 +67,12 @@ class ReportRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRequest:
-    """Two audits."""
+    """Two audits, and which part of them is to be compared."""
 
     earlier: str
-    later: str
+    """Where its tables are; where the later audit is of a history also the name of an audit there, or `previous`."""
+    report: ReportRequest
+    """The later audit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +120,17 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     )
     since = parse_location(request.since) if request.since else None
     with open_session(request.master, dict(request.settings)) as session:
-        audit(
+        outcome = audit(
             session,
             found,
             target,
             options=options,
             since=since,
+            take_over=request.take_over,
             keep_going=request.keep_going,
             progress=progress,
         )
-    return _summary("fleet audit", target, most=request.most)
+    return _summary("fleet audit", outcome.tables, most=request.most)
 
 
 def run_report(request: ReportRequest) -> Result[FleetSummary]:
@@ -135,9 +142,16 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     Raises:
         EvidenceError: they are no tables of a finished audit.
     """
+    from kforensics.fleet.audit_tables import open_audit
+
+    tables = open_audit(parse_location(request.tables), request.audit_id)
+    return _summary("fleet report", tables, most=request.most, filters=_filters(request))
+
+
+def _filters(request: ReportRequest) -> "Filters":
     from kforensics.fleet.audit_tables import Filters
 
-    filters = Filters(
+    return Filters(
         topics=request.topics,
         partitions=request.partitions,
         nodes=request.nodes,
@@ -145,7 +159,6 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
         codes=request.codes,
         least_severity=Severity(request.least_severity),
     )
-    return _summary("fleet report", parse_location(request.tables), most=request.most, filters=filters)
 
 
 def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
@@ -157,9 +170,12 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     Raises:
         EvidenceError: they are no tables of finished audits.
     """
+    from kforensics.fleet.audit_tables import earlier_audit, open_audit
     from kforensics.fleet.comparison import compare_audits
 
-    comparison = compare_audits(parse_location(request.earlier), parse_location(request.later))
+    later = open_audit(parse_location(request.report.tables), request.report.audit_id)
+    earlier = earlier_audit(later, request.earlier)
+    comparison = compare_audits(earlier, later, _filters(request.report))
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
     )
@@ -196,7 +212,9 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
     )
 
 
-def _summary(command: str, tables: Path, *, most: int, filters: "Filters | None" = None) -> Result[FleetSummary]:
+def _summary(
+    command: str, tables: "AuditTables", *, most: int, filters: "Filters | None" = None
+) -> Result[FleetSummary]:
     from kforensics.fleet.summary import summarise
 
     summary = summarise(tables, most=most, filters=filters)

@@ -1,27 +1,149 @@
 """Two audits -> what changed between them."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import pyarrow as pa
 
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import known_or
-from kforensics.findings.fleet_summary import AuditComparison, FindingKey, VerdictChange
-from kforensics.fleet.audit_tables import open_audit
-from kforensics.fleet.tables import Tables
+from kforensics.findings.changes import TABLES, Change, ChangedRow, changed_rows
+from kforensics.findings.fleet_summary import AuditComparison, FindingChange, VerdictChange
+from kforensics.findings.model import Severity
+from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, is_in, one_of
 from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.units import OffsetRange
+
+MOST_LISTED = 10_000
+"""Findings of each change that a comparison lists; it counts all."""
 
 _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
 
 
-def compare_audits(earlier: Path, later: Path) -> AuditComparison:
-    """The new and the resolved findings, and the changed verdicts, between two audits."""
-    before, _ = open_audit(earlier)
-    after, _ = open_audit(later)
-    found_before, found_after = _finding_keys(before), _finding_keys(after)
-    verdicts_before, verdicts_after = _verdicts(before), _verdicts(after)
+def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | None = None) -> AuditComparison:
+    """Compare two audits, finding by finding and partition by partition.
+
+    Args:
+        before: the earlier audit.
+        after: the later audit.
+        filters: which partitions and findings it is about.
+    """
+    filters = filters or Filters()
+    scope, limits = _scope(before, after)
+    listed: dict[Change, list[FindingChange]] = {change: [] for change in Change}
+    counts: Counter[str] = Counter()
+    for row in _changed(before, after, filters, scope):
+        if _gravity(row) < filters.least_severity.rank:
+            continue
+        counts[row.change.value] += 1
+        if len(listed[row.change]) < MOST_LISTED:
+            listed[row.change].append(_finding_change(row))
+    nodes_before, nodes_after = (_node_names(one) for one in (before, after))
+    return AuditComparison(
+        earlier=str(before),
+        later=str(after),
+        earlier_audit=before.audit_id,
+        later_audit=after.audit_id,
+        findings_by_change={change.value: counts[change.value] for change in Change if counts[change.value]},
+        new_findings=tuple(listed[Change.NEW]),
+        worse_findings=tuple(listed[Change.WORSE]),
+        changed_findings=tuple(listed[Change.CHANGED]),
+        better_findings=tuple(listed[Change.BETTER]),
+        unchecked_findings=tuple(listed[Change.UNCHECKED]),
+        gone_findings=tuple(listed[Change.GONE]),
+        changes=tuple(_verdict_changes(before, after, filters, scope)),
+        new_nodes=tuple(sorted(nodes_after - nodes_before)),
+        gone_nodes=tuple(sorted(nodes_before - nodes_after)),
+        problem_count=after.row_count("problems"),
+        limits=limits,
+    )
+
+
+def _scope(before: AuditTables, after: AuditTables) -> tuple[Any, tuple[str, ...]]:
+    """The rows that both audits looked for, as a condition, and the sentences that say so."""
+    limits = []
+    condition = None
+    for name, column, kind in (("topics", "topic", pa.string()), ("partitions", "partition", pa.int32())):
+        chosen = [frozenset(one.manifest.get("scope", {}).get(name, ())) for one in (before, after)]
+        if chosen[0] == chosen[1]:
+            continue
+        both = chosen[0] & chosen[1] if all(chosen) else chosen[0] | chosen[1]
+        condition = all_of(condition, one_of(column, both, kind))
+        words = ", ".join(map(str, sorted(both))) or "none"
+        limits.append(f"The two audits were not made of the same {name}: only these are compared: {words}.")
+    return condition, tuple(limits)
+
+
+def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Any) -> Iterator[ChangedRow]:
+    # The least severity is no condition here: a finding that is less grave now is no finding that is gone.
+    where = all_of(
+        is_in("topic", filters.topics),
+        is_in("partition", filters.partitions),
+        is_in("node_id", filters.nodes),
+        is_in("code", filters.codes),
+        scope,
+    )
+    findings = {
+        name: list(one.rows("findings", columns=TABLES[f"{name}_findings"], where=where))
+        for name, one in (("earlier", before), ("later", after))
+    }
+    problems = list(after.rows("problems", columns=TABLES["later_problems"]))
+    topics = {row["topic"] for row in (*findings["earlier"], *problems) if row["topic"] is not None}
+    replicas = before.rows("replicas", columns=TABLES["earlier_replicas"], where=one_of("topic", topics, pa.string()))
+    yield from changed_rows(
+        {
+            "earlier_findings": findings["earlier"],
+            "later_findings": findings["later"],
+            "earlier_nodes": _nodes(before),
+            "later_nodes": _nodes(after),
+            "later_problems": problems,
+            "earlier_replicas": replicas,
+        }
+    )
+
+
+def _nodes(tables: AuditTables) -> Iterator[Mapping[str, Any]]:
+    """The inputs with log directories: others, as directories of log files, show no replica."""
+    for row in tables.rows("nodes", columns=[*TABLES["later_nodes"], "log_dirs"]):
+        if row["log_dirs"]:
+            yield row
+
+
+def _gravity(row: ChangedRow) -> int:
+    return max(Severity(one).rank for one in (row.severity, row.severity_before) if one is not None)
+
+
+def _finding_change(row: ChangedRow) -> FindingChange:
+    absent = Absent.NOT_APPLICABLE
+    statement = row.statement if row.statement is not None else row.statement_before
+    return FindingChange(
+        finding_id=row.finding_id,
+        change=row.change,
+        code=row.code,
+        cluster_id=known_or(row.cluster_id, Absent.UNKNOWN),
+        topic=known_or(row.topic, absent),
+        partition=known_or(row.partition, absent),
+        broker_id=known_or(row.node_id, absent),
+        statement=statement or "",
+        severity=known_or(row.severity, absent),
+        severity_before=known_or(row.severity_before, absent),
+        offsets=_offsets(row.first_offset, row.last_offset),
+        offsets_before=_offsets(row.first_offset_before, row.last_offset_before),
+        statement_before=known_or(row.statement_before, absent),
+    )
+
+
+def _offsets(first: int | None, last: int | None) -> OffsetRange | Absent:
+    return Absent.NOT_APPLICABLE if first is None or last is None else OffsetRange(first, last)
+
+
+def _verdict_changes(before: AuditTables, after: AuditTables, filters: Filters, scope: Any) -> list[VerdictChange]:
+    where = all_of(is_in("topic", filters.topics), is_in("partition", filters.partitions), scope)
+    verdicts_before, verdicts_after = (_verdicts(one, where) for one in (before, after))
     changes = [
         VerdictChange(
+            cluster_id=known_or(key[0], Absent.UNKNOWN),
             topic=key[1],
             partition=key[2],
             before=known_or(verdicts_before.get(key), Absent.NOT_APPLICABLE),
@@ -29,48 +151,23 @@ def compare_audits(earlier: Path, later: Path) -> AuditComparison:
         )
         for key in sorted({*verdicts_before, *verdicts_after}, key=lambda key: (key[0] or "", key[1], key[2]))
         if verdicts_before.get(key) != verdicts_after.get(key)
+        and (not filters.verdicts or {verdicts_before.get(key), verdicts_after.get(key)} & filters.verdicts)
     ]
-    nodes_before, nodes_after = ({_node_name(row) for row in one.rows("nodes")} for one in (before, after))
-    return AuditComparison(
-        earlier=str(earlier),
-        later=str(later),
-        new_findings=_only(found_after, found_before),
-        gone_findings=_only(found_before, found_after),
-        changes=tuple(sorted(changes, key=lambda one: -_RANK.get(str(one.after), -1))),
-        new_nodes=tuple(sorted(nodes_after - nodes_before)),
-        gone_nodes=tuple(sorted(nodes_before - nodes_after)),
-        problem_count=after.dataset("problems").count_rows(),
-    )
+    return sorted(changes, key=lambda one: -_RANK.get(str(one.after), -1))
 
 
-_Key = tuple[str, str | None, int | None, int | None]
-
-
-def _finding_keys(tables: Tables) -> dict[_Key, list[str]]:
-    out: dict[_Key, list[str]] = {}
-    for row in tables.rows("findings", columns=["code", "topic", "partition", "node_id", "statement"]):
-        out.setdefault((row["code"], row["topic"], row["partition"], row["node_id"]), []).append(row["statement"])
-    return out
-
-
-def _only(here: Mapping[_Key, list[str]], there: Mapping[_Key, list[str]]) -> tuple[FindingKey, ...]:
-    return tuple(
-        FindingKey(
-            code=key[0],
-            topic=known_or(key[1], Absent.NOT_APPLICABLE),
-            partition=known_or(key[2], Absent.NOT_APPLICABLE),
-            broker_id=known_or(key[3], Absent.NOT_APPLICABLE),
-            statement=statement,
-        )
-        for key in sorted(here, key=str)
-        for statement in sorted(here[key])[len(there.get(key, ())) :]
-    )
-
-
-def _verdicts(tables: Tables) -> dict[tuple[str | None, str, int], str]:
-    rows = tables.rows("partitions", columns=["cluster_id", "topic", "partition", "verdict"])
+def _verdicts(tables: AuditTables, where: Any) -> dict[tuple[str | None, str, int], str]:
+    rows = tables.rows("partitions", columns=["cluster_id", "topic", "partition", "verdict"], where=where)
     return {(row["cluster_id"], row["topic"], row["partition"]): row["verdict"] for row in rows}
 
 
-def _node_name(row: Mapping[str, Any]) -> str:
-    return row["path"] if row["node_id"] is None else f"node {row['node_id']}"
+def _node_names(tables: AuditTables) -> set[str]:
+    several = len(tables.manifest.get("clusters", ())) > 1
+    return {_node_name(row, several=several) for row in tables.rows("nodes")}
+
+
+def _node_name(row: Mapping[str, Any], *, several: bool) -> str:
+    if row["node_id"] is None:
+        return str(row["path"])
+    where = f" of cluster {row['cluster_id']}" if several and row["cluster_id"] else ""
+    return f"node {row['node_id']}{where}"

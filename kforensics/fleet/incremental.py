@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
+from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
-from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from kforensics.source.walk import SETTLED_NS, FoundFile
 
 TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
+"""The tables that are the same where nothing has changed."""
 
 
 def fingerprint_of(
@@ -37,20 +38,11 @@ def _options(options: DiffOptions) -> str:
     return f"{chosen} {stated} {sorted(options.topics)} {sorted(options.partitions)}"
 
 
-def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: Tables) -> bool:
-    """Return whether an earlier audit saw the same, finished, read everything, and began when the last change had settled."""
-    manifest = earlier.read_manifest(AUDIT_MANIFEST) or {}
-    if not manifest.get("is_complete") or manifest.get("fingerprint") != fingerprint:
+def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: AuditTables) -> bool:
+    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled."""
+    if earlier.manifest.get("fingerprint") != fingerprint:
         return False
     newest = max((one.newest_ns for one in totals), default=0)
-    if int(manifest.get("started_ns", 0)) - newest <= SETTLED_NS or any(one.problems for one in totals):
+    if int(earlier.manifest.get("started_ns", 0)) - newest <= SETTLED_NS or any(one.problems for one in totals):
         return False
-    return int(earlier.dataset("problems").count_rows()) == 0
-
-
-def take_over(earlier: Tables, tables: Tables) -> int:
-    """Take over what the earlier audit wrote; gives the number of segments that were not read."""
-    for table in TAKEN_OVER:
-        for part in earlier.parts(table):
-            tables.take_part(earlier, table, part)
-    return int(tables.dataset("segments").count_rows())
+    return earlier.row_count("problems") == 0

@@ -20,7 +20,7 @@ from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.reader import FleetBatchReader
-from kforensics.fleet.report_rows import finding_row, problem_row
+from kforensics.fleet.report_rows import finding_rows, problem_row
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
@@ -88,7 +88,7 @@ def _knowledge(location: str, audit: str, tables: Tables) -> Mapping[str, Cluste
 
 
 def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
-    """Judge the partitions of one group, write their rows, and return what the progress line shows."""
+    """Judge the partitions of one group, write their rows, and return how many, by table."""
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
     knowledge = _knowledge(str(context.tables), context.audit, context.tables)
@@ -101,8 +101,7 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
             out.judge(key, replicas, knowledge[key[0]], reader)
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
             out.failed(replicas, error)
-    out.write(f"group-{group:05d}")
-    return {"partitions": len(by_partition), "findings": len(out.findings), "problems": len(out.problems)}
+    return out.write(f"group-{group:05d}")
 
 
 def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
@@ -212,7 +211,7 @@ class JudgedRows:
         replicas: Sequence[tuple[Row, Replica]],
     ) -> None:
         found = (*findings, *placement_findings(report, placement))
-        self.findings += [finding_row(one, cluster or None) for one in found]
+        self.findings += finding_rows(found, cluster or None, self._context.roots)
         self.partitions.append(_partition_row(cluster, report, judged, placement, replicas, found))
 
     def failed(self, replicas: Sequence[tuple[Row, Replica]], error: Exception) -> None:
@@ -221,13 +220,14 @@ class JudgedRows:
         words = f"{replica.topic_partition} could not be judged: {type(error).__name__}: {error}"
         self.problems.append(problem_row(Problem(input=replica.input, path=replica.path, message=words)))
 
-    def write(self, name: str) -> None:
-        """Write all rows as a part of each table."""
+    def write(self, name: str) -> Mapping[str, int]:
+        """Write all rows as a part of each table, and return how many each got."""
         part = f"run-{self._context.run:04d}-{name}"
         for table in ("partitions", "replicas", "findings"):
             self._context.tables.write(table, part, getattr(self, table))
         if self.problems:
             self._context.tables.write("problems", part, self.problems)
+        return {name: len(getattr(self, name)) for name in ("partitions", "replicas", "findings", "problems")}
 
 
 def _partition_row(

@@ -18,7 +18,7 @@ from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, PlannedInput, find_sources, scan_manifest
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
-from kforensics.fleet.report_rows import finding_row, input_row, problem_of, problem_row
+from kforensics.fleet.report_rows import finding_rows, input_row, problem_of, problem_row
 from kforensics.fleet.rows import replica_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
 from kforensics.fleet.schemas import PLAN, REPLICAS
@@ -209,7 +209,8 @@ def _write_rest(
     )
     clusters = {one.found.described.cluster_id for one in inputs}
     cluster = next(iter(clusters)) if len(clusters) == 1 else Absent.UNKNOWN
-    tables.write("findings", part, [finding_row(one, known(cluster)) for one in findings])
+    roots = [one.found.root for one in inputs]
+    tables.write("findings", part, finding_rows([*findings], known(cluster), roots))
     tables.write("problems", part, [problem_row(one) for one in problems])
 
 

@@ -21,7 +21,10 @@ def node_health(
     """Each node and how it is: the worst of what could not be read, damage, and findings."""
     by_input = {row["input"]: row for row in grouped(replicas, ["input"], ["bytes", "segments", "damaged_places"])}
     grave = findings.filter(pc.greater_equal(findings["severity_rank"], Severity.WARNING.rank))
-    by_node = {row["node_id"]: row["count_all"] for row in grouped(grave, ["node_id"], [])}
+    by_node = {
+        (row["cluster_id"], row["node_id"]): row["count_all"] for row in grouped(grave, ["cluster_id", "node_id"], [])
+    }
+    only = _only_cluster(nodes)
     by_problem = Counter(row["input"] for row in problems)
     out = []
     for row in nodes:
@@ -29,7 +32,7 @@ def node_health(
             continue
         own = by_input.get(row["input"], {})
         damaged = own.get("damaged_places_sum") or 0
-        found = by_node.get(row["node_id"], 0) if row["node_id"] is not None else 0
+        found = 0 if row["node_id"] is None else by_node.get((row["cluster_id"] or only, row["node_id"]), 0)
         unread = by_problem[row["input"]]
         health = "unreadable" if unread else "damaged" if damaged else "findings" if found else "sound"
         out.append(
@@ -79,10 +82,15 @@ def set_aside(replicas: pa.Table) -> dict[str, Any]:
     return out
 
 
-def _brokers_by_cluster(nodes: Sequence[Mapping[str, Any]]) -> dict[str | None, dict[int, str | None]]:
-    """Brokers and their racks; where there is one cluster only, nodes that do not know it belong to it."""
+def _only_cluster(nodes: Sequence[Mapping[str, Any]]) -> str | None:
+    """The cluster of nodes that do not know theirs: the only one that there is."""
     ids = {row["cluster_id"] for row in nodes if row["cluster_id"]}
-    only = next(iter(ids)) if len(ids) == 1 else None
+    return next(iter(ids)) if len(ids) == 1 else None
+
+
+def _brokers_by_cluster(nodes: Sequence[Mapping[str, Any]]) -> dict[str | None, dict[int, str | None]]:
+    """Brokers and their racks, by cluster."""
+    only = _only_cluster(nodes)
     out: dict[str | None, dict[int, str | None]] = {}
     for row in nodes:
         if row["node_id"] is not None and row["log_dirs"] and row["kind"] != "controller":

@@ -1,13 +1,15 @@
 """Inputs, findings and problems as rows of tables and back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.rows import Row, known, known_or
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.identity import finding_ids
 from kforensics.findings.model import Confidence, Finding, Severity
-from kforensics.units import OffsetRange
+from kforensics.source.naming import parse_partition_directory
+from kforensics.units import OffsetRange, TopicPartition
 
 
 def input_row(number: int, described: Input) -> Row:
@@ -42,8 +44,19 @@ def input_of(row: Mapping[str, Any]) -> Input:
     )
 
 
-def finding_row(item: Finding, cluster_id: str | None) -> Row:
-    """A finding with all of its words."""
+def finding_rows(findings: Sequence[Finding], cluster_id: str | None, roots: Sequence[object]) -> list[Row]:
+    """Findings with all of their words.
+
+    Args:
+        findings: all of one partition, or all that are of none.
+        cluster_id: of them, where it is known.
+        roots: the place of each input.
+    """
+    ids = finding_ids(findings, cluster_id, roots)
+    return [_finding_row(one, own, cluster_id) for one, own in zip(findings, ids, strict=True)]
+
+
+def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
     offsets = item.offsets
     absent = {
         name: value.value
@@ -51,10 +64,12 @@ def finding_row(item: Finding, cluster_id: str | None) -> Row:
         if isinstance(value := getattr(item, name), Absent) and value is not Absent.NOT_APPLICABLE
     }
     return {
+        "finding_id": own_id,
         "code": item.code,
         "severity": item.severity.value,
         "severity_rank": item.severity.rank,
         "confidence": item.confidence.value,
+        "confidence_rank": item.confidence.rank,
         "statement": item.statement,
         "meaning": item.meaning,
         "advice": item.advice,
@@ -74,6 +89,7 @@ def finding_row(item: Finding, cluster_id: str | None) -> Row:
             }
             for one in item.citations
         ],
+        "reference_ids": list(item.references),
         "references": list(item.references),
         "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
     }
@@ -108,18 +124,26 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
             )
             for one in row["citations"] or ()
         ),
-        references=tuple(row["references"] or ()),
+        references=tuple(row["reference_ids"] or ()),
     )
 
 
 def problem_row(problem: Problem) -> Row:
-    """Something that could not be read."""
+    """Something that could not be read, with the partition whose directory its path names."""
+    partition = _partition_in(problem.path)
     return {
         "input": problem.input,
         "path": problem.path,
+        "topic": None if partition is None else partition.topic,
+        "partition": None if partition is None else partition.partition,
         "position": known(problem.position),
         "message": problem.message,
     }
+
+
+def _partition_in(path: str) -> TopicPartition | None:
+    names = (parse_partition_directory(part) for part in reversed(path.split("/")))
+    return next((name.topic_partition for name in names if name is not None), None)
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:

@@ -16,6 +16,7 @@ from kforensics.evidence.captured.rows import Row, digest_lists, segment_of, seg
 from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import scan_segment
+from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, wanted_evidence
 from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import replica_row
@@ -130,34 +131,42 @@ class EarlierLooks:
         out = Scanned()
         wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
         for tables in self._places if wanted else ():
-            parts = [part for part in tables.parts("segments") if part.startswith(f"{source}-")]
-            for part in parts:
-                self._take(tables, part, wanted, out)
+            low, high = min(wanted, default=""), max(wanted, default="")
+            between = (pd.field("path") >= low) & (pd.field("path") <= high)
+            if isinstance(tables, AuditTables):
+                where = between & (pd.field("source") == source)
+                _take({name: list(tables.rows(name, where=where)) for name in _LOOKED_AT}, wanted, out)
+                continue
+            # Parts of an attempt that was interrupted are of one log directory each.
+            for part in [part for part in tables.parts("segments") if part.startswith(f"{source}-")]:
+                found = {name: tables.read_part(name, part, filters=between).to_pylist() for name in _LOOKED_AT}
+                _take(found, wanted, out)
         return out, frozenset(row["path"] for row in out.segments)
 
-    def _take(self, tables: Tables, part: str, wanted: dict[str, tuple[int, int]], out: Scanned) -> None:
-        low, high = min(wanted, default=""), max(wanted, default="")
-        between = (pd.field("path") >= low) & (pd.field("path") <= high)
-        found = [
-            row
-            for row in tables.read_part("segments", part, filters=between).to_pylist()
-            if wanted.get(row["path"]) == (row["length"], row["mtime_ns"])
-            and not row["changed"]
-            and row["scanned_ns"] - row["mtime_ns"] > SETTLED_NS
-        ]
-        if not found:
-            return
-        digests: dict[str, list[list[int]]] = {}
-        for row in tables.read_part("digests", part, filters=between).to_pylist():
-            digests.setdefault(row["path"], []).append(
-                [row["bucket"], row["low"], row["high"], row["batches"], row["position"]]
-            )
-        epochs: dict[str, list[list[int]]] = {}
-        for row in tables.read_part("lineage", part, filters=between).to_pylist():
-            epochs.setdefault(row["path"], []).append([row["leader_epoch"], row["start_offset"]])
-        for row in found:
-            if wanted.pop(row["path"], None) is not None:
-                out.add_segment(row, digests.get(row["path"], []), epochs.get(row["path"], []))
+
+_LOOKED_AT = ("segments", "digests", "lineage")
+
+
+def _take(rows: Mapping[str, Sequence[Mapping[str, Any]]], wanted: dict[str, tuple[int, int]], out: Scanned) -> None:
+    """Take up the rows of the segments that are wanted and have not changed."""
+    found = [
+        row
+        for row in rows["segments"]
+        if wanted.get(row["path"]) == (row["length"], row["mtime_ns"])
+        and not row["changed"]
+        and row["scanned_ns"] - row["mtime_ns"] > SETTLED_NS
+    ]
+    digests: dict[str, list[list[int]]] = {}
+    for row in rows["digests"]:
+        digests.setdefault(row["path"], []).append(
+            [row["bucket"], row["low"], row["high"], row["batches"], row["position"]]
+        )
+    epochs: dict[str, list[list[int]]] = {}
+    for row in rows["lineage"]:
+        epochs.setdefault(row["path"], []).append([row["leader_epoch"], row["start_offset"]])
+    for row in found:
+        if wanted.pop(row["path"], None) is not None:
+            out.add_segment(dict(row), digests.get(row["path"], []), epochs.get(row["path"], []))
 
 
 def scan_piece(

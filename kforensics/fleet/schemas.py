@@ -215,10 +215,12 @@ PARTITIONS = pa.schema(
 
 FINDINGS = pa.schema(
     [
+        ("finding_id", _TEXT),
         ("code", _TEXT),
         ("severity", _TEXT),
         ("severity_rank", _SHORT),
         ("confidence", _TEXT),
+        ("confidence_rank", _SHORT),
         ("statement", _TEXT),
         ("meaning", _TEXT),
         ("advice", _TEXT),
@@ -229,12 +231,23 @@ FINDINGS = pa.schema(
         ("first_offset", _LONG),
         ("last_offset", _LONG),
         ("citations", pa.list_(CITATION)),
+        ("reference_ids", pa.list_(_TEXT)),
         ("references", pa.list_(_TEXT)),
         ("absent", pa.list_(_TEXT)),
     ]
 )
+"""`references`, which SQL reserves, is an alias of `reference_ids` until the next release."""
 
-PROBLEMS = pa.schema([("input", _INT), ("path", _TEXT), ("position", _LONG), ("message", _TEXT)])
+PROBLEMS = pa.schema(
+    [
+        ("input", _INT),
+        ("path", _TEXT),
+        ("topic", _TEXT),
+        ("partition", _INT),
+        ("position", _LONG),
+        ("message", _TEXT),
+    ]
+)
 
 PLAN = pa.schema(
     [
@@ -271,6 +284,19 @@ TABLES: dict[str, pa.Schema] = {
     "problems": PROBLEMS,
     "plan": PLAN,
 }
+
+AUDIT_COLUMNS = (
+    ("audit_id", _TEXT),
+    ("audited_at", pa.timestamp("us", tz="UTC")),
+    ("cluster_id", _TEXT),
+)
+"""The columns that tell the rows of audits and clusters apart; a finished audit has them in every table."""
+
+AUDIT_TABLES: dict[str, pa.Schema] = {
+    name: pa.schema([*schema, *(pa.field(*one) for one in AUDIT_COLUMNS if one[0] not in schema.names)])
+    for name, schema in TABLES.items()
+}
+"""The tables as a finished audit has them."""
 
 EVIDENCE_TABLES: dict[str, pa.Schema] = {
     "batches": CARRIED_BATCHES,

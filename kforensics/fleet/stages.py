@@ -2,7 +2,8 @@
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.dataset as pd
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.evidence.model import Problem
+from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
 from kforensics.fleet.places import FoundSources
@@ -33,7 +35,7 @@ class ScanContext:
     """The settings of every task of the scan, which are sent to the workers."""
 
     tables: Tables
-    since: Tables | None
+    since: AuditTables | None
     run: int
     tasks: tuple[LogDirTask, ...]
     pieces: tuple[tuple[Piece, ...], ...]
@@ -113,12 +115,17 @@ def _list_slice(
 
 def scan_and_judge(
     session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
-) -> list[Problem]:
-    """Scan and judge; where tasks kill their workers again and again, without them. What was left out is a problem."""
+) -> tuple[list[Problem], Mapping[str, int]]:
+    """Scan and judge; where tasks kill their workers again and again, without them.
+
+    Returns:
+        What was left out, as problems, and the rows that the groups wrote, by table.
+    """
     lost: list[Problem] = []
+    rows: Counter[str] = Counter()
     while scan.pieces:
         try:
-            _run(session, scan, judge, totals, progress)
+            rows = _run(session, scan, judge, totals, progress)
         except Exception as error:
             blamed = _blamed(scan)
             if not blamed:
@@ -133,7 +140,7 @@ def scan_and_judge(
             scan = replace(scan, pieces=pieces)
             continue
         break
-    return lost
+    return lost, rows
 
 
 def _blamed(scan: ScanContext) -> frozenset[int]:
@@ -146,7 +153,7 @@ def _blamed(scan: ScanContext) -> frozenset[int]:
 
 def _run(
     session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
-) -> None:
+) -> Counter[str]:
     from pyspark.sql.functions import collect_list, explode
 
     context = _context(session)
@@ -159,7 +166,7 @@ def _run(
     spread = parcels.repartitionById if hasattr(parcels, "repartitionById") else parcels.repartition
     grouped = spread(min(scan.groups, MOST_GROUP_TASKS), "group").groupBy("group")
     judge_rows = _on_workers(functools.partial(_judge, judge, counters), "string")
-    judged = grouped.agg(collect_list("parcel").alias("parcels")).select(judge_rows("group", "parcels"))
+    judged = grouped.agg(collect_list("parcel").alias("parcels")).select(judge_rows("group", "parcels").alias("counts"))
     stage = Stage(
         name="scan",
         tasks=count,
@@ -167,7 +174,11 @@ def _run(
         bytes=sum(one.bytes for one in totals),
     )
     with watch_tasks(context, stage, counters, progress):
-        judged.collect()
+        groups = judged.collect()
+    rows: Counter[str] = Counter()
+    for one in groups:
+        rows.update(json.loads(one.counts))
+    return rows
 
 
 def _scan_task(scan: ScanContext, counters: Counters, number: int) -> list[dict[str, Any]]:
@@ -195,6 +206,7 @@ def _note_attempt(scan: ScanContext, number: int) -> None:
 def scan_task(scan: ScanContext, number: int) -> Scanned:
     """Read one task's pieces and write their part of the evidence tables."""
     whole = Scanned()
+    rows: Counter[str] = Counter()
     for piece in scan.pieces[number]:
         task = scan.tasks[piece.number]
         if task.evidence is not None:
@@ -213,9 +225,11 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
         for table, content in read.tables().items():
             assert isinstance(content, pa.Table)
             scan.tables.write(table, part, content)
+            rows[table] += content.num_rows
         whole.add(read)
     if whole.problems:
         scan.tables.write("problems", f"run-{scan.run:04d}-task-{number:06d}", whole.problems)
-    done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused}).encode()
+        rows["problems"] += len(whole.problems)
+    done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused, "rows": rows}).encode()
     scan.tables.write_bytes(STATE, f"task-{scan.run:04d}-{number:06d}", done)
     return whole

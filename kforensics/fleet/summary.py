@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from kforensics.findings.answers.model import State, worst_state
 from kforensics.findings.answers.partition_state import JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import Filters, all_of, counts_of, is_in, list_length, open_audit, sum_of
+from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, is_in, list_length, sum_of
 from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares, node_health, set_aside
 from kforensics.fleet.report_rows import finding_of, input_of, problem_of
 from kforensics.fleet.tables import Tables
@@ -49,16 +48,15 @@ _COUNTED = (
 )
 
 
-def summarise(location: Path, *, most: int, filters: Filters | None = None) -> FleetSummary:
+def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None) -> FleetSummary:
     """The summary of a finished audit.
 
     Args:
-        location: of its tables.
+        tables: of the audit.
         most: partitions that are shown.
         filters: which partitions and findings it is about.
     """
     filters = filters or Filters()
-    tables, manifest = open_audit(location)
     nodes = sorted(tables.rows("nodes"), key=lambda row: row["input"])
     parts = tables.column_table("partitions", _COUNTED, filters.of_partitions())
     replicas = tables.column_table(
@@ -66,10 +64,13 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         ["input", "node_id", "log_dir", "state", "bytes", "segments", "damaged_places"],
         all_of(is_in("topic", filters.topics), is_in("partition", filters.partitions), is_in("node_id", filters.nodes)),
     )
-    findings = tables.column_table("findings", ["code", "severity", "severity_rank", "node_id"], filters.of_findings())
+    findings = tables.column_table(
+        "findings", ["code", "severity", "severity_rank", "cluster_id", "node_id"], filters.of_findings()
+    )
     problems = list(tables.rows("problems"))
     distinct = {(row["input"], row["path"], row["message"]): row for row in problems}
     shown = sorted(distinct.values(), key=lambda row: (row["input"], row["path"], row["message"]))
+    gravest = _gravest(tables, filters)
     return FleetSummary(
         inputs=tuple(input_of(row) for row in nodes),
         clusters=tuple(sorted({row["cluster_id"] for row in nodes if row["cluster_id"]})),
@@ -95,7 +96,8 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         lost_certain=sum_of(parts, "lost_certain"),
         lost_possible=sum_of(parts, "lost_possible"),
         **_worst(tables, parts, most),
-        findings=_gravest(tables, filters),
+        findings=tuple(finding_of(row) for row in gravest),
+        finding_ids=tuple(row["finding_id"] for row in gravest),
         finding_count=findings.num_rows,
         findings_by_severity={
             one.value: count for one in Severity if (count := counts_of(findings, "severity").get(one.value, 0))
@@ -103,9 +105,9 @@ def summarise(location: Path, *, most: int, filters: Filters | None = None) -> F
         findings_by_code=counts_of(findings, "code"),
         problems=tuple(problem_of(row) for row in shown[:MOST_PROBLEMS]),
         problem_count=len(shown),
-        tables=str(location),
-        read_bytes=int(manifest.get("read_bytes", 0)),
-        reused_segments=int(manifest.get("reused_segments", 0)),
+        tables=str(tables),
+        read_bytes=int(tables.manifest.get("read_bytes", 0)),
+        reused_segments=int(tables.manifest.get("reused_segments", 0)),
     )
 
 
@@ -164,13 +166,13 @@ def _worst(tables: Tables, parts: pa.Table, most: int) -> dict[str, Any]:
     return {"worst": lines, "not_consistent": unequal.num_rows}
 
 
-def _gravest(tables: Tables, filters: Filters) -> tuple[Any, ...]:
+def _gravest(tables: Tables, filters: Filters) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for batch in tables.dataset("findings").to_batches(filter=filters.of_findings()):
         found.extend(batch.to_pylist())
         if len(found) > 2 * MOST_FINDINGS:
             found = sorted(found, key=_gravity)[:MOST_FINDINGS]
-    return tuple(finding_of(row) for row in sorted(found, key=_gravity)[:MOST_FINDINGS])
+    return sorted(found, key=_gravity)[:MOST_FINDINGS]
 
 
 def _gravity(row: Mapping[str, Any]) -> tuple[int, str, int, int, str, str]:

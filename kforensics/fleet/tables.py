@@ -21,7 +21,13 @@ Row = Mapping[str, Any]
 _SCHEMAS = {**TABLES, **EVIDENCE_TABLES}
 
 AUDIT_MANIFEST = "audit.json"
+"""The manifest of a directory with the tables of one audit."""
 SCAN_MANIFEST = "evidence.json"
+
+HISTORY_PARTITIONING = pd.partitioning(
+    pa.schema([("cluster_id", pa.string()), ("audit_date", pa.string())]), flavor="hive"
+)
+"""The folders of a history; tables of one audit have none."""
 
 
 class Tables:
@@ -105,17 +111,30 @@ class Tables:
         filesystem, path = self.place(table, f"{part}.parquet")
         filesystem.delete_file(path)
 
+    def schema(self, table: str) -> pa.Schema:
+        """The columns of a table."""
+        return _SCHEMAS[table]
+
     def dataset(self, table: str) -> pd.Dataset:
         """Return all parts of a table, read as they are asked for."""
-        filesystem, _ = self.place(table)
+        filesystem, base = self.place(table)
         paths = [self.place(table, f"{part}.parquet")[1] for part in self.parts(table)]
+        schema = self.schema(table)
         if not paths:
-            return pd.dataset(pa.Table.from_pylist([], schema=_SCHEMAS[table]))
-        return pd.dataset(paths, filesystem=filesystem, format="parquet", schema=_SCHEMAS[table])
+            return pd.dataset(pa.Table.from_pylist([], schema=schema))
+        return pd.dataset(
+            paths,
+            filesystem=filesystem,
+            format="parquet",
+            schema=schema,
+            partitioning=HISTORY_PARTITIONING,
+            partition_base_dir=base,
+        )
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[Row]:
         """The rows of a table, in batches behind the scenes."""
-        for batch in self.dataset(table).to_batches(columns=columns, filter=where):
+        named = None if columns is None else list(columns)
+        for batch in self.dataset(table).to_batches(columns=named, filter=where):
             yield from batch.to_pylist()
 
     def column_table(self, table: str, columns: Sequence[str], where: Any = None) -> pa.Table:
@@ -156,6 +175,21 @@ class Tables:
         if is_local:
             filesystem.move(target, path)
 
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder that this program wrote, with all that is in it."""
+        filesystem, path = self.place(folder)
+        if filesystem.get_file_info(path).type != FileType.NotFound:
+            filesystem.delete_dir(path)
+
+    def remove_file(self, folder: str, name: str) -> None:
+        """Remove a small file that is no table.
+
+        Raises:
+            FileNotFoundError: it is not there, and the storage notices that.
+        """
+        filesystem, path = self.place(folder, name)
+        filesystem.delete_file(path)
+
     def read_bytes(self, folder: str, name: str) -> bytes:
         """A small file that is no table."""
         filesystem, path = self.place(folder, name)
@@ -172,12 +206,6 @@ class Tables:
         if isinstance(filesystem, LocalFileSystem):
             os.utime(path, ns=(mtime_ns, mtime_ns))
 
-    def take_part(self, other: "Tables", table: str, part: str) -> None:
-        """Take a part of other tables over as it is."""
-        source, path = other.place(table, f"{part}.parquet")
-        with source.open_input_stream(path) as stream:
-            self.write_bytes(table, f"{part}.parquet", stream.read())
-
     def total_bytes(self, folders: Iterable[str]) -> int:
         """Return the files in some folders and below."""
         total = 0
@@ -191,12 +219,14 @@ class Tables:
         """The files in a folder that are no tables."""
         filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
-        return sorted(one.base_name for one in found if not one.base_name.startswith("."))
+        return sorted(one.base_name for one in found if one.is_file and not one.base_name.startswith("."))
 
-    def is_empty(self) -> bool:
-        """Return whether nothing is there yet."""
+    def is_empty(self, ignored: frozenset[str] = frozenset()) -> bool:
+        """Return whether nothing is there yet, names that are to be ignored aside."""
         filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:
             return True
-        return info.type == FileType.Directory and not filesystem.get_file_info(FileSelector(path))
+        if info.type != FileType.Directory:
+            return False
+        return all(one.base_name in ignored for one in filesystem.get_file_info(FileSelector(path)))

@@ -22,6 +22,8 @@ class Stage:
     bytes: int = 0
     bytes_done: int = 0
     findings: int = 0
+    seconds: float | None = None
+    """The time that the stage took, once it is over."""
 
 
 Progress = Callable[[Stage], None]

@@ -1,7 +1,7 @@
 """The partitions of `__consumer_offsets` and `__transaction_state`: how many there are, which are here, and which is whose."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import gcd
 
 from kforensics.damage import Absent
@@ -19,17 +19,20 @@ class CoordinatorTopic:
     count: int | Absent
     """How many it has; 0 where the metadata shows that there is no such topic."""
 
+    unread: Mapping[int, str] = field(default_factory=dict)
+    """Partitions whose log is here in part, each with a clause that says why."""
+
     @property
-    def missing(self) -> tuple[int, ...]:
-        """The partitions that are known to exist and are not here."""
-        return (
-            () if isinstance(self.count, Absent) else tuple(one for one in range(self.count) if one not in self.present)
-        )
+    def lacks(self) -> Mapping[int, str]:
+        """The partitions that are known to exist and whose log is not here as a whole, each with a clause that says why."""
+        count = 0 if isinstance(self.count, Absent) else self.count
+        missing = {one: "it is not among the inputs" for one in range(count) if one not in self.present}
+        return dict(sorted({**missing, **self.unread}.items()))
 
     @property
     def is_complete(self) -> bool:
-        """Whether every partition of the topic is known to be here."""
-        return not isinstance(self.count, Absent) and not self.missing
+        """Whether every partition of the topic is known to be here, with all of its log."""
+        return not isinstance(self.count, Absent) and not self.lacks
 
     def partition_of(self, name: str | bytes) -> int | Absent:
         """The partition that holds a group or a transactional id; unknown where the count is."""
@@ -38,11 +41,18 @@ class CoordinatorTopic:
         return coordinator_partition(name, self.count)
 
     def may_lack(self, name: str | bytes) -> bool:
-        """Whether the partition of a group or transactional id is not here, or can't be named; not where there is no such topic."""
+        """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic."""
         if self.count == 0:
             return False
         partition = self.partition_of(name)
-        return isinstance(partition, Absent) or partition not in self.present
+        return isinstance(partition, Absent) or partition not in self.present or partition in self.unread
+
+    def reasons(self) -> Iterable[tuple[str, Sequence[str]]]:
+        """The clauses that say why logs are not here as a whole, each with the partitions that it is said of."""
+        by_reason: dict[str, list[str]] = {}
+        for number, reason in self.lacks.items():
+            by_reason.setdefault(reason, []).append(f"{self.name}-{number}")
+        return by_reason.items()
 
 
 def coordinator_topic(
@@ -52,6 +62,7 @@ def coordinator_topic(
     history: MetadataHistory | None,
     settings: Collection[int] = (),
     names: Iterable[tuple[str | bytes, int]] = (),
+    unread: Mapping[int, str] | None = None,
 ) -> CoordinatorTopic:
     """Count the partitions of a coordinator's topic.
 
@@ -64,9 +75,13 @@ def coordinator_topic(
         history: the newest metadata log among the inputs.
         settings: values of `offsets.topic.num.partitions` or `transaction.state.log.num.partitions` among the inputs.
         names: groups or transactional ids with the partition that holds them.
+        unread: partitions whose log is here in part, each with a clause that says why.
     """
     return CoordinatorTopic(
-        name=name, present=frozenset(present), count=_count(name, present, history, settings, names)
+        name=name,
+        present=frozenset(present),
+        count=_count(name, present, history, settings, names),
+        unread=unread or {},
     )
 
 

@@ -64,6 +64,9 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("transactions", _L): "json.transactions:write_lines",
     ("trace", _T): "text.trace:write",
     ("trace", _J): "json.trace:write",
+    ("trace", _L): "json.trace:write_lines",
+    ("trace", _H): "html.trace_page:write",
+    ("trace", _B): "text.answer:write_brief",
     # A manifest has one form.
     ("seal manifest", _T): "json.seal:write_manifest",
     ("seal manifest", _J): "json.seal:write_manifest",
@@ -87,6 +90,7 @@ WRITERS: dict[tuple[str, OutputFormat], str] = {
     ("fleet report", _H): "html.fleet_page:write",
     ("fleet comparison", _T): "text.fleet_comparison:write",
     ("fleet comparison", _J): "json.fleet:write_comparison",
+    ("fleet comparison", _H): "html.fleet_comparison:write",
     ("fleet scan", _T): "text.fleet_scan:write",
     ("fleet scan", _J): "json.fleet:write_scan",
 }

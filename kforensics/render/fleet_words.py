@@ -1,10 +1,12 @@
 """The sentences about an audit that its screen and its page share."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.findings.fleet_summary import FleetSummary
+from kforensics.findings.fleet_summary import AuditComparison, FindingChange, FleetSummary
 from kforensics.render.escape import escape_text
+from kforensics.units import OffsetRange
 from kforensics.words import byte_count, counted
 
 _VERDICTS = (
@@ -84,3 +86,39 @@ def placement_words(summary: FleetSummary) -> list[str]:
             f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {'is' if summary.topics_by_rule == 1 else 'are'} placed by the assignment rule i mod n, (i+j) mod n"
         )
     return lines
+
+
+_HEADINGS = (
+    ("New", "new_findings"),
+    ("Worse", "worse_findings"),
+    ("Changed, neither proven worse nor better", "changed_findings"),
+    ("Better", "better_findings"),
+    ("No longer found, not checked again", "unchecked_findings"),
+    ("Gone", "gone_findings"),
+)
+
+
+def changes_by_heading(comparison: AuditComparison) -> Iterator[tuple[str, tuple[FindingChange, ...]]]:
+    """Yield the findings of each change that there is, under its heading."""
+    for heading, name in _HEADINGS:
+        findings = getattr(comparison, name)
+        if findings:
+            yield heading, findings
+
+
+def moved_words(item: FindingChange) -> str:
+    """Say how severity and offsets of a finding that both audits have moved; empty where they did not."""
+    moved = []
+    if isinstance(item.severity, Absent) or isinstance(item.severity_before, Absent):
+        return ""
+    if item.severity != item.severity_before:
+        moved.append(f"{item.severity}, it was {item.severity_before}")
+    if item.offsets != item.offsets_before:
+        moved.append(f"offsets {_range(item.offsets)}, they were {_range(item.offsets_before)}")
+    if not moved and item.statement != item.statement_before:
+        moved.append(f"it was: {item.statement_before}")
+    return "; ".join(moved)
+
+
+def _range(offsets: OffsetRange | Absent) -> str:
+    return "unknown" if isinstance(offsets, Absent) else f"{offsets.first}..{offsets.last}"

@@ -31,6 +31,9 @@ MARKER = "kforensics-capture"
 RECORDS_FOLDER = "private-records"
 """Members of the archive below this name hold records of users, as they are on the broker."""
 
+COORDINATORS_FOLDER = "coordinator-records"
+"""Members below this name hold records of `__consumer_offsets` and `__transaction_state`."""
+
 MANIFEST_LIMIT = 64 << 20
 PART_LIMIT = 32 << 20
 """Bytes of a part once it is inflated; the writer keeps far below."""
@@ -215,14 +218,15 @@ class Capture:
         return any(name.startswith(f"{RECORDS_FOLDER}/") for name in self._numbers)
 
     def record_bytes(self, number: int, start: int, length: int) -> bytes:
-        """Some bytes of a part with records of users.
+        """Some bytes of a part with records.
 
         Raises:
             EvidenceUnreadable: they are not in it.
         """
-        part = self._numbers.get(f"{RECORDS_FOLDER}/{number:06d}")
+        names = (f"{folder}/{number:06d}" for folder in (RECORDS_FOLDER, COORDINATORS_FOLDER))
+        part = next((self._numbers[name] for name in names if name in self._numbers), None)
         if part is None or start + length > self.part_length(part):
-            raise self.refuse(f"it has no such bytes in part {RECORDS_FOLDER}/{number:06d}")
+            raise self.refuse(f"it has no such bytes in part {number:06d} of its records")
         return self.part(part)[start : start + length]
 
     def refuse(self, problem: str) -> EvidenceUnreadable:

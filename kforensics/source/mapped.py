@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,13 +20,38 @@ from kforensics.source.pace import Pace
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
 
+READ_NO_WAIT = getattr(os, "RWF_NOWAIT", 0)  # Linux only
+
 SMALLEST_HOLE = 1 << 20
 """Zeros in the middle of a file may be kept as a hole: only longer ones end a run of data."""
 
 WINDOW_LENGTH = 1 << 20
 """The bytes that are read at a time when a whole file is read."""
 
+PAGE = 4096
+"""The unit in which operating systems keep files in memory; larger ones are multiples of it."""
+
 _pace: Pace | None = None
+
+
+class ReadCounts:
+    """What this process has read from evidence on its own file systems since the last `reset`, for tests and benchmarks."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.bytes = 0
+
+    def add(self, count: int) -> None:
+        """Count one answer of the operating system."""
+        self.requests += 1
+        self.bytes += count
+
+    def reset(self) -> None:
+        """Begin at zero again."""
+        self.requests = self.bytes = 0
+
+
+read_counts = ReadCounts()
 
 
 def limit_read_rate(bytes_per_second: int | None) -> None:
@@ -34,8 +60,16 @@ def limit_read_rate(bytes_per_second: int | None) -> None:
     _pace = None if bytes_per_second is None else Pace(bytes_per_second)
 
 
+def read_rate_is_limited() -> bool:
+    """Return whether a rate was set for this process."""
+    return _pace is not None
+
+
 class EvidenceFile:
     """One regular file, open for reading; `size` and `mtime_ns` are those at the time of opening."""
+
+    _descriptor = -1
+    """None where the bytes are not those of a file of the operating system."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         status = os.fstat(descriptor)
@@ -53,6 +87,7 @@ class EvidenceFile:
             while filled < len(buffer):
                 end = len(buffer) if _pace is None else filled + _pace.piece
                 count = os.preadv(self._descriptor, [buffer[filled:end]], position + filled)
+                read_counts.add(count)
                 if count == 0:
                     break
                 filled += count
@@ -61,6 +96,44 @@ class EvidenceFile:
         except OSError as error:
             raise unreadable(self.path, error, f" at byte {position + filled}") from error
         return filled
+
+    @property
+    def is_of_the_system(self) -> bool:
+        """Return whether the operating system reads it; captures and other storage are read by their own code."""
+        return self._descriptor >= 0
+
+    def read_from_memory(self, position: int, buffer: memoryview) -> int | None:
+        """Fill the buffer as far as the page cache holds the bytes, without a wait for the disk.
+
+        Returns:
+            The bytes read; None where the system can't tell what is in its cache.
+        """
+        if not self.is_of_the_system or not READ_NO_WAIT or not len(buffer):
+            return None
+        try:
+            count = os.preadv(self._descriptor, [buffer], position, READ_NO_WAIT)
+        except BlockingIOError:
+            return 0
+        except OSError:  # of the file system (it can't tell) or of the disk, which `read_into` will meet again
+            return None
+        read_counts.add(count)
+        if _pace is not None:
+            _pace.spent(count)
+        return count
+
+    def expect_random_reads(self) -> None:
+        """Keep the operating system from reading ahead of what is asked for."""
+        self._advise(0, 0, "POSIX_FADV_RANDOM")
+
+    def leave_memory(self, position: int, end: int) -> None:
+        """Give the pages of a span back: what we have read must not displace what a broker will read again."""
+        start = position - position % PAGE
+        self._advise(start, end + -end % PAGE - start, "POSIX_FADV_DONTNEED")
+
+    def _advise(self, position: int, length: int, advice: str) -> None:
+        if self.is_of_the_system and hasattr(os, "posix_fadvise"):
+            with suppress(OSError):  # advice only
+                os.posix_fadvise(self._descriptor, position, length, getattr(os, advice))
 
     def read(self, position: int, length: int) -> bytes:
         """Return the bytes of a span, fewer if the file ends before."""
@@ -76,11 +149,15 @@ class EvidenceFile:
         Raises:
             EvidenceUnreadable: the file is larger than `limit` bytes, or can't be read.
         """
+        self.require_at_most(limit)
+        return self.read(0, self.size)
+
+    def require_at_most(self, limit: int) -> None:
+        """Raise `EvidenceUnreadable` where the file is larger than `limit` bytes."""
         if self.size > limit:
             raise EvidenceUnreadable(
                 str(self.path), f"{self.size:,} bytes are more than the {limit:,} that such a file can reasonably have"
             )
-        return self.read(0, self.size)
 
     def sha256(self) -> str:
         """Return the SHA-256 of the file as hexadecimal digits."""

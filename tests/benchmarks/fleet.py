@@ -27,6 +27,7 @@ from pathlib import Path
 from kforensics.commands.diff import DiffOptions
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.fleet.audit import audit
+from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
@@ -187,7 +188,7 @@ def plan(directory: Path) -> None:
         begin = time.perf_counter()
         outcome = audit(session, read_sources([str(fleet)]), out / "first", options=DiffOptions())
         seconds = time.perf_counter() - begin
-        tasks = sum(name.startswith("task-") for name in outcome.tables.names("state"))
+        tasks = outcome.tasks
         print(
             f"stages { ({name: round(value, 1) for name, value in outcome.seconds.items()}) }, {seconds:.1f} s, {tasks} tasks"
         )
@@ -196,7 +197,7 @@ def plan(directory: Path) -> None:
 def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, FleetSummary]:
     begin = time.perf_counter()
     audit(session, read_sources([str(fleet)]), out, options=DiffOptions(), since=since)
-    summary = summarise(out, most=100)
+    summary = summarise(open_audit(out), most=100)
     return time.perf_counter() - begin, summary
 
 

@@ -81,6 +81,7 @@ def fleet_summary(word=""):
         ),
         not_consistent=1,
         findings=(found,),
+        finding_ids=(f"KF301/cluster{word}/topic{word}-0/-",),
         finding_count=1,
         findings_by_severity={"critical": 1},
         findings_by_code={"KF301": 1},

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,27 @@ def offsets_of(result, certainty, field="committed"):
     }
 
 
+CERTAIN = re.compile(r"certainly|were committed|was committed|committed records?\b", re.IGNORECASE)
+
+
+def check_guesses(context, result):
+    """Where no input shows the leader, nothing is certain, and no sentence says so."""
+    guessed = [one for one in result.incidents if not one.is_leader_known]
+    for one in guessed:
+        assert not [loss for loss in one.losses if "certain" in {loss.committed, loss.was_committed}], context
+        assert not [cut for cut in one.truncations if cut.committed.certain], context
+    names = {one.partition for one in guessed}
+    assert not [one for one in result.findings if one.code == "KF301" and (one.topic, one.partition) in names], context
+    harmed = {one.partition for one in result.incidents if one.losses or one.past_end}
+    if harmed and harmed <= names and not any(one.past_end for one in result.incidents):
+        answer = result.answer
+        said = [*([answer.headline] if answer.state is State.MAYBE_LOST else ()), *answer.now, *answer.tell]
+        said += [one for one in result.conclusion if "never committed" not in one and not one.startswith("No input")]
+        assert not [one for one in said if CERTAIN.search(one)], context
+
+
 def check_promises(context, result, lost, kept):
+    check_guesses(context, result)
     assert not (lost and result.answer.state in {State.NOTHING_LOST, State.UNCOMMITTED_LOST}), context
     assert set() == offsets_of(result, "no", "was_committed") & lost - kept, context
     assert set() == offsets_of(result, "certain") & kept - lost, context

@@ -254,3 +254,24 @@ def test_an_unclean_election_on_record_leaves_absence_unproven(capsys, unclean):
     [gap] = document["looked_at"]["partitions"][0]["gaps"]
     assert (code, document["answer"]["state"]) == (3, "unknown")
     assert gap["reason"] == "truncated"
+
+
+def test_records_that_are_too_many_to_hold_are_read_again_and_are_the_same(incident, capsys, monkeypatch):
+    inputs = [
+        *salvaged.arguments_of(incident("consumer-ahead-4.x")),
+        "-t",
+        "billing",
+        "--time",
+        "2000-01-01..2100-01-01",
+    ]
+    _, held = trace(capsys, *inputs)
+    monkeypatch.setattr("kforensics.commands.tracing.scan.MOST_HELD", 0)
+    monkeypatch.setattr("kforensics.commands.tracing.records.SLICE_OFFSETS", 16)
+    _, read_again = trace(capsys, *inputs)
+    run(["trace", *map(str, inputs), "--format", "jsonl"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert len(held["records"]) > 100
+    assert read_again == held
+    assert [{"type": "record", **one} for one in held["records"]] == [one for one in lines if one["type"] == "record"]
+    assert lines[0] == {"type": "answer", **held["answer"]}

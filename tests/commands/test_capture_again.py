@@ -12,7 +12,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands.capture import CaptureRequest, resume_path
 from kforensics.commands.capture import run as capture
-from kforensics.commands.capturing import base as reuse
+from kforensics.commands.capturing import earlier_captures as reuse
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
 from kforensics.evidence.captured.tail import tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs

@@ -213,9 +213,7 @@ def test_a_missing_partition_is_named_for_the_group_that_it_holds(coordinators, 
     assert (everyone.answer.state, everyone.exit_code) == ("unknown", 3)
     assert everyone.body.complete_since_ms is Absent.UNKNOWN
     assert there.answer.state == "no-setback"
-    assert (
-        "What watch committed: it may be in __consumer_offsets-1, which is not among the inputs." in gone.answer.unknown
-    )
+    assert gone.answer.unknown == ("What __consumer_offsets-1 says of watch: it is not among the inputs.",)
 
 
 def test_positions_in_logs_that_are_not_here_are_never_calm(coordinators, tmp_path):
@@ -249,6 +247,10 @@ def test_wrong_names_are_refused(coordinators):
         groups(snapshot, groups=frozenset({"biling"}), history=True)
     with pytest.raises(UsageError, match="no group has committed in topic order"):
         groups(snapshot, topics=frozenset({"order"}))
+    with pytest.raises(UsageError, match=r"no group has committed in a partition 77 \(--partition\); there is 0"):
+        groups(snapshot, partitions=frozenset({77}))
+    with pytest.raises(UsageError, match=r"group watch has not committed in a partition 1 \(--partition\)"):
+        groups(snapshot, groups=frozenset({"watch"}), partitions=frozenset({1}))
 
 
 def test_several_clusters_are_refused(coordinators):
@@ -294,7 +296,7 @@ def test_a_log_of_commits_that_ends_below_its_checkpoints_may_lack_a_set_back(co
     result = groups(tmp_path / "copy")
 
     assert (result.answer.state, result.exit_code) != ("no-setback", 0)
-    assert any("held at the end" in words for words in result.answer.unknown)
+    assert any("here ends below a high watermark" in words for words in result.answer.unknown)
 
 
 def test_calm_names_since_when_every_commit_is_here(coordinators):

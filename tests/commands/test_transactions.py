@@ -303,7 +303,7 @@ def test_a_clean_start_without_producer_snapshots_forgets_what_is_open(coordinat
     }
     assert {one.last_stable_offset for one in result.body.partitions} == {25}
     assert found == {1: result.body.partitions[0].replica.log_end_offset, 2: 25}
-    assert run_line(["transactions", str(tmp_path / "copy" / "broker-1"), "-t", "orders", "-p", "0"]) == 0
+    assert run_line(["transactions", str(tmp_path / "copy"), "-t", "orders", "-p", "0"]) == 0
     assert "a start forgets what is open here" in capsys.readouterr().out
 
 
@@ -326,6 +326,11 @@ def test_wrong_names_are_refused(coordinators):
         transactions(snapshot, transactional_ids=frozenset({"lat"}))
     with pytest.raises(UsageError, match="no partition of topic order is"):
         transactions(snapshot, topics=frozenset({"order"}))
+    with pytest.raises(UsageError, match=r"no partition 77 of the wanted topics .*there is 0, 1, 2"):
+        transactions(snapshot, topics=frozenset({"orders"}), partitions=frozenset({77}))
+    with pytest.raises(UsageError, match=r"no transaction of producer 77 .*there is .*1000"):
+        transactions(snapshot, producer_ids=frozenset({77}))
+    assert transactions(snapshot, producer_ids=frozenset({1000}), shows="all").body.partitions
 
 
 def test_several_clusters_are_refused(coordinators):

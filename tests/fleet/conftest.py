@@ -38,12 +38,12 @@ def run_audit(spark, tmp_path):
 
     count = 0
 
-    def run(*sources, out=None, since=None, options=None, most=1_000, keep_going=False, progress=None):
+    def run(*sources, out=None, since=None, options=None, most=1_000, keep_going=False, progress=None, **more):
         nonlocal count
         count += 1
         target = parse_location(str(out)) if out else tmp_path / f"tables-{count}"
         given = read_sources([str(one) for one in sources])
-        audit(
+        outcome = audit(
             spark,
             given,
             target,
@@ -51,8 +51,9 @@ def run_audit(spark, tmp_path):
             since=since,
             keep_going=keep_going,
             progress=progress,
+            **more,
         )
-        return summarise(target, most=most), target
+        return summarise(outcome.tables, most=most), target
 
     return run
 

@@ -136,6 +136,7 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
     from pyspark import cloudpickle
 
     from kforensics.fleet.audit import audit
+    from kforensics.fleet.audit_tables import open_audit
     from kforensics.fleet.summary import summarise
 
     other = tmp_path / "broker-3"
@@ -153,7 +154,7 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
     finally:
         cloudpickle.unregister_pickle_by_value(module)
 
-    summary = summarise(tmp_path / "tables", most=10)
+    summary = summarise(open_audit(tmp_path / "tables"), most=10)
     assert summary.problems
     assert all("workers that tried were lost" in one.message for one in summary.problems)
     assert {0} <= {one.input for one in summary.problems}

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.comparison import compare_audits
+from kforensics.fleet.lock import LOCK
+from kforensics.fleet.output import WORK
+from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
@@ -43,7 +47,7 @@ def test_a_second_audit_reads_only_what_changed(run_audit, fleet, plain):
     assert first.segments == second.segments
     assert (first.segments - 1, len(data)) == (second.reused_segments, second.read_bytes)
     assert second.brokers != first.brokers
-    comparison = compare_audits(tables, later)
+    comparison = compare_audits(open_audit(tables), open_audit(later))
     assert comparison.new_findings
     assert {"orders"} == {one.topic for one in comparison.new_findings}
 
@@ -56,7 +60,7 @@ def test_an_unchanged_fleet_is_judged_the_same_without_reading_it(run_audit, fle
     assert (first.segments, 0) == (second.reused_segments, second.read_bytes)
     assert list(map(plain, first.findings)) == list(map(plain, second.findings))
     assert first.worst == second.worst
-    comparison = compare_audits(tables, later)
+    comparison = compare_audits(open_audit(tables), open_audit(later))
     assert ((), (), ()) == (comparison.new_findings, comparison.gone_findings, comparison.changes)
 
 
@@ -70,12 +74,27 @@ def test_a_file_that_may_still_change_is_read_again(run_audit, fleet):
     assert first.segments - 1 == second.reused_segments
 
 
-def test_an_interrupted_audit_goes_on(run_audit, fleet):
-    first, tables = run_audit(fleet)
-    manifest = Tables(tables).read_manifest(AUDIT_MANIFEST) or {}
-    Tables(tables).write_manifest(AUDIT_MANIFEST, {**manifest, "is_complete": False})
+class Interrupted(BaseException):
+    """What ends an audit from outside."""
+
+
+def interrupt_at(name):
+    """A function that ends an audit when the stage is over."""
+
+    def progress(stage):
+        if stage.name == name and stage.seconds is not None:
+            raise Interrupted
+
+    return progress
+
+
+def test_an_interrupted_audit_goes_on(run_audit, fleet, tmp_path):
+    first, _ = run_audit(fleet)
+    tables = tmp_path / "interrupted"
+    with pytest.raises(Interrupted):
+        run_audit(fleet, out=tables, progress=interrupt_at("scan and reconcile"))
     with pytest.raises(EvidenceUnreadable, match="did not finish"):
-        summarise(tables, most=1)
+        summarise(open_audit(tables), most=1)
 
     second, _ = run_audit(fleet, out=tables)
 
@@ -86,6 +105,55 @@ def test_an_interrupted_audit_goes_on(run_audit, fleet):
         second.replicas,
     )
     assert 2 == (Tables(tables).read_manifest(AUDIT_MANIFEST) or {})["run"]
+    assert sorted([*TABLES, AUDIT_MANIFEST]) == sorted(one.name for one in tables.iterdir() if one.name != LOCK)
+
+
+def test_a_second_audit_at_the_same_time_is_refused_and_leaves_the_first_alone(run_audit, fleet, tmp_path):
+    refused: list[object] = []
+
+    def second(stage):
+        if stage.name == "facts" and not refused:
+            with pytest.raises(UsageError, match="is being written by another audit: process") as caught:
+                run_audit(fleet, out=tmp_path / "both")
+            refused.append(caught)
+
+    summary, tables = run_audit(fleet, out=tmp_path / "both", progress=second)
+
+    assert refused
+    assert 22 == summary.replicas == open_audit(tables).row_count("replicas")
+
+
+def test_rows_that_vanish_while_the_audit_works_leave_it_incomplete(run_audit, fleet, tmp_path):
+    def remove(stage):
+        if stage.name == "scan and reconcile":
+            work = tmp_path / "out" / WORK / "partitions"
+            next(work.glob("*.parquet")).unlink()
+
+    with pytest.raises(EvidenceUnreadable, match=r"the table partitions has \d+ rows where .* wrote \d+"):
+        run_audit(fleet, out=tmp_path / "out", progress=remove)
+
+    with pytest.raises(EvidenceUnreadable, match="did not finish"):
+        open_audit(tmp_path / "out")
+    again, _ = run_audit(fleet, out=tmp_path / "out")
+    assert (7, 0) == (again.partition_count, again.read_bytes)
+
+
+def test_tables_that_are_not_those_that_were_written_are_refused(run_audit, fleet):
+    _, tables = run_audit(fleet)
+    part = tables / "findings" / "part-00000.parquet"
+    whole = part.read_bytes()
+    part.unlink()
+    with pytest.raises(EvidenceUnreadable, match="the part is not there"):
+        summarise(open_audit(tables), most=1)
+    shutil.copy(tables / "problems" / "part-00000.parquet", part)
+    with pytest.raises(EvidenceUnreadable, match="the part has 0 rows"):
+        summarise(open_audit(tables), most=1)
+    part.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(EvidenceUnreadable, match="the part can't be read"):
+        summarise(open_audit(tables), most=1)
+    part.write_bytes(whole)
+    shutil.copy(part, part.with_name("somebody-elses.parquet"))
+    assert 1 <= len(summarise(open_audit(tables), most=1).findings)
 
 
 def test_a_finished_audit_is_not_written_over(run_audit, fleet):

@@ -14,7 +14,7 @@ from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.model import Severity, finding
 from kforensics.fleet.judge import damaged_places
 from kforensics.fleet.parcel import group_of, pack, unpack
-from kforensics.fleet.report_rows import finding_of, finding_row
+from kforensics.fleet.report_rows import finding_of, finding_rows
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.units import OffsetRange, TopicPartition
@@ -91,7 +91,7 @@ def test_findings_survive():
         offsets=OffsetRange(1, 2),
     )
 
-    assert one == finding_of(finding_row(one, "c"))
+    assert one == finding_of(finding_rows([one], "c", ())[0])
 
 
 def test_groups_do_not_depend_on_the_process():

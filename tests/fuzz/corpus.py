@@ -124,13 +124,13 @@ def _made() -> Iterator[tuple[str, bytes]]:
 def _manifest() -> bytes:
     from kforensics.damage import Absent
     from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
-    from kforensics.evidence.seal.state import Kind, SealEntry
+    from kforensics.evidence.seal.state import EntryKind, SealEntry
 
     head = ManifestHead(
         tool_version="0.1.0", envelope=Envelope(sealed_ms=0, sealed_utc="1970-01-01T00:00:00.000Z"), inputs=("a",)
     )
     entries = [
-        SealEntry(0, name, Kind.FILE, 1, "1970-01-01T00:00:00.000000000Z", Absent.UNKNOWN, "0644", "0" * 64)
+        SealEntry(0, name, EntryKind.FILE, 1, "1970-01-01T00:00:00.000000000Z", Absent.UNKNOWN, "0644", "0" * 64)
         for name in ("b", "c\udcff")
     ]
     return "".join(manifest_pieces(head, entries, SealCounts())).encode()

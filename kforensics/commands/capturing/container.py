@@ -60,7 +60,8 @@ class CaptureWriter:
         self._folder_bytes = 0
         self._tar = bytearray()
         self._large = 0
-        self._records = bytearray()
+        self._records: dict[str, tuple[int, bytearray]] = {}
+        """By folder: the number of the part that is gathered, and its bytes."""
         self._record_parts = 0
         self._groups = {"batches": _Group(), "records": _Group()}
         self._is_finished = False
@@ -142,37 +143,45 @@ class CaptureWriter:
         self._large += 1
         return {"large": [first, count + 1]}, length + len(buffer)
 
-    # ------------------------------------------------------------ records of users
+    # ------------------------------------------------------------ records
 
-    def add_records(self, file: EvidenceFile, position: int, end: int) -> list[list[int | None]]:
+    def add_records(
+        self, file: EvidenceFile, position: int, end: int, folder: str = RECORDS_FOLDER
+    ) -> list[list[int | None]]:
         """Keep bytes of a segment; gives where they are: position, length, part (none where all are zero), and where in it.
 
         Args:
             file: the segment; one that is shorter by now gives fewer.
             position: of the first of the bytes.
             end: the position behind the last.
+            folder: of the archive.
         """
         held: list[list[int | None]] = []
         while position < end:
-            room = CHUNK_LENGTH - len(self._records)
-            data = file.read(position, min(room, end - position))
+            number, gathered = self._gathering(folder)
+            data = file.read(position, min(CHUNK_LENGTH - len(gathered), end - position))
             if not data:
                 break
             if data.count(0) == len(data):
                 held.append([position, len(data), None, 0])
             else:
-                held.append([position, len(data), self._record_parts, len(self._records)])
-                self._records += data
-                if len(self._records) >= CHUNK_LENGTH:
-                    self._flush_records()
+                held.append([position, len(data), number, len(gathered)])
+                gathered += data
+                if len(gathered) >= CHUNK_LENGTH:
+                    self._flush_records(folder)
             position += len(data)
         return held
 
-    def _flush_records(self) -> None:
-        if self._records:
-            self.add_part(f"{RECORDS_FOLDER}/{self._record_parts:06d}", bytes(self._records), _RECORDS_LEVEL)
-            self._records.clear()
+    def _gathering(self, folder: str) -> tuple[int, bytearray]:
+        if folder not in self._records:
+            self._records[folder] = self._record_parts, bytearray()
             self._record_parts += 1
+        return self._records[folder]
+
+    def _flush_records(self, folder: str) -> None:
+        number, gathered = self._records.pop(folder)
+        if gathered:
+            self.add_part(f"{folder}/{number:06d}", bytes(gathered), _RECORDS_LEVEL)
 
     # ------------------------------------------------------------ rows
 
@@ -237,7 +246,8 @@ class CaptureWriter:
             UsageError: that is not possible.
         """
         self.end_block()
-        self._flush_records()
+        for folder in list(self._records):
+            self._flush_records(folder)
         for table in self._groups:
             self._flush(table)
         self.add_part("tree.json", json.dumps(self._tree, separators=(",", ":")).encode())

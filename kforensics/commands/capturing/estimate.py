@@ -64,7 +64,9 @@ def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = Fa
             segments, scanned = segments + 1, scanned + entry.length
             carried += _share(bases, base, entry.length, folder.carried_from) * entry.length
             recorded += entry.length if folder.by_record else 0
-            if with_tail:
+            if folder.with_content:
+                size += entry.length * SMALL_SHARE
+            elif with_tail:
                 size += _share(bases, base, entry.length, folder.bytes_from) * entry.length
             if len(longest) < _SAMPLES or entry.length > longest[0][0]:
                 add = heapq.heappush if len(longest) < _SAMPLES else heapq.heapreplace

@@ -44,7 +44,10 @@ MARGIN_OFFSETS = BUCKET_OFFSETS
 """Offsets below the point from which a truncation can still happen, from which batches are taken along, too."""
 
 ALWAYS_BY_RECORD = frozenset({OFFSETS_TOPIC, "__transaction_state"})
-"""Brokers compact these whatever their settings."""
+"""Brokers compact these whatever their settings. Their records are the brokers' own, so that they are taken along."""
+
+LARGEST_COORDINATOR_LOG = 256 << 20
+"""Bytes of a log of the coordinators up to which its records are taken along."""
 
 _BYTE_FOR_BYTE = frozenset(
     {
@@ -91,6 +94,8 @@ class FolderPlan:
     bytes_from: int = 0
     """Likewise of their bytes, where bytes are asked for."""
     by_record: bool = False
+    with_content: bool = False
+    """A log of the coordinators, whose records are taken along."""
 
     @property
     def path(self) -> Path:
@@ -347,6 +352,10 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
     assert place is not None
     cleaner_point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
     folder.by_record = not isinstance(cleaner_point, Absent) or place.topic_partition.topic in compacted
+    if place.topic_partition.topic in ALWAYS_BY_RECORD:
+        folder.with_content = sum(entry.length for entry, _, _ in folder.segments()) <= LARGEST_COORDINATOR_LOG
+    if folder.with_content:
+        return
     if place.directory_state != DirectoryState.LIVE.value:
         return
     folder.bytes_from = stake(place, margin)

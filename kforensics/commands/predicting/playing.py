@@ -43,7 +43,7 @@ from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
-    LogState,
+    LogAtStart,
     LostPiece,
     LostRecords,
     PredictedLog,
@@ -438,9 +438,9 @@ class _Player:
         if isinstance(outcome, Unpredictable):
             return replace(predicted, message=outcome.reason)
         failure, state = outcome.failure, outcome.state
-        after: LogState | Absent = Absent.NOT_APPLICABLE
+        after: LogAtStart | Absent = Absent.NOT_APPLICABLE
         if not isinstance(state, Absent):
-            after = LogState(
+            after = LogAtStart(
                 log_start_offset=state.log_start_offset,
                 log_end_offset=state.log_end_offset,
                 recovery_point=state.recovery_point,
@@ -467,7 +467,7 @@ class _Player:
             lost=LostRecords(pieces=pieces),
         )
 
-    def _before(self, directory: _Directory, load: LogLoad) -> LogState:
+    def _before(self, directory: _Directory, load: LogLoad) -> LogAtStart:
         found = directory.log_dir
         if directory.end is None:
             directory.end = _unchanged_end(directory, load.outcome)
@@ -475,7 +475,7 @@ class _Player:
             directory.end = _end_before(directory)
         start = _checkpointed(found.log_starts, directory.partition)
         segments = _segments(directory.disk.files)
-        return LogState(
+        return LogAtStart(
             log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
             log_end_offset=directory.end,
             recovery_point=_checkpointed(found.recovery_points, directory.partition),

@@ -7,16 +7,13 @@ from functools import cached_property
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
-from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.server_settings import read_server_properties
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
-from kforensics.formats.checkpoint.meta_properties import parse_properties
 from kforensics.protocol.loading.node import Assignment
-from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind
-from kforensics.source.walk import FoundFile
 
 TOPIC, BROKER = 2, 4
 """Resource types of configurations."""
@@ -84,23 +81,23 @@ def look_around(
         histories.append(read_metadata_log(files))
         newest = newest_log(histories)
         histories = [one if one is newest else one.without_partitions() for one in histories]
-    return Surroundings(newest_log(histories), tuple(log_files), _properties(inputs, problems), is_of_one_moment)
+    return Surroundings(newest_log(histories), tuple(log_files), server_properties(inputs, problems), is_of_one_moment)
 
 
-def _properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:
+def server_properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:
+    """The settings in every `server.properties` among the inputs, by the input that holds it.
+
+    Args:
+        inputs: all.
+        problems: what can't be read is added here.
+    """
     found: dict[int, dict[str, str]] = {}
     for number, one in enumerate(inputs.found):
         if one.described.kind not in {"log-files", FileKind.SERVER_PROPERTIES.value}:
             continue
-        for item in one.walk():
-            if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
-                continue
-            path = one.root if item.path == WHOLE_INPUT else one.root / item.path
-            try:
-                with open_evidence(path) as file:
-                    text = file.read_all(SMALL_FILE_LIMIT)
-            except EvidenceError as error:
-                problems.append(Problem(input=number, path=item.path, message=error.problem))
-                continue
-            found.setdefault(number, {}).update({entry.key: entry.value.strip() for entry in parse_properties(text)})
+        for path, settings in read_server_properties(one):
+            if isinstance(settings, EvidenceError):
+                problems.append(Problem(input=number, path=path, message=settings.problem))
+            else:
+                found.setdefault(number, {}).update(settings)
     return found

@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts
-from kforensics.evidence.seal.state import Change, Difference, Kind, SealEntry
+from kforensics.evidence.seal.state import Change, Difference, EntryKind, SealEntry
 from kforensics.source.capture import MARKER, Capture, Part
 from kforensics.source.mapped import open_evidence
 
@@ -90,7 +90,7 @@ def _found(capture: Capture, part: Part) -> SealEntry:
 
 
 def _entry(name: str, length: int | Absent, sha256: str | Absent) -> SealEntry:
-    return SealEntry(0, name, Kind.FILE, length, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE, _MODE, sha256)
+    return SealEntry(0, name, EntryKind.FILE, length, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE, _MODE, sha256)
 
 
 def _milliseconds(text: str) -> int:

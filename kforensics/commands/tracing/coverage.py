@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
@@ -128,11 +128,11 @@ def _holes(
     end = max(
         leader.log_end_offset,
         *(one.last + 1 for one in damage),
-        *(load_log(one.replica).high_watermark for one in own if one.kind is CopyKind.LIVE),
+        *(one.log.high_watermark for one in own if one.kind is CopyKind.LIVE),
         *(mark.value for one in own if not isinstance(mark := one.replica.high_watermark, Absent)),
         0,
     )
-    cleaned = max((load_log(one.replica).cleaned_below for one in own), default=0)
+    cleaned = max((one.log.cleaned_below for one in own), default=0)
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
     for hole in holes(covered, end):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
@@ -212,9 +212,7 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
         if one.kind is not CopyKind.LIVE:
             continue
         own = merged([OffsetRange(first, last) for first, last, _ in one.coverage.runs])
-        if any(segment.damage for segment in one.replica.segments) or any(
-            holes(own, load_log(one.replica).log_end_offset)
-        ):
+        if any(segment.damage for segment in one.replica.segments) or any(holes(own, one.log.log_end_offset)):
             return False
     return True
 

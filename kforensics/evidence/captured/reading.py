@@ -177,6 +177,12 @@ def captured_batches(file: CapturedSegment) -> BatchTable:
     return unpack_batches(_gathered(file, runs, "batches", BATCH_COLUMNS), first)
 
 
+def captured_controls(file: CapturedSegment) -> NDArray[np.int64]:
+    """The number of the type of each batch that `captured_batches` gives; `NO_CONTROL` where it is no control batch, or where its type could not be read."""
+    runs = _runs(file.row, "batches")
+    return _gathered(file, runs, "batches", ("control",))["control"].astype(np.int64) if runs else np.zeros(0, np.int64)
+
+
 def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
     """The columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none."""
     runs = _runs(file.row, "batches")
@@ -197,8 +203,7 @@ def captured_records(file: CapturedSegment) -> Iterator[Record]:
         return
     if not _runs(file.row, "batches"):
         return
-    columns = _gathered(file, _runs(file.row, "batches"), "batches", ("control",))
-    yield from control_records(captured_batches(file), columns["control"].astype(np.int64))
+    yield from control_records(captured_batches(file), captured_controls(file))
 
 
 def _runs(row: Mapping[str, Any], name: str) -> tuple[Run, ...]:

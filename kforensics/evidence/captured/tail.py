@@ -31,6 +31,15 @@ def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
     return tuple(out)
 
 
+def is_whole(file: EvidenceFile) -> bool:
+    """Whether all bytes of a segment can be read: of a captured one only where the capture holds them.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of them can't be.
+    """
+    return readable_ranges(file) == ((Span(0, file.size),) if file.size else ())
+
+
 def tail_bytes(path: CapturePath) -> Iterator[tuple[int, bytes]]:
     """The bytes of a captured segment that the capture holds: their position in the file on the broker, and at most 4 MiB at a time.
 

@@ -26,7 +26,7 @@ from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot
 from kforensics.evidence.checks.raised_offset import settle_raised_offset
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
 from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
-from kforensics.evidence.file_kinds import lock_damage, row_of, understand
+from kforensics.evidence.file_kinds import lock_damage, read_and_understand, row_of
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
 from kforensics.formats.checkpoint.quorum_state import QuorumState
@@ -180,7 +180,7 @@ class _PartitionCheck:
         try:
             if row_of(kind).parse is not None:
                 with open_evidence(self._context.root / file.path) as evidence:
-                    value, damage = understand(kind, evidence.read_all(row_of(kind).limit))
+                    value, damage = read_and_understand(kind, evidence)
                 self._found.values[file.path] = value
                 self._found.add(file.path, damage)
             elif kind is FileKind.METADATA_SNAPSHOT and file.name.suffix is not FileSuffix.PART:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kforensics.damage import Absent, Cause, Damage, DamageKind, Gravity, Span
+from kforensics.damage import Absent, Damage, DamageCause, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import PartitionContext, base_offset_of, mismatch
 from kforensics.evidence.checks.segment_scan import EpochRun, SegmentScan, TailBatch
 from kforensics.evidence.checks.segments import ScannedSegment
@@ -104,12 +104,12 @@ def _confirming(context: PartitionContext, end: int) -> Iterator[str]:
             yield words
 
 
-def _cause(batch: TailBatch, right: int) -> Cause | Absent:
+def _cause(batch: TailBatch, right: int) -> DamageCause | Absent:
     flip = flip_between(batch.position, 8, batch.base_offset, right)
     if flip is None:
         return Absent.UNKNOWN
     detail = f"one flipped bit in the base offset: {right} became {batch.base_offset}"
-    return Cause(kind="bit-flip", detail=detail, flip=flip)
+    return DamageCause(kind="bit-flip", detail=detail, flip=flip)
 
 
 def _corrected(scan: SegmentScan, batch: TailBatch, right: int, damage: Damage) -> SegmentScan:

@@ -17,6 +17,7 @@ from kforensics.formats.index.offset import parse_offset_index
 from kforensics.formats.index.time import parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import iter_batch_records
+from kforensics.formats.primitives.zeros import without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -184,7 +185,8 @@ def _entries(path: Path | None, parse: Callable[[bytes], NDArray[np.int64]]) -> 
     if path is not None:
         try:
             with open_evidence(path) as file:
-                return parse(file.read_all(INDEX_LIMIT)).astype(np.int64)
+                file.require_at_most(INDEX_LIMIT)
+                return parse(without_zero_tail(file)).astype(np.int64)
         except EvidenceError:
             pass  # named where the index itself is checked
     return np.zeros(0, dtype=np.int64)

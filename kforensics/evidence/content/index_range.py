@@ -14,6 +14,7 @@ from kforensics.damage import Gravity
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.formats.index.offset import parse_offset_index
 from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.primitives.zeros import without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -112,6 +113,7 @@ def _begins_batch(segment: EvidenceFile, position: int, not_above: int | None) -
 def _read(path: Path) -> bytes | None:
     try:
         with open_evidence(path) as file:
-            return file.read_all(INDEX_LIMIT)
+            file.require_at_most(INDEX_LIMIT)
+            return without_zero_tail(file)
     except EvidenceError:
         return None

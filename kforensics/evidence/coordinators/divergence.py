@@ -4,7 +4,6 @@ import numpy as np
 
 from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.segment.walk import Level, walk_segment
 
 _COLUMNS = ["base_offset", "last_offset", "partition_leader_epoch", "crc", "max_timestamp"]
 
@@ -17,11 +16,10 @@ def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 
         deleted: of the segments renamed `.deleted` in place of the log.
         from_offset: batches that end below are left out.
     """
-    parts = []
-    for _, file in log.files(log.deleted if deleted else log.segments):
-        for window in walk_segment(file, level=Level.CRC):
-            rows = window.batches[window.batches["crc_valid"]]
-            parts.append(rows[rows["last_offset"] >= from_offset][_COLUMNS].copy())
+    parts = [
+        rows[rows["last_offset"] >= from_offset][_COLUMNS].copy()
+        for _, rows, _ in log.batches(log.deleted if deleted else log.segments)
+    ]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=[(name, "<i8") for name in _COLUMNS])
 
 

@@ -20,7 +20,7 @@ from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, B
 from kforensics.formats.messages.control import ControlType, parse_control_record
 from kforensics.formats.messages.group import GROUP_TABLES, parse_group_record
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
+from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.units import EpochEntry
 
 Name = str | bytes
@@ -159,16 +159,12 @@ def outline(log: ReplicaLog, cleaner_point: int) -> LogOutline:
     found = LogOutline(log, end=log.last_base, cleaned_until=cleaner_point, is_whole=log.first_base == 0)
     previous_end = log.first_base
     times: list[tuple[int, int]] = []
-    for path, file in log.files(log.segments):
-        for window in walk_segment(file, level=Level.CRC):
-            for damage in window.damage:
-                log.note_damage(path, damage)
-            rows = window.batches[window.batches["crc_valid"]]
-            if len(rows):
-                previous_end = _add(found, rows, previous_end)
-                times.append((int(rows["base_offset"][0]), int(rows["max_timestamp"][0])))
-                behind = rows[rows["last_offset"] >= found.cleaned_until]
-                times += [(int(behind["base_offset"][0]), int(behind["max_timestamp"][0]))] if len(behind) else []
+    for _, rows, _ in log.batches(log.segments):
+        if len(rows):
+            previous_end = _add(found, rows, previous_end)
+            times.append((int(rows["base_offset"][0]), int(rows["max_timestamp"][0])))
+            behind = rows[rows["last_offset"] >= found.cleaned_until]
+            times += [(int(behind["base_offset"][0]), int(behind["max_timestamp"][0]))] if len(behind) else []
     found.is_whole = found.is_whole and not log.problems
     found.first_ms = next((time for offset, time in sorted(times) if offset >= found.cleaned_until), -1)
     return found
@@ -248,10 +244,10 @@ class GroupLogReader:
         self.skipped = 0
         """Records of unknown type or version, or that can't be decoded."""
 
-    def names(self) -> tuple[set[Name], set[Name]]:
-        """The groups that records read so far name, and the topics of their commits."""
-        keys = [*self._commit_keys, *(one[1] for one in self._keys.values() if one[1] is not None)]
-        return {key.group for key in keys} | self._groups, {key.topic for key in keys}
+    def names(self) -> tuple[set[Name], set[CommitKey]]:
+        """The groups that records read so far name, and the positions of their commits, those that were removed among them."""
+        keys = {*self._commit_keys, *(one[1] for one in self._keys.values() if one[1] is not None)}
+        return {key.group for key in keys} | self._groups, keys
 
     def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
         """Every record that says something about positions or members, in the order of the log.

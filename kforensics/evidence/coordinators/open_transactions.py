@@ -4,7 +4,8 @@ A transaction of a partition begins with the first transactional batch of its pr
 (`ProducerStateManager`, KIP-98, 0.11 and later). Where retention took its first batches, a producer snapshot still names its first offset.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,17 +14,15 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.coordinators.replica_log import ReplicaLog, SegmentBatches, list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, problem_of
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.formats.index.producer_snapshot import ProducerEntry, parse_producer_snapshot
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
-from kforensics.formats.log.record_batch import BATCH_HEADER
-from kforensics.formats.log.records import parse_body_records
-from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.control import ControlType
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.segment.walk import Level, walk_segment
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.capture import CapturedSegment
+from kforensics.source.mapped import open_evidence
 
 MOST_LONE_MARKERS = 1_000
 """Commit markers without records of one log that are kept; more of them are only counted."""
@@ -69,6 +68,8 @@ class ReplicaTransactions:
 
     place: PartitionPlace
     log_start_offset: int
+    read_from: int
+    """The offset from which its batches were read: a capture leaves those far below the end on its broker."""
     log_end_offset: int
     high_watermark: CheckpointValue | Absent
     is_cleaned: bool
@@ -102,6 +103,10 @@ class _Scan:
     log: ReplicaLog
     until_ms: int | None
     open: dict[int, _Open] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+    """Producers of batches read so far, where the log before them is not here."""
+    has_seeds: bool = False
+    """Whether a producer snapshot names what was open where the batches begin; true where all of the log is here."""
     seeds: dict[int, tuple[ProducerEntry, int, str]] = field(default_factory=dict)
     """Producers whose open transaction begins below the log on disk: the entry, and offset and path of the snapshot."""
     lone: list[Marker] = field(default_factory=list)
@@ -111,9 +116,9 @@ class _Scan:
     last_epoch: int = -1
     newest_ms: int = -1
 
-    def add(self, batches: BatchTable, path: str, file: EvidenceFile) -> None:
-        """Take in the sound batches of a window."""
-        rows = batches[batches["crc_valid"]]
+    def add(self, batches: SegmentBatches) -> None:
+        """Take in some sound batches."""
+        rows = batches.rows
         if self.until_ms is not None:
             rows = rows[rows["max_timestamp"] <= self.until_ms]
         if not len(rows):
@@ -129,19 +134,23 @@ class _Scan:
         rows = rows[order]
         edges = np.flatnonzero(np.diff(rows["producer_id"])) + 1
         for own in np.split(rows, edges):
-            self._add_producer(int(own["producer_id"][0]), own, path, file)
+            self._add_producer(int(own["producer_id"][0]), own, batches)
 
-    def _add_producer(self, producer: int, own: BatchTable, path: str, file: EvidenceFile) -> None:
-        control = (own["attributes"] & CONTROL_BIT) != 0
+    def _add_producer(self, producer: int, own: BatchTable, batches: SegmentBatches) -> None:
+        control, path = (own["attributes"] & CONTROL_BIT) != 0, batches.path
         ends = np.flatnonzero(control)
+        # What a producer wrote below the batches that are here, its first marker may end.
+        is_known = not self.log.read_from or producer in self.seen
+        if self.log.read_from:
+            self.seen.add(producer)
         if not len(ends):
             self._extend(producer, own, path)
             return
-        is_closed = producer not in self.open and producer not in self.seeds
+        is_closed = is_known and producer not in self.open and producer not in self.seeds
         empty = control & np.concatenate(([is_closed], control[:-1]))
         self._drop_seed(producer, int(own["base_offset"][ends[-1]]))
         for at in np.flatnonzero(empty):
-            self._note_lone(own[at], path, file)
+            self._note_lone(own[at], batches)
         self.open.pop(producer, None)
         rest = own[ends[-1] + 1 :]
         if len(rest):
@@ -172,18 +181,18 @@ class _Scan:
         if seed is not None and offset >= seed[1]:
             del self.seeds[producer]
 
-    def _note_lone(self, row: np.void, path: str, file: EvidenceFile) -> None:
+    def _note_lone(self, row: np.void, batches: SegmentBatches) -> None:
         self.lone_count += 1
         if len(self.lone) < MOST_LONE_MARKERS:
-            marker = marker_of(row, file, self._cite(path, Span(int(row["position"]), int(row["length"]))))
-            self.lone.append(marker)
+            self.lone.append(marker_of(row, batches, self.log.place))
 
     def _cite(self, path: str, span: Span) -> Citation:
         return Citation(input=self.log.place.state.input, path=path, span=span)
 
     def read_seeds(self) -> None:
-        """Take transactions that begin below the log on disk from the first producer snapshot that belongs to it."""
-        base = self.log.first_base
+        """Take transactions that begin below the batches that are here from the first producer snapshot behind their beginning."""
+        base = max(self.log.first_base, self.log.read_from)
+        self.has_seeds = not self.log.read_from
         for offset, path in self.log.snapshots:
             if offset < base:
                 continue
@@ -197,7 +206,15 @@ class _Scan:
             for entry in snapshot.entries:
                 if 0 <= entry.current_transaction_first_offset < base:
                     self.seeds[entry.producer_id] = (entry, offset, path)
+            self.has_seeds = True
             return
+
+    def note_unread(self) -> None:
+        """Say that no input shows which transactions are open below the batches that are here."""
+        path = next((path for base, path in reversed(self.log.segments) if base < self.log.read_from), "")
+        with suppress(EvidenceError), open_evidence(self.log.place.state.root / path) as file:
+            if isinstance(file, CapturedSegment):
+                self.log.problems.append(problem_of(self.log.place.state.input, path, file.missing()))
 
     def add_seeds(self) -> None:
         """Open transactions whose first batch is not on disk, as far as no marker ended them."""
@@ -236,21 +253,26 @@ def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> 
         until_ms: batches that are newer are left out.
     """
     log = list_log(place)
-    scan = _Scan(log, until_ms, end=log.first_base)
-    scan.read_seeds()
-    for path, file in log.files(log.segments):
-        scan.end = max(scan.end, _base_of(log, path)) if until_ms is None else scan.end
-        for window in walk_segment(file, level=Level.CRC):
-            for damage in window.damage:
-                log.note_damage(path, damage)
-            scan.add(window.batches, path, file)
+    # An empty segment behind the records was rolled at its base offset, which is then the end.
+    scan = _Scan(log, until_ms, end=log.first_base if until_ms is not None else log.last_base)
+    read_from = -1
+    for batches in log.batches(log.segments):
+        if log.read_from > read_from:
+            read_from = log.read_from
+            scan.read_seeds()
+        scan.add(batches)
+    if read_from < 0:
+        scan.read_seeds()
     scan.add_seeds()
+    if not scan.has_seeds:
+        scan.note_unread()
     start = checkpoint_value(place.state, "log_start", place.topic_partition)
     start_offset = log.first_base if isinstance(start, Absent) else start.value
     cleaned = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
     return ReplicaTransactions(
         place=place,
         log_start_offset=start_offset,
+        read_from=log.read_from,
         log_end_offset=max(scan.end, start_offset),
         high_watermark=checkpoint_value(place.state, "high_watermark", place.topic_partition),
         is_cleaned=not isinstance(cleaned, Absent) and cleaned.value > 0,
@@ -264,10 +286,6 @@ def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> 
         has_transactions=scan.has_transactions or bool(scan.seeds),
         problems=tuple(log.problems),
     )
-
-
-def _base_of(log: ReplicaLog, path: str) -> int:
-    return next(base for base, one in log.segments if one == path)
 
 
 def _frozen(producer: int, one: _Open) -> OpenTransaction:
@@ -309,50 +327,39 @@ def read_producers(place: PartitionPlace, wanted: NDArray[np.int64], *, deleted:
     parts: list[BatchTable] = []
     markers: dict[int, Marker] = {}
     last_epoch, end = -1, segments[0][0] if segments else 0
-    for path, file in log.files(segments):
-        for window in walk_segment(file, level=Level.CRC):
-            rows = window.batches[window.batches["crc_valid"]]
-            if not len(rows):
-                continue
-            last_epoch = max(last_epoch, int(rows["partition_leader_epoch"].max()))
-            end = max(end, int(rows["last_offset"].max()) + 1)
-            rows = transactional(rows)
-            rows = rows[np.isin(rows["producer_id"], wanted)]
-            parts.append(rows)
-            for row in rows[(rows["attributes"] & CONTROL_BIT) != 0]:
-                citation = Citation(
-                    input=place.state.input, path=path, span=Span(int(row["position"]), int(row["length"]))
-                )
-                markers[int(row["base_offset"])] = marker_of(row, file, citation)
+    for batches in log.batches(segments):
+        rows = batches.rows
+        if not len(rows):
+            continue
+        last_epoch = max(last_epoch, int(rows["partition_leader_epoch"].max()))
+        end = max(end, int(rows["last_offset"].max()) + 1)
+        rows = transactional(rows)
+        rows = rows[np.isin(rows["producer_id"], wanted)]
+        parts.append(rows)
+        for row in rows[(rows["attributes"] & CONTROL_BIT) != 0]:
+            markers[int(row["base_offset"])] = marker_of(row, batches, place)
     table = np.concatenate(parts) if parts else empty_batches()
     return ProducerBatches(place, table, markers, last_epoch, end)
 
 
-def marker_of(row: np.void, file: EvidenceFile, citation: Citation) -> Marker:
-    """A control batch as the marker that it holds; of unknown type where it can't be decoded."""
-    body = file.read(int(row["position"]) + BATCH_HEADER.length, int(row["length"]) - BATCH_HEADER.length)
-    kind, epoch = ControlType.UNKNOWN, -1
-    for key, value in _control_records(body, int(row["count"])):
-        control = parse_control_record(key, value)
-        kind = control.type
-        if isinstance(control.value, Decoded):
-            epoch = int(control.value.fields.get("coordinator_epoch", -1))
+def marker_of(row: np.void, batches: SegmentBatches, place: PartitionPlace) -> Marker:
+    """A control batch as the marker that it holds; of unknown type where it can't be decoded.
+
+    Args:
+        row: one of the batches.
+        batches: of its segment.
+        place: the partition directory.
+    """
+    control = batches.control(row)
+    value = control.value.fields if isinstance(control.value, Decoded) else {}
+    span = Span(int(row["position"]), int(row["length"]))
     return Marker(
         producer_id=int(row["producer_id"]),
         producer_epoch=int(row["producer_epoch"]),
         offset=int(row["base_offset"]),
-        kind=kind,
-        coordinator_epoch=epoch,
+        kind=control.type,
+        coordinator_epoch=int(value.get("coordinator_epoch", -1)),
         time_ms=int(row["max_timestamp"]),
         leader_epoch=int(row["partition_leader_epoch"]),
-        citation=citation,
+        citation=Citation(input=place.state.input, path=batches.path, span=span),
     )
-
-
-def _control_records(body: bytes, count: int) -> Iterator[tuple[bytes | None, bytes | None]]:
-    try:
-        for record in parse_body_records(body, count):
-            yield record.key, record.value
-            return
-    except FormatError:
-        return

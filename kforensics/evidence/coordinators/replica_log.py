@@ -1,16 +1,38 @@
 """The segments of one replica in the order of their offsets, for readers that go through a whole log once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from kforensics.damage import Damage, Gravity
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.captured.reading import captured_batches, captured_controls, captured_segment
+from kforensics.evidence.captured.tail import is_whole
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, problem_of
 from kforensics.evidence.model import Problem
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.records import parse_body_records
+from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
+from kforensics.formats.messages.schema import Undecoded
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileName, FileSuffix
 from kforensics.source.walk import FoundFile, Obstacle, walk_partition
+
+
+class SegmentBatches(NamedTuple):
+    """Sound batches of one segment, in file order."""
+
+    path: str
+    rows: BatchTable
+    control: Callable[[np.void], ControlRecord]
+    """Decodes the control record of one of the batches."""
 
 
 @dataclass(slots=True)
@@ -27,15 +49,47 @@ class ReplicaLog:
     """Offset and path of the producer snapshots."""
     indexes: list[tuple[int, str]] = field(default_factory=list)
     """Base offset and path of the offset indexes."""
+    read_from: int = 0
+    """The offset from which `batches` gives all batches of the log: a capture leaves those far below the end on its broker."""
 
     def files(self, segments: list[tuple[int, str]]) -> Iterator[tuple[str, EvidenceFile]]:
-        """Open the segments one after the other; one that can't be opened or read is a problem."""
+        """Open the segments one after the other; one that can't be opened, or whose bytes are not here, is a problem."""
         for _, path in segments:
             try:
                 with open_evidence(self.place.state.root / path) as file:
+                    if isinstance(file, CapturedSegment) and not is_whole(file):
+                        raise file.missing()
                     yield path, file
             except EvidenceError as error:
                 self.problems.append(problem_of(self.place.state.input, path, error))
+
+    def batches(self, segments: list[tuple[int, str]]) -> Iterator[SegmentBatches]:
+        """Read the batches of segments one after the other; damage, and a segment that can't be read, are problems."""
+        for base, path in segments:
+            try:
+                with open_evidence(self.place.state.root / path) as file:
+                    if isinstance(file, CapturedSegment) and not is_whole(file):
+                        yield self._captured(file, path, base)
+                        continue
+                    for window in walk_segment(file, level=Level.CRC):
+                        for damage in window.damage:
+                            self.note_damage(path, damage)
+                        rows = window.batches[window.batches["crc_valid"]]
+                        yield SegmentBatches(path, rows, partial(_control_record, file))
+            except EvidenceError as error:
+                self.problems.append(problem_of(self.place.state.input, path, error))
+
+    def _captured(self, file: CapturedSegment, path: str, base_offset: int) -> SegmentBatches:
+        """The batches of which a capture has rows, without their bytes."""
+        segment = captured_segment(file, path=path, base_offset=base_offset)
+        for damage in segment.damage:
+            self.note_damage(path, damage)
+        self.read_from = max(self.read_from, segment.batches_from)
+        rows, controls = captured_batches(file), captured_controls(file)
+        if len(rows) != len(controls):
+            raise file.capture.refuse(f"its rows of {file.inner} are not of one length")
+        types = dict(zip(rows["base_offset"].tolist(), controls.tolist(), strict=True))
+        return SegmentBatches(path, rows, partial(_captured_control, types))
 
     def note_damage(self, path: str, damage: Damage) -> None:
         """Note what a broker would not repair by itself: records may be missing there."""
@@ -57,6 +111,9 @@ class ReplicaLog:
         return self.segments[-1][0] if self.segments else 0
 
 
+_NO_CONTROL = ControlRecord(ControlType.UNKNOWN, None, Undecoded("the control record can't be decoded"))
+
+
 def list_log(place: PartitionPlace) -> ReplicaLog:
     """List the files of a partition directory that tell of its records and producers.
 
@@ -74,6 +131,36 @@ def list_log(place: PartitionPlace) -> ReplicaLog:
     for one in (log.segments, log.deleted, log.snapshots):
         one.sort()
     return log
+
+
+def holds_records(place: PartitionPlace) -> bool:
+    """Whether the bytes of all segments of a partition directory can be read: a capture may have left them on its broker."""
+    if not isinstance(place.state.root, CapturePath):
+        return True
+    try:
+        for _, path in list_log(place).segments:
+            with open_evidence(place.state.root / path) as file:
+                if not is_whole(file):
+                    return False
+    except EvidenceError:
+        return False
+    return True
+
+
+def _control_record(file: EvidenceFile, row: np.void) -> ControlRecord:
+    body = file.read(int(row["position"]) + BATCH_HEADER.length, int(row["length"]) - BATCH_HEADER.length)
+    try:
+        for record in parse_body_records(body, int(row["count"])):
+            return parse_control_record(record.key, record.value)
+    except FormatError:
+        pass
+    return _NO_CONTROL
+
+
+def _captured_control(types: Mapping[int, int], row: np.void) -> ControlRecord:
+    """Of a control record a capture has the type."""
+    number = types[int(row["base_offset"])]
+    return parse_control_record(b"\0\0" + number.to_bytes(2, "big", signed=True), None)
 
 
 def _add(log: ReplicaLog, name: FileName, path: str) -> None:

@@ -1,6 +1,6 @@
 """Settings in the `server.properties` files among the inputs: what a broker is to be started with next, and was most likely started with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
@@ -11,19 +11,8 @@ from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
 
 
-def read_settings(inputs: Inputs, name: str) -> tuple[int, ...]:
-    """Every whole number that a setting has in some file; files that can't be read add nothing."""
-    values = (value for found in inputs.found for value in _values(found, name))
-    return tuple(int(value) for value in values if value.isdecimal() and len(value) < 10)
-
-
-def read_flags(inputs: Inputs, name: str) -> tuple[bool, ...]:
-    """Every truth value that a setting has in some file."""
-    values = (value.lower() for found in inputs.found for value in _values(found, name))
-    return tuple(value == "true" for value in values if value in {"true", "false"})
-
-
-def _values(found: FoundInput, name: str) -> Iterator[str]:
+def read_server_properties(found: FoundInput) -> Iterator[tuple[str, Mapping[str, str] | EvidenceError]]:
+    """Each `server.properties` of an input: its path, and its settings or why it can't be read. The last value of a setting counts."""
     for item in found.walk():
         if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
             continue
@@ -31,6 +20,30 @@ def _values(found: FoundInput, name: str) -> Iterator[str]:
         try:
             with open_evidence(path) as file:
                 text = file.read_all(SMALL_FILE_LIMIT)
-        except EvidenceError:
-            continue
-        yield from [entry.value.strip() for entry in parse_properties(text) if entry.key == name][-1:]
+        except EvidenceError as error:
+            yield item.path, error
+        else:
+            yield item.path, {entry.key: entry.value.strip() for entry in parse_properties(text)}
+
+
+class ServerSettings:
+    """The settings of all `server.properties` among some inputs, which are read once; files that can't be read add nothing.
+
+    Args:
+        inputs: with the files among them.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        read = (settings for found in inputs.found for _, settings in read_server_properties(found))
+        self._files = tuple(settings for settings in read if not isinstance(settings, EvidenceError))
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Every whole number that a setting has in some file."""
+        return tuple(int(value) for value in self._values(name) if value.isdecimal() and len(value) < 10)
+
+    def flags(self, name: str) -> tuple[bool, ...]:
+        """Every truth value that a setting has in some file."""
+        return tuple(value.lower() == "true" for value in self._values(name) if value.lower() in {"true", "false"})
+
+    def _values(self, name: str) -> Iterator[str]:
+        return (settings[name] for settings in self._files if name in settings)

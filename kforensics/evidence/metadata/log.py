@@ -27,7 +27,7 @@ from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable, empty_batches
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.metadata import parse_metadata_record
-from kforensics.formats.messages.metadata_rows import OtherRecord, PartitionRecords, sort_records
+from kforensics.formats.messages.metadata_bulk import OtherRecord, PartitionRecords, sort_records
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence

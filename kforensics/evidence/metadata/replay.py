@@ -24,7 +24,7 @@ from kforensics.evidence.metadata.state import (
 )
 from kforensics.evidence.metadata.status import Fields
 from kforensics.evidence.metadata.steps import Origin, PartitionReplay
-from kforensics.formats.messages.metadata_rows import PartitionRecords
+from kforensics.formats.messages.metadata_bulk import PartitionRecords
 from kforensics.formats.messages.schema import Decoded
 
 MOST_UNAPPLIED = 1_000

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kforensics.evidence.metadata.state import TopicState
 from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed_status, has_elr, stated_status
 from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
-from kforensics.formats.messages.metadata_rows import PartitionRecords
+from kforensics.formats.messages.metadata_bulk import PartitionRecords
 from kforensics.formats.messages.reader import uuid_text
 from kforensics.formats.messages.schema import Decoded
 

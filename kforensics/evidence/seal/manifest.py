@@ -19,7 +19,7 @@ from typing import Any
 from kforensics.damage import Absent, Span
 from kforensics.errors import FormatError, UnexpectedEnd, UnsupportedFormat
 from kforensics.evidence.model import Problem
-from kforensics.evidence.seal.state import Kind, SealEntry
+from kforensics.evidence.seal.state import EntryKind, SealEntry
 
 SCHEMA = "kforensics/seal/1"
 LINE_LIMIT = 1 << 20
@@ -68,10 +68,10 @@ class SealCounts:
             self._complain(one)
             return
         match one.kind:
-            case Kind.FILE:
+            case EntryKind.FILE:
                 self.files += 1
                 self.bytes += 0 if isinstance(one.length, Absent) else one.length
-            case Kind.DIRECTORY:
+            case EntryKind.DIRECTORY:
                 self.directories += 1
             case _:
                 self.others += 1
@@ -184,7 +184,7 @@ class ManifestReader:
             return SealEntry(
                 input=_number(value["input"]),
                 path=_text(value["path"]),
-                kind=Kind(value["kind"]),
+                kind=EntryKind(value["kind"]),
                 length=_number_or_absent(value["bytes"]),
                 modified=_text_or_absent(value["modified_utc"]),
                 changed=_text_or_absent(value["changed_utc"]),

@@ -27,7 +27,7 @@ AHEAD = 4
 CHANGED_MEANWHILE = "it changed while it was read: this seal is not of one moment"
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """The kind of an entry in a directory."""
 
     FILE = "file"
@@ -41,7 +41,7 @@ class SealEntry(NamedTuple):
 
     input: int
     path: str
-    kind: Kind
+    kind: EntryKind
     length: int | Absent
     modified: str | Absent
     changed: str | Absent
@@ -141,7 +141,7 @@ def _order(entry: SealEntry) -> tuple[int, list[str]]:
 def _change(old: SealEntry, new: SealEntry) -> Change | None:
     if old.kind is not new.kind:
         return Change.CONTENT
-    if old.kind in {Kind.FILE, Kind.SYMBOLIC_LINK}:
+    if old.kind in {EntryKind.FILE, EntryKind.SYMBOLIC_LINK}:
         if isinstance(new.sha256, Absent):
             return Change.UNREADABLE
         if isinstance(old.sha256, Absent):
@@ -160,9 +160,9 @@ def _seal(number: int, root: Path, found: TreeEntry | Obstacle) -> SealEntry | P
     problem: str | Absent = Absent.NOT_APPLICABLE
     try:
         match kind:
-            case Kind.FILE:
+            case EntryKind.FILE:
                 sha256, problem = _hash(root, found)
-            case Kind.SYMBOLIC_LINK:
+            case EntryKind.SYMBOLIC_LINK:
                 target = link_target(root / found.path)
                 sha256 = hashlib.sha256(target.encode("utf-8", "surrogateescape")).hexdigest()
     except EvidenceError as error:
@@ -173,7 +173,7 @@ def _seal(number: int, root: Path, found: TreeEntry | Obstacle) -> SealEntry | P
         input=number,
         path=found.path,
         kind=kind,
-        length=status.st_size if kind in {Kind.FILE, Kind.SYMBOLIC_LINK} else Absent.NOT_APPLICABLE,
+        length=status.st_size if kind in {EntryKind.FILE, EntryKind.SYMBOLIC_LINK} else Absent.NOT_APPLICABLE,
         modified=exact_utc(status.st_mtime_ns),
         changed=exact_utc(status.st_ctime_ns),
         mode=f"{stat.S_IMODE(status.st_mode):04o}",
@@ -190,12 +190,12 @@ def _hash(root: Path, found: TreeEntry) -> tuple[str, str | Absent]:
     return digest, Absent.NOT_APPLICABLE if same else CHANGED_MEANWHILE
 
 
-def _kind(mode: int) -> Kind:
+def _kind(mode: int) -> EntryKind:
     if stat.S_ISREG(mode):
-        return Kind.FILE
+        return EntryKind.FILE
     if stat.S_ISDIR(mode):
-        return Kind.DIRECTORY
-    return Kind.SYMBOLIC_LINK if stat.S_ISLNK(mode) else Kind.SPECIAL
+        return EntryKind.DIRECTORY
+    return EntryKind.SYMBOLIC_LINK if stat.S_ISLNK(mode) else EntryKind.SPECIAL
 
 
 def exact_utc(time_ns: int) -> str | Absent:

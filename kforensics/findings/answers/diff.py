@@ -12,8 +12,8 @@ from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.answers.partition_state import (
     ORDER,
     Concern,
+    ConcernKind,
     JudgedPartition,
-    Kind,
     judged_partition,
     partition_state,
 )
@@ -21,34 +21,38 @@ from kforensics.findings.model import Finding
 from kforensics.units import TopicPartition
 from kforensics.words import counted
 
-__all__ = ["Concern", "JudgedPartition", "Kind", "diff_answer", "judged_partition", "partition_state"]
+__all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_partition", "partition_state"]
 
 _MOST_NAMED = 5
 
+_HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
+"""States whose headline says that content was not compared where it was not; graver ones do not depend on it."""
+
 _SHORT = {
-    Kind.EMPTIED: "a broker that can be elected holds no log of it",
-    Kind.GONE: "a log or a part of it is missing",
-    Kind.DISCARD: "a replica will discard records that the leader does not hold",
-    Kind.SOLE: "one replica alone holds records",
-    Kind.PAST_END: "a high watermark is past the end of every log",
-    Kind.RECOVERY: "recovery will discard records that no other log reaches",
-    Kind.ELECTED: "an election can discard records",
-    Kind.OUTSIDE: "a directory that is no replica any more holds records alone",
-    Kind.PROTOCOL: "what is truncated depends on the Kafka version",
-    Kind.DIVERGENCE: "replicas hold different content at the same offset",
-    Kind.MISSING: "an assigned replica is not among the inputs",
-    Kind.ALONE: "one replica is given",
-    Kind.TAIL: "its end may have been copied at another moment than that of other replicas",
-    Kind.LEADER: "no input shows which replica leads",
-    Kind.COMPACTION: "compacted replicas differ",
-    Kind.DAMAGE: "the only replica given is damaged",
-    Kind.OTHER_TOPIC: "replicas belong to another topic of the same name",
-    Kind.NO_REPLICA: "no live replica is among the inputs",
-    Kind.UNREAD: "files could not be read",
-    Kind.ASSIGNMENT: "no input shows the assignment",
-    Kind.COPIED_AGAIN: "what a replica truncates is copied again from the leader",
-    Kind.UNCOMMITTED: "a replica will truncate records that were never committed",
-    Kind.BEHIND: "a replica is behind",
+    ConcernKind.EMPTIED: "a broker that can be elected holds no log of it",
+    ConcernKind.GONE: "a log or a part of it is missing",
+    ConcernKind.DISCARD: "a replica will discard records that the leader does not hold",
+    ConcernKind.SOLE: "one replica alone holds records",
+    ConcernKind.PAST_END: "a high watermark is past the end of every log",
+    ConcernKind.RECOVERY: "recovery will discard records that no other log reaches",
+    ConcernKind.ELECTED: "an election can discard records",
+    ConcernKind.OUTSIDE: "a directory that is no replica any more holds records alone",
+    ConcernKind.PROTOCOL: "what is truncated depends on the Kafka version",
+    ConcernKind.DIVERGENCE: "replicas hold different content at the same offset",
+    ConcernKind.MISSING: "an assigned replica is not among the inputs",
+    ConcernKind.ALONE: "one replica is given",
+    ConcernKind.TAIL: "its end may have been copied at another moment than that of other replicas",
+    ConcernKind.LEADER: "no input shows which replica leads",
+    ConcernKind.COMPACTION: "compacted replicas differ",
+    ConcernKind.DAMAGE: "the only replica given is damaged",
+    ConcernKind.OTHER_TOPIC: "replicas belong to another topic of the same name",
+    ConcernKind.NO_REPLICA: "no live replica is among the inputs",
+    ConcernKind.UNREAD: "files could not be read",
+    ConcernKind.ASSIGNMENT: "no input shows the assignment",
+    ConcernKind.COPIED_AGAIN: "what a replica truncates is copied again from the leader",
+    ConcernKind.UNCOMMITTED: "a replica will truncate records that were never committed",
+    ConcernKind.BEHIND: "a replica is behind",
+    ConcernKind.ENDS: "content below the ends of its logs was not compared",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
 
@@ -116,12 +120,12 @@ class _Words:
         self.problems = problems
         self.among = counted(among, "partition")
         self.count = among
-        self.by_kind: dict[tuple[State, Kind], list[tuple[TopicPartition, Concern]]] = {}
+        self.by_kind: dict[tuple[State, ConcernKind], list[tuple[TopicPartition, Concern]]] = {}
         for one in judged:
             for concern in one.concerns:
                 self.by_kind.setdefault((concern.state, concern.kind), []).append((one.partition, concern))
 
-    def of(self, kind: Kind, *states: State) -> list[tuple[TopicPartition, Concern]]:
+    def of(self, kind: ConcernKind, *states: State) -> list[tuple[TopicPartition, Concern]]:
         return [item for state in states or (self.state,) for item in self.by_kind.get((state, kind), ())]
 
     def by_owners(
@@ -140,7 +144,7 @@ class _Words:
         if self.state is State.AGREE or not kinds:
             if self.state is State.AGREE:
                 return f"All replicas agree: {self.among} compared, every assigned replica given."
-            return f"UNKNOWN: {self.among} compared, and not all could be read."
+            return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"
         items = self.of(kinds[0])
         sentence: str = getattr(self, f"_{kinds[0].name.lower()}")(items)
         prefix = {
@@ -154,7 +158,13 @@ class _Words:
             if others:
                 more += f" Also {_names(others)}: {_SHORT[kind]}."
                 said |= {tp for tp, _ in others}
-        return prefix + sentence + more
+        return prefix + sentence + more + self._not_compared()
+
+    def _not_compared(self) -> str:
+        unread = any(one.records for _, one in self.of(ConcernKind.ENDS, State.SAME_ENDS))
+        if not unread or self.state not in _HEDGED_BY_DEPTH:
+            return ""
+        return " Content below the ends of the logs was not compared."
 
     # One sentence for each kind of concern, in the state that it decides.
 
@@ -290,12 +300,13 @@ class _Words:
         return f"files of {_partitions(items)} could not be read."
 
     def _assignment(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        due = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
+        due = self.of(ConcernKind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
         if {tp for tp, _ in due} & {tp for tp, _ in items}:
             leaders = _and(dict.fromkeys(one.leader for _, one in due))
             stay = f"{leaders} must stay up, if it leads, until what others truncate is copied again"
             return f"no input shows the assignment of {_partitions(items)}; {stay}."
-        return f"the replicas given of {_partitions(items)} agree, and no input shows whether they are all."
+        agree = "have the same ends" if self.of(ConcernKind.ENDS, State.SAME_ENDS) else "agree"
+        return f"the replicas given of {_partitions(items)} {agree}, and no input shows whether they are all."
 
     def _copied_again(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         leaders = _and(dict.fromkeys(one.leader for _, one in items))
@@ -310,37 +321,42 @@ class _Words:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
         return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {self.count:,} that others hold."
 
+    def _ends(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"All replicas have the same ends and leader epochs: {_partitions(items)}, every assigned replica given."
+
     def now(self) -> Iterator[str]:
-        for owner, items in self.by_owners(self.of(Kind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
+        for owner, items in self.by_owners(self.of(ConcernKind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
             yield f"Do not start {owner}: elected with an empty log, it makes the other replicas truncate theirs to 0. Give it its former disk back, or let a broker that holds the records lead first."
             yield f"The partitions: {_names(items)}."
-        losing = self.of(Kind.DISCARD, State.AT_RISK, State.MAYBE_AT_RISK) + self.of(Kind.PROTOCOL, State.MAYBE_AT_RISK)
+        losing = self.of(ConcernKind.DISCARD, State.AT_RISK, State.MAYBE_AT_RISK) + self.of(
+            ConcernKind.PROTOCOL, State.MAYBE_AT_RISK
+        )
         for owner, items in self.by_owners(losing):
             whose = "their directories are" if " and " in owner else "its directory is"
             yield f"Do not start {owner} before {whose} copied: {self._copy(items)}"
         yield from self._keep_sole_holders(_owners(losing))
-        for owner, items in self.by_owners(self.of(Kind.TAIL, State.MAYBE_AT_RISK)):
+        for owner, items in self.by_owners(self.of(ConcernKind.TAIL, State.MAYBE_AT_RISK)):
             yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
-        outside = self.of(Kind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
+        outside = self.of(ConcernKind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
         if outside:
             owners = _and(dict.fromkeys(owner for _, one in outside for owner in one.owners))
             is_deleted = any(path.endswith("-delete") for _, one in outside for _, path in one.places)
             fate = ", which deletes some of them," if is_deleted else ""
             yield f"Copy these directories before {owners} {'start' if ' and ' in owners else 'starts'}{fate} or anything is done with them: {self._copy_places(outside)}"
-        for owner, items in self.by_owners(self.of(Kind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
+        for owner, items in self.by_owners(self.of(ConcernKind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
             yield f"Do not start {owner} before a broker that holds all of {_names(items)} leads."
-        for owner, items in self.by_owners(self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
+        for owner, items in self.by_owners(self.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
             yield f"Look for what {owner} lost of {_names(items)} (lost+found, other copies) before it starts: it begins an empty log, or serves one with a hole."
-        for owner, items in self.by_owners(self.of(Kind.RECOVERY, State.MAYBE_AT_RISK)):
+        for owner, items in self.by_owners(self.of(ConcernKind.RECOVERY, State.MAYBE_AT_RISK)):
             yield f"Copy the log of {owner} before it starts: {self._copy(items)}"
-        if self.of(Kind.PAST_END, State.AT_RISK, State.MAYBE_AT_RISK):
+        if self.of(ConcernKind.PAST_END, State.AT_RISK, State.MAYBE_AT_RISK):
             yield "Look for another replica or an earlier copy before anything is started."
-        parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
+        parted = self.of(ConcernKind.DIVERGENCE, State.DIVERGED)
         if any(not one.detail for _, one in parted):
             yield "Find out which content is right before a leader changes: readers get one or the other. Delete nothing."
         for owner, items in self.by_owners([item for item in parted if item[1].detail]):
             yield f"Have another broker than {owner} lead {_names(items)}, then let {owner} copy it again into an empty directory; keep the old one: {self._copy(items)}"
-        again = self.of(Kind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
+        again = self.of(ConcernKind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
         for leader in dict.fromkeys(one.leader for _, one in again):
             yield f"Keep {leader} up until its followers have caught up: what they truncate is on its disk alone meanwhile."
 
@@ -350,11 +366,11 @@ class _Words:
         Args:
             losing: owners that are not started before their directories are copied, as is said already.
         """
-        groups = self.by_owners(self.of(Kind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK))
+        groups = self.by_owners(self.of(ConcernKind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK))
         risky = [State.AT_RISK, State.MAYBE_AT_RISK]
         # Where another one is known to lead, to start first makes it discard what it holds.
-        follows = [item for item in self.of(Kind.DISCARD, *risky) if not item[1].guess]
-        waiting = _owners(follows + self.of(Kind.EMPTIED, *risky) + self.of(Kind.ELECTED, *risky))
+        follows = [item for item in self.of(ConcernKind.DISCARD, *risky) if not item[1].guess]
+        waiting = _owners(follows + self.of(ConcernKind.EMPTIED, *risky) + self.of(ConcernKind.ELECTED, *risky))
         for owner, items in groups:
             is_copied = _owners(items) <= losing
             copied = "." if is_copied else f"; copy its directory before: {self._copy(items)}"
@@ -389,29 +405,35 @@ class _Words:
     def tell(self) -> Iterator[str]:
         risky = [
             item
-            for kind in (Kind.EMPTIED, Kind.DISCARD, Kind.SOLE, Kind.ELECTED, Kind.PAST_END)
+            for kind in (
+                ConcernKind.EMPTIED,
+                ConcernKind.DISCARD,
+                ConcernKind.SOLE,
+                ConcernKind.ELECTED,
+                ConcernKind.PAST_END,
+            )
             for item in self.of(kind, State.AT_RISK)
         ]
         if risky:
             yield f"Producers and consumers of {_topics(risky)}: committed records can be lost at the next start."
-        parted = self.of(Kind.DIVERGENCE, State.DIVERGED)
+        parted = self.of(ConcernKind.DIVERGENCE, State.DIVERGED)
         if parted:
             led = dict.fromkeys(one.leader for _, one in parted if one.leader and not one.guess)
             served = f"; {_and(led)} {'leads' if len(led) == 1 else 'lead'} now" if led else ""
             yield f"Consumers of {_topics(parted)}: what they read depends on which broker led{served}."
 
     def later(self) -> Iterator[str]:
-        if self.of(Kind.SOLE, State.AT_RISK) or self.of(Kind.DISCARD, State.AT_RISK):
+        if self.of(ConcernKind.SOLE, State.AT_RISK) or self.of(ConcernKind.DISCARD, State.AT_RISK):
             yield "With min.insync.replicas of 2 or more and acks=all, no replica alone holds what was acknowledged."
 
     def unknown(self) -> Iterator[str]:
-        missing = self.of(Kind.MISSING, State.UNKNOWN)
+        missing = self.of(ConcernKind.MISSING, State.UNKNOWN)
         if missing:
             whose = _and(dict.fromkeys(owner for _, one in missing for owner in one.owners))
             needed = sorted({part for _, one in missing for part in one.detail.split(", ") if part})
             last = f" ({', '.join(needed)} can be elected)" if needed else ""
             yield f"What is on {whose}{last}, assigned {_names(missing)}: give its data directories too."
-        for kind in (Kind.ASSIGNMENT, Kind.ALONE):
+        for kind in (ConcernKind.ASSIGNMENT, ConcernKind.ALONE):
             items = [item for item in self.of(kind, State.UNKNOWN) if not any(one is item for one in missing)]
             if items:
                 owners = dict.fromkeys(owner.removeprefix("broker ") for _, one in items for owner in one.owners)
@@ -425,21 +447,34 @@ class _Words:
         ]
         if guesses and all("the newest record" in guess for guess in guesses):
             yield "Who will lead: the newest record of the leader does not tell; state it with --leader."
-        elif guesses or self.of(Kind.LEADER, State.UNKNOWN):
+        elif guesses or self.of(ConcernKind.LEADER, State.UNKNOWN):
             yield f"Who leads: give {self._settled_by()}, or state it with --leader."
-        gone = self.of(Kind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
+        gone = self.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
         if gone:
             losers = _and(dict.fromkeys(owner for _, one in gone for owner in one.owners))
             yield f"What {losers} held of {_names(gone)}: an earlier copy of the log directory would show it."
-        if self.of(Kind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or self.of(Kind.PAST_END, State.MAYBE_AT_RISK):
+        if self.of(ConcernKind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or self.of(
+            ConcernKind.PAST_END, State.MAYBE_AT_RISK
+        ):
             yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
-        if self.of(Kind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
+        if self.of(ConcernKind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
             yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
-        if self.of(Kind.COMPACTION, State.UNKNOWN):
+        if self.of(ConcernKind.COMPACTION, State.UNKNOWN):
             yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
+        yield from self._below_the_ends()
         yield from self._lost_before()
         if self.problems:
             yield f"What could not be read: {counted(len(self.problems), 'thing')} (listed below)."
+
+    def _below_the_ends(self) -> Iterator[str]:
+        unread = [
+            (partition, one.records) for partition, one in self.of(ConcernKind.ENDS, State.SAME_ENDS) if one.records
+        ]
+        if not unread:
+            return
+        named = ", ".join(f"{partition} below {offset:,}" for partition, offset in unread[:_MOST_NAMED])
+        more = f" and {counted(len(unread) - _MOST_NAMED, 'other')}" if len(unread) > _MOST_NAMED else ""
+        yield f"Whether content below the ends of the logs is the same and undamaged: it was not compared ({named}{more}); --depth content compares it."
 
     def _settled_by(self) -> str:
         """The input that shows who leads: what the accounts of leaders lack, where they lack one thing alone."""

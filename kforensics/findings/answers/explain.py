@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.reconcile.incident.conclusion import MOST_NAMED, Words, are, causes_of, records_lost, were
+from kforensics.reconcile.incident.conclusion import (
+    MOST_NAMED,
+    Words,
+    are,
+    causes_of,
+    missing_replicas_of,
+    records_lost,
+    were,
+)
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, listed
@@ -88,14 +96,26 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     if scope.problems or scope.not_given or not any(one.copies for one in asked):
         states.add(State.UNKNOWN)
     state = worst_state("explain", states) or State.UNKNOWN
+    unread = _unread(asked)
+    headline = _headline(state, asked, by_state, scope)
     return Answer(
         state=state,
-        headline=_headline(state, asked, by_state, scope),
+        headline=headline + (f" {unread}" if unread and state in _HEDGED_BY_DEPTH else ""),
         now=words.now or _gather(state, asked),
         tell=words.tell,
         later=words.later,
-        unknown=_unknown(asked, scope),
+        unknown=(*_unknown(asked, scope), *([f"{_UNREAD} {unread}"] if unread else [])),
     )
+
+
+_HEDGED_BY_DEPTH = frozenset({State.NOTHING_LOST, State.UNCOMMITTED_LOST, State.DIVERGED})
+_UNREAD = "Whether content is damaged or differs below the ends of the logs: --depth content reads it."
+
+
+def _unread(asked: Sequence[PartitionIncident]) -> str:
+    """The content that was not read, in a sentence; empty where all was."""
+    unread = [f"{one.partition} below offset {one.unread_below:,}" for one in asked if one.unread_below]
+    return f"Content of {listed(unread, most=MOST_NAMED)} was not read." if unread else ""
 
 
 def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequence[PartitionIncident]) -> Sequence[str]:
@@ -163,8 +183,7 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
 
 def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     losses = [loss for one in affected for loss in one.losses if loss.was_committed != "no"]
-    guessed = sorted({str(one.leader) for one in affected if not one.is_leader_known and isinstance(one.leader, int)})
-    condition = f"If {_leads(guessed)} (guessed by leader epoch and length), " if guessed else ""
+    condition = _condition(affected)
     if not losses:
         first = next(one for one in affected if one.past_end)
         recorded = max(first.past_end, key=lambda one: one.high_watermark)
@@ -187,10 +206,19 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     else:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{were(losses)} committed" if sure else "may have been committed"
-        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} lost: {causes_of(losses)}."
+        away = missing_replicas_of(losses, {one.partition: one for one in affected})
+        lost = f"in no log in use of those given ({_not_given(away)})" if away else "lost"
+        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} {lost}: {causes_of(losses)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text
+
+
+def _not_given(brokers: Sequence[int]) -> str:
+    names = listed([str(broker) for broker in brokers], most=MOST_NAMED)
+    return (
+        f"broker {names} is not among the inputs" if len(brokers) == 1 else f"brokers {names} are not among the inputs"
+    )
 
 
 def _is_the_same_by_all(affected: Sequence[PartitionIncident]) -> bool:
@@ -217,8 +245,16 @@ def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:
     return f"Up to {counted(most, 'record')} of {_names(affected)} that may have been committed {'is' if most == 1 else 'are'} not in the leaders' logs; no input shows who leads."
 
 
-def _leads(brokers: Sequence[str]) -> str:
-    return f"broker {brokers[0]} leads" if len(brokers) == 1 else f"brokers {listed(brokers, most=MOST_NAMED)} lead"
+def _condition(affected: Sequence[PartitionIncident]) -> str:
+    """What is to be true for the rest of a sentence, where leaders are guessed."""
+    guessed = [one for one in affected if not one.is_leader_known and isinstance(one.leader, int)]
+    if not guessed:
+        return ""
+    of = f" {_names(guessed)}" if len(guessed) < len(affected) else ""
+    leaders = {one.leader for one in guessed}
+    if len(leaders) == 1:
+        return f"If broker {leaders.pop()} leads{of} (guessed by leader epoch and length), "
+    return f"If the log of the newest leader epoch, then the longest, leads{of or ' each partition'} (a guess), "
 
 
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:

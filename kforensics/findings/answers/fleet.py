@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
 from kforensics.findings.model import Severity
 from kforensics.words import byte_count, counted
@@ -110,16 +111,52 @@ def comparison_answer(comparison: AuditComparison) -> Answer:
         comparison: of the audits.
 
     Returns:
-        `changed` where there are new findings, `unknown` where the later audit could not read everything, `unchanged` where nothing is new.
+        `changed` where findings are new, worse or other than they were, `unknown` where the later audit could not read everything, else `unchanged`.
     """
-    new, resolved, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
-    nodes = (*comparison.new_nodes, *comparison.gone_nodes)
-    headline = "Nothing changed between the two audits."
-    if new or resolved or changes or nodes:
-        headline = f"{counted(len(new), 'finding')} new, {len(resolved)} no longer there; {counted(len(changes), 'partition')} with another verdict."
-    unread = counted(comparison.problem_count, "thing")
+    grown = sum(comparison.count(change) for change in NOT_BETTER)
+    unchecked = comparison.count(Change.UNCHECKED)
+    is_open = bool(unchecked or comparison.problem_count or comparison.limits or comparison.gone_nodes)
+    unknown = list(comparison.limits)
+    if comparison.gone_nodes:
+        unknown.append(
+            f"The later audit does not have {counted(len(comparison.gone_nodes), 'node')} of the earlier one."
+        )
+    if comparison.problem_count:
+        unknown.append(f"The later audit could not read {counted(comparison.problem_count, 'thing')}.")
+    if unchecked:
+        unknown.append(
+            f"{counted(unchecked, 'finding')} of the earlier audit {'is' if unchecked == 1 else 'are'} no longer found, but not all brokers that showed "
+            f"{'it' if unchecked == 1 else 'them'} were read again."
+        )
     return Answer(
-        state=State.CHANGED if new else State.UNKNOWN if comparison.problem_count else State.UNCHANGED,
-        headline=headline,
-        unknown=(f"The later audit could not read {unread}.",) if comparison.problem_count else (),
+        state=State.CHANGED if grown else State.UNKNOWN if is_open else State.UNCHANGED,
+        headline=_comparison_words(comparison, is_open=is_open),
+        unknown=tuple(unknown),
     )
+
+
+_CHANGE_WORDS = {
+    Change.NEW: "new",
+    Change.WORSE: "worse",
+    Change.CHANGED: "changed",
+    Change.BETTER: "better",
+    Change.UNCHECKED: "not checked again",
+    Change.GONE: "gone",
+}
+
+
+def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
+    found = [(comparison.count(change), words) for change, words in _CHANGE_WORDS.items() if comparison.count(change)]
+    changes = len(comparison.changes)
+    if not found and not changes:
+        what = "No finding and no verdict changed between the two audits"
+        return f"{what}, as far as they could be compared." if is_open else f"{what}."
+    parts = []
+    if found:
+        (count, first), *rest = found
+        parts.append(
+            ", ".join([f"{counted(count, 'finding')} {first}", *(f"{count:,} {words}" for count, words in rest)])
+        )
+    if changes:
+        parts.append(f"{counted(changes, 'partition')} with another verdict")
+    return f"{'; '.join(parts)}."

@@ -9,7 +9,6 @@ from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.units import TopicPartition
 from kforensics.words import counted, listed
 
 MOST_NAMED = 4
@@ -24,7 +23,6 @@ def groups_answer(
     asked: Collection[str],
     unread: int,
     skipped: int,
-    cut_short: Sequence[TopicPartition],
     complete_since_ms: int | Absent,
 ) -> Answer:
     """The answer to where groups stand.
@@ -37,7 +35,6 @@ def groups_answer(
         asked: groups that were asked for; all where there are none.
         unread: places that could not be read.
         skipped: records of `__consumer_offsets` of unknown types or versions.
-        cut_short: partitions of `__consumer_offsets` whose log here ends below a high watermark or recovery point that was written of it.
         complete_since_ms: from when on every commit is here.
 
     Returns:
@@ -46,11 +43,6 @@ def groups_answer(
     """
     past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
     doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped))
-    if cut_short:
-        names = listed([str(one) for one in cut_short], most=MOST_NAMED)
-        doubts.append(
-            f"What {names} held at the end: the log here ends below a high watermark or recovery point that was written of it."
-        )
     states = [
         *([State.PAST_THE_END] if past else []),
         *([State.SET_BACK] if setbacks else []),
@@ -129,11 +121,15 @@ def _doubts(
         for name in sorted(asked):
             if topic.may_lack(name):
                 partition = topic.partition_of(name)
-                where = f"{topic.name}-{partition}" if isinstance(partition, int) else f"a partition of {topic.name}"
-                yield f"What {name} committed: it may be in {where}, which is not among the inputs."
-    elif topic.missing:
-        yield f"What the groups of {listed([f'{topic.name}-{one}' for one in topic.missing])} committed: it is not among the inputs."
-    elif isinstance(topic.count, Absent):
+                if isinstance(partition, Absent):
+                    yield f"What {name} committed: it may be in a partition of {topic.name} that is not among the inputs."
+                else:
+                    yield f"What {topic.name}-{partition} says of {name}: {topic.lacks[partition]}."
+    else:
+        for reason, names in topic.reasons():
+            say = "says" if len(names) == 1 else "say"
+            yield f"What {listed(names, most=MOST_NAMED)} {say} of groups: {reason}."
+    if not asked and not topic.lacks and isinstance(topic.count, Absent):
         yield (
             f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers, and a metadata log or a server.properties."
         )
@@ -142,11 +138,11 @@ def _doubts(
             f"{_text(one.topic)}-{one.partition}"
             for group in groups
             for one in group.positions
-            if isinstance(one.log_end_offset, Absent)
+            if isinstance(one.is_past_the_end, Absent)
         }
     )
     if lost:
-        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of theirs is here to its end."
+        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of a leader of theirs is here to its end."
     if unread:
         yield f"What {counted(unread, 'place')} that could not be read hold."
     if skipped:

@@ -17,10 +17,10 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 
 
-class Kind(StrEnum):
+class ConcernKind(StrEnum):
     """The subject of a concern; the order is that of the headlines of one state."""
 
     EMPTIED = "emptied"
@@ -46,9 +46,10 @@ class Kind(StrEnum):
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
+    ENDS = "ends"
 
 
-ORDER = {kind: at for at, kind in enumerate(Kind)}
+ORDER = {kind: at for at, kind in enumerate(ConcernKind)}
 """The order of kinds: of two concerns of one state the first of these makes the headline."""
 
 
@@ -57,7 +58,7 @@ class Concern:
     """One reason why a partition does not simply agree."""
 
     state: State
-    kind: Kind
+    kind: ConcernKind
     owners: tuple[str, ...] = ()
     """The owners of the replicas that it is about, in words."""
     inputs: tuple[int, ...] = ()
@@ -82,7 +83,7 @@ def concern_of(plain: Mapping[str, Any]) -> Concern:
     """Return the concern of its plain values, as the tables of an audit hold them."""
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
-    values["state"], values["kind"] = State(plain["state"]), Kind(plain["kind"])
+    values["state"], values["kind"] = State(plain["state"]), ConcernKind(plain["kind"])
     return Concern(**values)
 
 
@@ -114,7 +115,7 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
     if problems:
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (replace(c, state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
-        concerns = (*hedged, Concern(state=State.UNKNOWN, kind=Kind.UNREAD))
+        concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
     account = report.account
     gap = next(iter(account.gaps), None) if account is not None else None
     return JudgedPartition(
@@ -145,10 +146,12 @@ def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -
 
 
 def _concerns(report: PartitionReport) -> Iterator[Concern]:
+    if report.depth is Depth.TAILS:
+        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
     if report.is_deleted:
         # No replica is expected anywhere; of a topic created again under that name none is given.
         if report.is_replaced:
-            yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in report.replicas))
+            yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in report.replicas))
         return
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
@@ -192,7 +195,7 @@ def _leader_words(report: PartitionReport) -> str:
 def _concern(
     report: PartitionReport,
     state: State,
-    kind: Kind,
+    kind: ConcernKind,
     views: Iterable[LoadedLog] = (),
     counts: CommittedCounts | None = None,
     *,
@@ -224,7 +227,7 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
             state = State.MAYBE_AT_RISK if is_lost else State.UNKNOWN
             # Where no copy of it is anywhere, copying may have left it out.
             detail = one.reason if live else f"{one.reason}, lost or left out of the copy"
-            yield Concern(state=state, kind=Kind.GONE, owners=(f"broker {one.broker_id}",), detail=detail)
+            yield Concern(state=state, kind=ConcernKind.GONE, owners=(f"broker {one.broker_id}",), detail=detail)
             if not live or not one.is_electable:
                 continue
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
@@ -234,11 +237,11 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
         if one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
             owners = (f"broker {one.broker_id}",)
-            yield Concern(state=state, kind=Kind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)
+            yield Concern(state=state, kind=ConcernKind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)
         elif has_records:
             is_led = report.leader is not None and report.leader.is_known
             state = State.BEHIND if is_led else State.UNKNOWN
-            kind = Kind.BEHIND if is_led else Kind.GONE
+            kind = ConcernKind.BEHIND if is_led else ConcernKind.GONE
             yield Concern(state=state, kind=kind, owners=(f"broker {one.broker_id}",), detail=one.reason)
 
 
@@ -256,36 +259,38 @@ def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Co
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
             isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
             detail = f"its log is empty, {words}, and {isr}"
-            yield replace(_concern(report, State.AT_RISK, Kind.EMPTIED, (one.view,), detail=detail), is_sole=is_sole)
+            yield replace(
+                _concern(report, State.AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail), is_sole=is_sole
+            )
         else:
-            yield _concern(report, State.UNKNOWN, Kind.GONE, (one.view,), detail=words)
+            yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
 
 
 def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
     others = [one for one in report.replicas if one.verdict is Verdict.DIFFERENT_TOPIC]
     if others and isinstance(report.assigned, Absent):
-        yield _concern(report, State.UNKNOWN, Kind.OTHER_TOPIC, (one.view for one in others))
+        yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in others))
     if report.missing_replicas:
         kind = "controller" if report.is_quorum else "broker"
         names = tuple(f"{kind} {broker}" for broker in report.missing_replicas)
         electable = () if isinstance(report.electable, Absent) else report.electable
         needed = [broker for broker in report.missing_replicas if broker in electable]
         detail = ", ".join(map(str, needed))
-        yield Concern(state=State.UNKNOWN, kind=Kind.MISSING, owners=names, detail=detail)
+        yield Concern(state=State.UNKNOWN, kind=ConcernKind.MISSING, owners=names, detail=detail)
     if not live:
         if not report.emptied and not report.missing_replicas:
-            yield _concern(report, State.UNKNOWN, Kind.NO_REPLICA)
+            yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
         return
     if isinstance(report.assigned, Absent):
-        kind = Kind.ALONE if len(live) == 1 else Kind.ASSIGNMENT
+        kind = ConcernKind.ALONE if len(live) == 1 else ConcernKind.ASSIGNMENT
         yield _concern(report, State.UNKNOWN, kind, (one.view for one in live))
     elif len(live) == 1 and len(report.assigned) > 1 and not report.emptied and not report.missing_replicas:
-        yield _concern(report, State.UNKNOWN, Kind.ALONE, (one.view for one in live))
+        yield _concern(report, State.UNKNOWN, ConcernKind.ALONE, (one.view for one in live))
     for one in live:
         if one.view.damaged and len(live) == 1:
             lost = one.view.damaged[0].offsets
             detail = f"offsets {lost.first} to {lost.last}"
-            yield _concern(report, State.UNKNOWN, Kind.DAMAGE, (one.view,), detail=detail)
+            yield _concern(report, State.UNKNOWN, ConcernKind.DAMAGE, (one.view,), detail=detail)
 
 
 def _report_of(live: Sequence[ReplicaReport], view: LoadedLog) -> ReplicaReport | None:
@@ -305,7 +310,7 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
     if counts is not None and (counts.certain or counts.possible):
         outside = [one.view for one in report.unassigned_holders]
         places = tuple((view.replica.input, view.replica.path) for view in outside)
-        yield replace(_concern(report, State.MAYBE_AT_RISK, Kind.OUTSIDE, outside, counts), places=places)
+        yield replace(_concern(report, State.MAYBE_AT_RISK, ConcernKind.OUTSIDE, outside, counts), places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:
@@ -313,17 +318,17 @@ def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concer
     if report.is_quorum:
         # Above the end of the majority nothing is committed; a voter that lacks it is behind.
         if counts.certain and not holder.is_tail_of_a_copy:
-            yield _concern(report, State.MAYBE_AT_RISK, Kind.SOLE, views, counts)
+            yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
         return
     if counts.certain and holder.is_tail_of_a_copy:
-        yield _concern(report, State.MAYBE_AT_RISK, Kind.TAIL, views, counts)
+        yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.TAIL, views, counts)
     elif counts.certain:
         state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
-        yield _concern(report, state, Kind.SOLE, views, counts)
+        yield _concern(report, state, ConcernKind.SOLE, views, counts)
     elif counts.possible and holder.is_tail_of_a_copy:
-        yield _concern(report, State.UNKNOWN, Kind.TAIL, views, counts)
+        yield _concern(report, State.UNKNOWN, ConcernKind.TAIL, views, counts)
     elif counts.possible:
-        yield _concern(report, State.MAYBE_AT_RISK, Kind.SOLE, views, counts)
+        yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
 
 
 def _truncations(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
@@ -339,11 +344,13 @@ def _truncations(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iter
     if elsewhere:
         at_risk = any(one.truncation is not None or _is_parted(one) for one in elsewhere)
         state = State.MAYBE_AT_RISK if at_risk else State.UNKNOWN
-        yield _concern(report, state, Kind.PROTOCOL, (one.view for one in elsewhere), detail=_by_protocol(elsewhere[0]))
+        yield _concern(
+            report, state, ConcernKind.PROTOCOL, (one.view for one in elsewhere), detail=_by_protocol(elsewhere[0])
+        )
     harmless = [one for one in due if one not in losing]
     if harmless:
         again = [one for one in harmless if one.truncation is not None and one.truncation.counts.records]
-        kind = Kind.COPIED_AGAIN if again else Kind.UNCOMMITTED
+        kind = ConcernKind.COPIED_AGAIN if again else ConcernKind.UNCOMMITTED
         yield _concern(report, State.UNCOMMITTED_ONLY, kind, (one.view for one in harmless))
 
 
@@ -367,16 +374,16 @@ def _discarded(report: PartitionReport, losing: Sequence[ReplicaReport], led: Wh
     is_tail = all(one.is_tail_of_a_copy for one in losing)
     if counts.certain:
         state = State.AT_RISK if is_sure and not is_tail else State.MAYBE_AT_RISK
-        yield _concern(report, state, Kind.TAIL if is_tail else Kind.DISCARD, views, counts)
+        yield _concern(report, state, ConcernKind.TAIL if is_tail else ConcernKind.DISCARD, views, counts)
     elif is_tail and (counts.possible or report.is_quorum):
         state = State.UNKNOWN if report.is_quorum else State.MAYBE_AT_RISK
-        yield _concern(report, state, Kind.TAIL, views, counts)
+        yield _concern(report, state, ConcernKind.TAIL, views, counts)
     elif counts.possible:
-        yield _concern(report, State.MAYBE_AT_RISK, Kind.DISCARD, views, counts)
+        yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.DISCARD, views, counts)
     elif is_sure:
-        yield _concern(report, State.UNCOMMITTED_ONLY, Kind.UNCOMMITTED, views, counts)
+        yield _concern(report, State.UNCOMMITTED_ONLY, ConcernKind.UNCOMMITTED, views, counts)
     else:
-        yield _concern(report, State.UNKNOWN, Kind.LEADER, views, counts)
+        yield _concern(report, State.UNKNOWN, ConcernKind.LEADER, views, counts)
 
 
 def _elections(report: PartitionReport) -> Iterator[Concern]:
@@ -394,10 +401,10 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
             state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
             best = min(choices, key=lambda one: one.rank)
             yield _concern(
-                report, state, Kind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
+                report, state, ConcernKind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
             )
         elif any(cost.certain or cost.possible for cost in costs):
-            yield _concern(report, State.UNKNOWN, Kind.LEADER, (leader.view,))
+            yield _concern(report, State.UNKNOWN, ConcernKind.LEADER, (leader.view,))
         return
     led = next((one.discarded for one in report.what_if if leader.is_known and one.leader is leader.view), None)
     for choice in others:
@@ -413,9 +420,9 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
             continue
         if choice.is_tail_of_a_copy:
             # It is about those that hold the end, not about the one that lacks it.
-            yield _concern(report, state, Kind.TAIL, (view for view, _ in choice.truncations), cost)
+            yield _concern(report, state, ConcernKind.TAIL, (view for view, _ in choice.truncations), cost)
         else:
-            yield _concern(report, state, Kind.ELECTED, (choice.leader,), cost)
+            yield _concern(report, state, ConcernKind.ELECTED, (choice.leader,), cost)
 
 
 def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
@@ -426,10 +433,10 @@ def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iter
         is_one_whole = len(report.odd_ones) < len(live)
         reasons = {one.reason: report.owner_of(one.view) for one in report.odd_ones} if is_one_whole else {}
         detail = "; ".join(f"{owner}: {why}" if len(reasons) > 1 else why for why, owner in reasons.items())
-        yield _concern(report, State.DIVERGED, Kind.DIVERGENCE, views, detail=detail)
+        yield _concern(report, State.DIVERGED, ConcernKind.DIVERGENCE, views, detail=detail)
     asked = [one for one in live if one.divergence is not None and one.divergence.is_open]
     if asked:
-        yield _concern(report, State.UNKNOWN, Kind.COMPACTION, (one.view for one in asked))
+        yield _concern(report, State.UNKNOWN, ConcernKind.COMPACTION, (one.view for one in asked))
 
 
 def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
@@ -440,7 +447,7 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         # A copy of a running broker, and a log after a power loss, end below a high watermark just so.
         is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
         state = State.AT_RISK if is_sure and _is_whole(report) else State.MAYBE_AT_RISK
-        yield _concern(report, state, Kind.PAST_END, (one.view for one in past), records=highest - end)
+        yield _concern(report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end)
     for one in live:
         view = one.view
         if view.truncated_by_recovery is None:
@@ -449,7 +456,7 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         held = max((other.view.log_end_offset for other in live if other is not one), default=0)
         if before > max(held, view.log_end_offset):
             records = before - max(held, view.log_end_offset)
-            yield _concern(report, State.MAYBE_AT_RISK, Kind.RECOVERY, (view,), records=records)
+            yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.RECOVERY, (view,), records=records)
 
 
 def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
@@ -473,6 +480,6 @@ def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[
         if not is_uncommitted:
             short.append(one.view)
     if short and (is_led or not isinstance(report.electable, Absent)):
-        yield _concern(report, State.BEHIND, Kind.BEHIND, short)
+        yield _concern(report, State.BEHIND, ConcernKind.BEHIND, short)
     elif short:
-        yield _concern(report, State.UNKNOWN, Kind.LEADER, short)
+        yield _concern(report, State.UNKNOWN, ConcernKind.LEADER, short)

@@ -88,7 +88,7 @@ def salvage_answer(
         return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
     total = saved + missing
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
-    certain = sum(one.certain for one in partitions)
+    certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
     words = f"{saved:,} of {total:,} {_KIND[what] if total == 1 else _KINDS[what]} of {named} saved"
     details = [f"{certain:,} certainly committed"] if certain else []
@@ -97,7 +97,7 @@ def salvage_answer(
     words += f" ({', '.join(details)})" if details else ""
     beside = sum(one.of_leader for one in partitions)
     if beside:
-        words += f", and {counted(beside, 'record')} that the leader holds at these offsets"
+        words += f", and {counted(beside, 'record')} that {'that leader' if guessed else 'the leader'} holds at these offsets"
     reasons = {reason for one in partitions for reason in one.reasons}
     unknown = [
         f"{counted(one.missing, 'offset')} of {one.partition}: {_why(one.reasons)}" for one in partitions if one.missing
@@ -116,7 +116,7 @@ def salvage_answer(
     if problems and state is State.SAVED:
         state = State.UNKNOWN
         words += "; not everything could be read"
-    is_part = not_all_given or (guessed if what == "lost" else bool(unsettled))
+    is_part = not_all_given or guessed or (what == "at-risk" and bool(unsettled))
     if state is State.SAVED and what != "all" and (is_part or premise_state is State.UNKNOWN):
         state = State.UNKNOWN if is_part else state
         words += "; whether there are more is unknown"

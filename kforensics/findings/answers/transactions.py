@@ -9,18 +9,18 @@ from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions
-from kforensics.reconcile.transactions.verdicts import Verdict
+from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import TopicPartition
 from kforensics.words import counted, listed
 
 MOST_NAMED = 4
 
 _STATES = {
-    Verdict.HANGING: State.HANGING,
-    Verdict.TORN: State.TORN,
-    Verdict.PREPARED: State.PREPARED,
-    Verdict.UNKNOWN: State.UNKNOWN,
-    Verdict.IN_TIME: State.IN_TIME,
+    TransactionVerdict.HANGING: State.HANGING,
+    TransactionVerdict.TORN: State.TORN,
+    TransactionVerdict.PREPARED: State.PREPARED,
+    TransactionVerdict.UNKNOWN: State.UNKNOWN,
+    TransactionVerdict.IN_TIME: State.IN_TIME,
 }
 
 
@@ -71,11 +71,17 @@ def transactions_answer(
         `none-open` and `in-time` only where the coordinators' log is here as a whole and nothing was unreadable.
     """
     seen = _gravest(judged)
-    torn = {(one.topic_partition, each.producer_id, each.marker.offset): each for one in judged for each in one.torn}
+    torn = {
+        (one.topic_partition, each.producer_id, each.marker.offset)
+        for one in judged
+        if one.counts and one.absent_leader is None
+        for each in one.torn
+    }
     states = [_STATES[each.one.judgement.verdict] for each in seen]
     states += [State.TORN] if torn else []
     doubts = list(_doubts(coordinators, waiting, has_transactions=has_transactions, unread=unread, skipped=skipped))
     doubts += _lacks(lacking)
+    doubts += _without_leader(judged)
     if doubts:
         states.append(State.UNKNOWN)
     state = worst_state("transactions", states) or State.NONE_OPEN
@@ -118,10 +124,10 @@ def _doubts(
     skipped: int,
 ) -> Iterator[str]:
     topic = coordinators.topic
-    if topic.missing:
-        names = listed([f"{topic.name}-{one}" for one in topic.missing])
-        yield f"Whether the coordinators wait for markers elsewhere: {names} would show it, and is not among the inputs."
-    elif isinstance(topic.count, Absent):
+    for reason, names in topic.reasons():
+        say = "says" if len(names) == 1 else "say"
+        yield f"What {listed(names, most=MOST_NAMED)} {say} of transactions, and of markers that are still to be written: {reason}."
+    if not topic.lacks and isinstance(topic.count, Absent):
         also = " although there are transactional records" if has_transactions else ""
         yield (
             f"What the coordinators know: {'no partition' if not topic.present else 'not every partition'} of {topic.name} is shown to be here{also}; "
@@ -145,6 +151,15 @@ def _lacks(lacking: LackingLogs) -> Iterator[str]:
             f"What the logs of {_some(lacking.cut_short)} held at their ends: each that is here ends below a high watermark or recovery point "
             "that was written of it."
         )
+
+
+def _without_leader(judged: Sequence[PartitionTransactions]) -> Iterator[str]:
+    by_leader: dict[int, set[TopicPartition]] = {}
+    for one in judged:
+        if one.absent_leader is not None:
+            by_leader.setdefault(one.absent_leader, set()).add(one.topic_partition)
+    for leader, partitions in sorted(by_leader.items()):
+        yield f"What is open in {_some(sorted(partitions))}: broker {leader} leads, and its log is not among the inputs."
 
 
 def _some(partitions: Sequence[TopicPartition]) -> str:
@@ -172,7 +187,7 @@ def _headline(
                     else ""
                 )
                 return f"{words}{_hedge(found)}{more}{others}."
-            partitions = {one.topic_partition for one in judged if one.torn}
+            partitions = {one.topic_partition for one in judged if one.torn and one.counts}
             return f"{counted(torn, 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
         case State.PREPARED:
             found = by_state[State.PREPARED]
@@ -227,7 +242,12 @@ def _names(partitions: set[TopicPartition]) -> str:
 
 
 def _now(seen: Sequence[_Seen], endings: Mapping[tuple[int, str, int], str]) -> Iterator[str]:
-    acting = [each for each in seen if each.one.judgement.verdict in {Verdict.HANGING, Verdict.TORN, Verdict.PREPARED}]
+    acting = [
+        each
+        for each in seen
+        if each.one.judgement.verdict
+        in {TransactionVerdict.HANGING, TransactionVerdict.TORN, TransactionVerdict.PREPARED}
+    ]
     for each in acting[:MOST_NAMED]:
         yield f"{each.partition}, producer {each.one.open.producer_id}: {endings[each.place]}"
     if len(acting) > MOST_NAMED:
@@ -235,11 +255,15 @@ def _now(seen: Sequence[_Seen], endings: Mapping[tuple[int, str, int], str]) -> 
 
 
 def _tell(seen: Sequence[_Seen]) -> Iterator[str]:
-    stuck = {each.partition for each in seen if each.one.judgement.verdict in {Verdict.HANGING, Verdict.TORN}}
+    stuck = {
+        each.partition
+        for each in seen
+        if each.one.judgement.verdict in {TransactionVerdict.HANGING, TransactionVerdict.TORN}
+    }
     if stuck:
         yield f"Whoever reads {_names(stuck)} with isolation.level=read_committed gets nothing from the last stable offset on."
 
 
 def _later(seen: Sequence[_Seen]) -> Iterator[str]:
-    if any(each.one.judgement.verdict is Verdict.HANGING for each in seen):
+    if any(each.one.judgement.verdict is TransactionVerdict.HANGING for each in seen):
         yield "Kafka 3.6 and later verify transactions before they append (transaction.partition.verification.enable, KIP-890)."

@@ -36,15 +36,20 @@ class OffsetIndex:
     damage: tuple[Damage, ...] = field(default=())
 
 
-def parse_offset_index(data: bytes | memoryview) -> OffsetIndex:
+def parse_offset_index(data: bytes | memoryview, length: int | None = None) -> OffsetIndex:
     """Parse an offset index (`OffsetIndex`); the preallocated zeros behind the entries are a span of their own.
+
+    Args:
+        data: the file, or all of it but zeros at its end.
+        length: of the file, where it is longer than `data`.
 
     Returns:
         The entries, and the damage of malformed ones, which stay among the entries.
     """
-    entries, tail = split_preallocated(data, OFFSET_INDEX_LAYOUT)
+    length = len(data) if length is None else length
+    entries, tail = split_preallocated(data, length, OFFSET_INDEX_LAYOUT)
     damage = DamageList()
-    check_rounded(len(data), tail, INDEX_ENTRY_LENGTH, damage)
+    check_rounded(length, tail, INDEX_ENTRY_LENGTH, damage)
     offsets, positions = entries["relative_offset"].astype(np.int64), entries["position"].astype(np.int64)
     negative = (offsets < 0) | (positions < 0)
     falling = np.zeros(len(entries), dtype=bool)
@@ -85,13 +90,15 @@ def entry_span(at: int, entry_length: int) -> Span:
     return Span(at * entry_length, entry_length)
 
 
-def split_preallocated(data: bytes | memoryview, layout: FixedLayout) -> tuple[NDArray[Any], Span]:
-    """Return the entries up to the last one that is not all zeros, and the run of zeros behind it."""
-    count = len(data) // layout.length
-    words = np.frombuffer(data, dtype=">u4", count=count * layout.length // 4)
+def split_preallocated(data: bytes | memoryview, length: int, layout: FixedLayout) -> tuple[NDArray[Any], Span]:
+    """Return the entries up to the last one that is not all zeros, and the run of zeros behind it up to the length of the file."""
+    count = length // layout.length
+    data = bytes(data) + bytes(min(-len(data) % layout.length, length - len(data)))
+    held = min(len(data) // layout.length, count)
+    words = np.frombuffer(data, dtype=">u4", count=held * layout.length // 4)
     used = _last_used(words) * 4
     entries = -(-used // layout.length)
-    end = len(data)
+    end = length
     if any(data[count * layout.length :]):
         end = count * layout.length
     start = entries * layout.length

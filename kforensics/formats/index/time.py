@@ -35,14 +35,19 @@ class TimeIndex:
     damage: tuple[Damage, ...] = field(default=())
 
 
-def parse_time_index(data: bytes | memoryview) -> TimeIndex:
+def parse_time_index(data: bytes | memoryview, length: int | None = None) -> TimeIndex:
     """Parse a time index (`TimeIndex`); the preallocated zeros behind the entries are a span of their own.
 
     A first entry of timestamp 0 at the base offset is all zeros, and counts as part of the tail.
+
+    Args:
+        data: the file, or all of it but zeros at its end.
+        length: of the file, where it is longer than `data`.
     """
-    entries, tail = split_preallocated(data, TIME_INDEX_LAYOUT)
+    length = len(data) if length is None else length
+    entries, tail = split_preallocated(data, length, TIME_INDEX_LAYOUT)
     damage = DamageList()
-    check_rounded(len(data), tail, TIME_ENTRY_LENGTH, damage)
+    check_rounded(length, tail, TIME_ENTRY_LENGTH, damage)
     times, offsets = entries["timestamp"].astype(np.int64), entries["relative_offset"].astype(np.int64)
     negative = (times < 0) | (offsets < 0)
     falling = np.zeros(len(entries), dtype=bool)

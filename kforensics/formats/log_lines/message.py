@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.broker import BROKER_SHAPES
+from kforensics.formats.log_lines.broker_life import BROKER_SHAPES
 from kforensics.formats.log_lines.event import FOLDED, FieldValue, LogEventKind
 from kforensics.formats.log_lines.leadership import LEADERSHIP_SHAPES
 from kforensics.formats.log_lines.prefix import IDENTITY, TOPIC_PARTITION, parse_identity

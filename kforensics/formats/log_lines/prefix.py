@@ -28,6 +28,7 @@ JSON_HEAD = rb"\"(?:message|msg)\" ?: ?\""
 
 TOPIC_PARTITION = rb"@?[A-Za-z0-9._-]{1,249}-\d{1,9}"
 """Topic and number; only the metadata log of 2.8 has the sign before its name."""
+_TEXT_LINE = re.compile(TEXT_HEAD)
 LATEST_MS = 1 << 43
 """The end of the accepted times, in the year 2248."""
 _BEHIND_LOCAL_TIME = frozenset(b"] ")
@@ -55,7 +56,7 @@ class Identity(NamedTuple):
     directory: str | Absent
 
 
-class Moment(NamedTuple):
+class LineTime(NamedTuple):
     """The time of a line in milliseconds, and whether the line names its time zone."""
 
     time_ms: int | Absent
@@ -83,26 +84,35 @@ def _second_ms(text: bytes) -> int | None:
     return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000
 
 
-def parse_moment(text: bytes) -> Moment:
+def parse_moment(text: bytes) -> LineTime:
     """Return the time at the beginning of the text, `2024-05-01 12:00:00,123` with or without a zone."""
     found = _TIME.match(text)
     base = _second_ms(text[:19]) if found else None
     if found is None or base is None:
-        return Moment(Absent.UNREADABLE, False)
+        return LineTime(Absent.UNREADABLE, False)
     time_ms = base + int(text[20:23])
     zone = found["zone"]
     if zone is None:
-        return Moment(time_ms, False)
+        return LineTime(time_ms, False)
     if zone != b"Z":
         minutes = int(zone[1:3]) * 60 + int(zone[-2:])
         time_ms -= (minutes if zone[:1] == b"+" else -minutes) * 60_000
-    return Moment(time_ms, True)
+    return LineTime(time_ms, True)
 
 
-def parse_head_moment(head: bytes) -> Moment:
+def parse_head_moment(head: bytes) -> LineTime:
     """Return the time of a line that begins with a `TEXT_HEAD`."""
     seconds = _second_ms(head[:19]) if head[23] in _BEHIND_LOCAL_TIME else None
-    return parse_moment(head) if seconds is None else Moment(seconds + int(head[20:23]), False)
+    return parse_moment(head) if seconds is None else LineTime(seconds + int(head[20:23]), False)
+
+
+def line_moment(line: bytes) -> LineTime:
+    """Return the time of a line of a text or a JSON layout; one of neither has none."""
+    if line.lstrip().startswith(b"{"):
+        parsed = parse_json_line(line)
+        return LineTime(parsed, False) if isinstance(parsed, Absent) else parsed.moment
+    head = _TEXT_LINE.search(line)
+    return LineTime(Absent.NOT_WRITTEN, False) if head is None else parse_head_moment(head[0])
 
 
 @lru_cache(maxsize=4096)
@@ -131,7 +141,7 @@ def parse_identity(text: bytes) -> Identity:
 class JsonLine(NamedTuple):
     """The content of a line of a JSON layout."""
 
-    moment: Moment
+    moment: LineTime
     level: str
     message: bytes
 
@@ -151,16 +161,16 @@ def parse_json_line(line: bytes) -> JsonLine | Absent:
     return JsonLine(_json_moment(value), level if isinstance(level, str) else "", message.encode("utf-8", "replace"))
 
 
-def _json_moment(value: dict[str, Any]) -> Moment:
+def _json_moment(value: dict[str, Any]) -> LineTime:
     instant = value.get("instant")
     if isinstance(instant, dict) and isinstance(seconds := instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond", 0)
         time_ms = seconds * 1000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0)
-        return Moment(time_ms, True) if 0 < time_ms < LATEST_MS else Moment(Absent.UNREADABLE, False)
+        return LineTime(time_ms, True) if 0 < time_ms < LATEST_MS else LineTime(Absent.UNREADABLE, False)
     for name in ("timeMillis", "epochMillis", "@timestamp", "timestamp", "time", "ts"):
         time = value.get(name)
         if isinstance(time, int) and not isinstance(time, bool) and 0 < time < LATEST_MS:
-            return Moment(time, True)
+            return LineTime(time, True)
         if isinstance(time, str):
             return parse_moment(time.encode("ascii", "replace"))
-    return Moment(Absent.NOT_WRITTEN, False)
+    return LineTime(Absent.NOT_WRITTEN, False)

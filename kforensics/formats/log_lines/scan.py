@@ -22,7 +22,14 @@ from kforensics.damage import Absent, Span
 from kforensics.formats.log_lines.configuration import parse_configuration
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.message import MESSAGE_START, Message, parse_message
-from kforensics.formats.log_lines.prefix import JSON_HEAD, LEVELS, TEXT_HEAD, Moment, parse_head_moment, parse_json_line
+from kforensics.formats.log_lines.prefix import (
+    JSON_HEAD,
+    LEVELS,
+    TEXT_HEAD,
+    LineTime,
+    parse_head_moment,
+    parse_json_line,
+)
 from kforensics.units import TopicPartition
 
 LINE_LENGTH_LIMIT = 1 << 20
@@ -91,7 +98,7 @@ class _Found(NamedTuple):
     start: int
     message: Message
     span: Span
-    moment: Moment
+    moment: LineTime
     level: str
 
 
@@ -163,7 +170,7 @@ def _text_item(window: bytes, match: re.Match[bytes], message: Message, end: int
     return _Found(match.start(), message, Span(start, end - start), _text_moment(match), LEVELS[match["level"]])
 
 
-def _text_moment(match: re.Match[bytes]) -> Moment:
+def _text_moment(match: re.Match[bytes]) -> LineTime:
     return parse_head_moment(match[0])
 
 

@@ -14,6 +14,7 @@ from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_bat
 from kforensics.formats.log.message_set import summarize_wrapper
 from kforensics.formats.log.record_batch import LOG_OVERHEAD
 from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
+from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.diagnosis import Header, Neighbours, batch_damage, is_likely, read_header, run_damage
 from kforensics.formats.segment.entries import SMALLEST_LENGTH, Entries
 from kforensics.formats.segment.resync import OFFSET_REACH, Expectation, SoundBatch, find_sound_batch
@@ -97,7 +98,12 @@ class DamagedPlaces:
         search_from = position + (1 if self._listed < MOST_PLACES else _STRIDE)
         expected = self._expectation(position, last_offset)
         sound = find_sound_batch(self._source, search_from, self._source.size, expected)
-        if sound is None and last_offset >= 0 and self._doubts < MOST_DOUBTS:
+        if (
+            sound is None
+            and last_offset >= 0
+            and self._doubts < MOST_DOUBTS
+            and first_nonzero(self._source, position, self._source.size) < self._source.size
+        ):
             # The last offset itself may be wrong: no checksum of a message covers it, and the content of an incomplete wrapper can look like a message.
             self._doubts += 1
             certain = Expectation(plain_from=self._source.size)

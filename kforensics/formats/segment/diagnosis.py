@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Gravity, Span
+from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
 from kforensics.formats.log.batch_table import CODEC_MASK
 from kforensics.formats.log.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
 from kforensics.formats.log.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION, LOG_OVERHEAD
 from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
+from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.bit_flip import CRC32_REFLECTED, CRC32C_REFLECTED, locate_flipped_bit
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
 from kforensics.formats.segment.order import flip_between
@@ -136,7 +137,7 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
     lost: OffsetRange | Absent = Absent.UNKNOWN
     expected = "a batch or the end of the file"
     gravity = Gravity.TORN_TAIL
-    if is_zero(source, span):
+    if first_nonzero(source, span.position, span.end) == span.end:
         kind, found, lost = (
             DamageKind.ZEROS,
             f"{span.length} zero bytes up to the end of the file",
@@ -159,12 +160,12 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
             # A file that does not even begin like a batch is not what an append left unfinished.
             kind, gravity = DamageKind.MAGIC, Gravity.DAMAGE
     cause = (
-        Cause(kind="torn-write", detail="the file ends within a batch")
+        DamageCause(kind="torn-write", detail="the file ends within a batch")
         if kind is DamageKind.TORN and header is None
         else zero_page(source, span)
     )
     if kind is DamageKind.TORN and expected.endswith("bytes"):
-        cause = Cause(kind="torn-write", detail="the file ends within a batch")
+        cause = DamageCause(kind="torn-write", detail="the file ends within a batch")
     return Damage(
         span=span,
         kind=kind,
@@ -184,6 +185,8 @@ def _lying_header(source: SegmentBytes, span: Span, header: Header, around: Neig
         return None
     if span.length < SMALLEST_LENGTH[header.magic] + LOG_OVERHEAD:
         return None
+    if first_nonzero(source, span.position, span.end) == span.end:
+        return None  # no checksum of zeros is zero
     stored, computed = checksums_of(source, span.position, span.length)
     if stored != computed:
         return None
@@ -228,17 +231,21 @@ def _header_damage(
         found=f"{kind} {found}",
         offsets_lost=_offsets_lost(header, around),
         next_good=_next_good(around),
-        cause=Cause(kind="bit-flip" if flip is not None else "header", detail=detail, flip=flip),
+        cause=DamageCause(kind="bit-flip" if flip is not None else "header", detail=detail, flip=flip),
     )
 
 
-def _flip_in_batch(source: SegmentBytes, position: int, header: Header, stored: int, computed: int) -> Cause | None:
+def _flip_in_batch(
+    source: SegmentBytes, position: int, header: Header, stored: int, computed: int
+) -> DamageCause | None:
     """The single flipped bit that explains a checksum: in the covered bytes, or in the checksum itself."""
     is_batch = header.magic == 2
     covered = CRC_COVERED_POSITION if is_batch else MESSAGE_CRC_COVERED
     if (stored ^ computed).bit_count() == 1:
         flip = flip_between(position + (CRC_POSITION if is_batch else LOG_OVERHEAD), 4, stored, computed)
-        return Cause(kind="bit-flip", detail="one flipped bit in the checksum itself; the rest is whole", flip=flip)
+        return DamageCause(
+            kind="bit-flip", detail="one flipped bit in the checksum itself; the rest is whole", flip=flip
+        )
     polynomial = CRC32C_REFLECTED if is_batch else CRC32_REFLECTED
     flipped = locate_flipped_bit(stored ^ computed, header.length - covered, polynomial)
     if flipped is None:
@@ -246,14 +253,14 @@ def _flip_in_batch(source: SegmentBytes, position: int, header: Header, stored: 
     where = position + covered + flipped.place
     byte = read_exactly(source, where, 1)[0]
     flip = BitFlip(where, flipped.bit, byte, byte ^ 1 << flipped.bit)
-    return Cause(
+    return DamageCause(
         kind="bit-flip",
         detail=f"one flipped bit explains the checksum: byte {flip.expected:#04x} became {byte:#04x}",
         flip=flip,
     )
 
 
-def zero_page(source: SegmentBytes, span: Span) -> Cause | None:
+def zero_page(source: SegmentBytes, span: Span) -> DamageCause | None:
     """Zeros from one sector boundary of the file to another, or from one to the end of the run."""
     data = read_exactly(source, span.position, min(span.length, _LOOKED_INTO))
     for unit in (PAGE_LENGTH, SECTOR_LENGTH):
@@ -267,15 +274,15 @@ def zero_page(source: SegmentBytes, span: Span) -> Cause | None:
                 detail = (
                     f"{end - start} zero bytes from byte {span.position + start} on, aligned to {name}s of {unit} bytes"
                 )
-                return Cause(kind="zero-page", detail=detail)
+                return DamageCause(kind="zero-page", detail=detail)
     last_boundary = (span.end - 1) // SECTOR_LENGTH * SECTOR_LENGTH - span.position
     if len(data) == span.length and 0 <= last_boundary <= len(data) - _SHORTEST_ZEROS and not any(data[last_boundary:]):
         detail = f"zeros from byte {span.position + last_boundary} on, where a sector of {SECTOR_LENGTH} bytes begins"
-        return Cause(kind="zero-page", detail=detail)
+        return DamageCause(kind="zero-page", detail=detail)
     return None
 
 
-def _foreign_page(source: SegmentBytes, span: Span) -> Cause | None:
+def _foreign_page(source: SegmentBytes, span: Span) -> DamageCause | None:
     """A sound batch of magic 2 within a run that offers none to this log: its offsets are out of reach, so it was written for another."""
     batch = find_sound_batch(source, span.position + 1, span.end, Expectation(plain_from=source.size))
     if batch is None or batch.position + batch.length > span.end:
@@ -285,22 +292,10 @@ def _foreign_page(source: SegmentBytes, span: Span) -> Cause | None:
         f"a sound batch of another log, from offset {batch.base_offset} on, is at byte {batch.position}, "
         f"in what was written from byte {page} on or before"
     )
-    return Cause(kind="foreign-page", detail=detail)
+    return DamageCause(kind="foreign-page", detail=detail)
 
 
-def is_zero(source: SegmentBytes, span: Span) -> bool:
-    """Return whether a run holds nothing but zeros."""
-    buffer = memoryview(bytearray(min(_LOOKED_INTO, max(span.length, 1))))
-    position = span.position
-    while position < span.end:
-        filled = source.read_into(position, buffer[: min(len(buffer), span.end - position)])
-        if not filled or bytes(buffer[:filled]).count(0) != filled:
-            return not filled
-        position += filled
-    return True
-
-
-def _shift(span: Span, header: Header | None, around: Neighbours) -> Cause | None:
+def _shift(span: Span, header: Header | None, around: Neighbours) -> DamageCause | None:
     """Return the cause `shift` if the next batch follows in offsets, but lies whole sectors away from the end of this one."""
     if header is None or around.next_good is None or header.last_offset + 1 != around.next_base_offset:
         return None
@@ -308,7 +303,7 @@ def _shift(span: Span, header: Header | None, around: Neighbours) -> Cause | Non
     if moved == 0 or moved % SECTOR_LENGTH:
         return None
     direction = "later" if moved > 0 else "earlier"
-    return Cause(
+    return DamageCause(
         kind="shift", detail=f"the next batch begins {abs(moved)} bytes {direction} than the length of this one says"
     )
 
@@ -331,7 +326,7 @@ def _next_good(around: Neighbours) -> tuple[int, int] | Absent:
     return around.next_base_offset, around.next_good.position
 
 
-def _tail_gravity(around: Neighbours, cause: Cause | Absent) -> Gravity:
+def _tail_gravity(around: Neighbours, cause: DamageCause | Absent) -> Gravity:
     """Return the gravity: recovery truncates a place that no sound batch follows, but a single flipped bit is no unfinished write anywhere."""
-    is_flip = isinstance(cause, Cause) and cause.flip is not None
+    is_flip = isinstance(cause, DamageCause) and cause.flip is not None
     return Gravity.DAMAGE if around.next_good is not None or is_flip else Gravity.TORN_TAIL

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Span
+from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Span
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.segment.resync import OFFSET_REACH
@@ -177,7 +177,7 @@ def _offset_damage(batches: list[_Batch], index: int, previous_last: int) -> Dam
     )
 
 
-def _offset_flip(batch: _Batch, previous_last: int, behind: int | None) -> Cause | Absent:
+def _offset_flip(batch: _Batch, previous_last: int, behind: int | None) -> DamageCause | Absent:
     """One bit of the stored offset, where the batch then fits exactly behind its predecessor and before its successor."""
     extent = batch.last_offset - batch.base_offset
     right = previous_last + 1
@@ -202,12 +202,12 @@ def _epoch_damage(batch: _Batch, neighbour: int, expected: str) -> Damage:
     )
 
 
-def _flip_cause(position: int, width: int, stored: int, wanted: int, name: str) -> Cause | Absent:
+def _flip_cause(position: int, width: int, stored: int, wanted: int, name: str) -> DamageCause | Absent:
     """The cause `bit-flip` where two values of a big-endian field differ in one bit."""
     flip = flip_between(position, width, stored, wanted)
     if flip is None:
         return Absent.UNKNOWN
-    return Cause(kind="bit-flip", detail=f"one flipped bit in the {name}: {wanted} became {stored}", flip=flip)
+    return DamageCause(kind="bit-flip", detail=f"one flipped bit in the {name}: {wanted} became {stored}", flip=flip)
 
 
 def flip_between(position: int, width: int, stored: int, wanted: int) -> BitFlip | None:

@@ -16,6 +16,7 @@ from kforensics.formats.log.records import SMALLEST_RECORD
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.compression import Codec
 from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
+from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
 
 SEARCH_LENGTH = 1 << 20
@@ -64,6 +65,13 @@ def find_sound_batch(
         # The next sound batch is mostly near.
         length = min(length, end - start)
         window.load(source, start, length + BATCH_HEADER.length)
+        if window.filled and not window.octets[: window.filled].any():
+            # An entry begins at most where the last byte of its length is the first that is not zero.
+            reach = min(end + LOG_OVERHEAD, source.size)
+            begin = min(first_nonzero(source, start + window.filled, reach) - LOG_OVERHEAD + 1, end)
+            allowance += _PROOF_FACTOR * (begin - start)
+            start = max(begin, start + length)
+            continue
         allowance += _PROOF_FACTOR * length
         for place in _candidates(window, length, start, source.size, expected).tolist():
             batch = _described(window.view, place, start)

@@ -33,6 +33,7 @@ __all__ = [
     "find_batch_start",
     "iter_record_chunks",
     "iter_records",
+    "iter_windows_with_records",
     "walk_segment",
 ]
 
@@ -252,12 +253,20 @@ def iter_record_chunks(
     source: SegmentBytes, *, start: int = 0, end: int | None = None
 ) -> Iterator[RecordChunk | Damage]:
     """The same as `iter_records`, as columns over the bytes of many records at a time."""
+    for _, found in iter_windows_with_records(source, start=start, end=end):
+        yield from found
+
+
+def iter_windows_with_records(
+    source: SegmentBytes, *, start: int = 0, end: int | None = None
+) -> Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]:
+    """Each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for."""
     walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size))
     position = start
     while position < walk.limit:
         window = walk.next_window(position)
         position = window.span.end
-        yield from _in_place(walk, window)
+        yield window, _in_place(walk, window)
 
 
 def _in_place(walk: _Walk, window: SegmentWindow) -> Iterator[RecordChunk | Damage]:

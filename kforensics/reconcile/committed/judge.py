@@ -55,6 +55,11 @@ class CommittedCounts:
             markers=self.markers + other.markers,
         )
 
+    @property
+    def on_a_guess(self) -> "CommittedCounts":
+        """The same records where no input shows the leader: nothing is certain then."""
+        return CommittedCounts(possible=self.certain + self.possible, no=self.no, markers=self.markers)
+
     @classmethod
     def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
         """The counts of several runs."""

@@ -97,11 +97,13 @@ class CommitProofs:
     def _rejoined_at(self, view: LoadedLog, reach: int) -> int:
         """Where a log begins to differ from another one that holds the same again behind that: one of both was written with the other's records since.
 
-        A follower's high watermark is its leader's, so from there on it may speak of what the leader holds; that of the last leader on record is its own.
+        A follower's high watermark is its leader's, so from there on it may speak of what the leader holds; that of the last leader on record is its own. Where no
+        leader is on record, a follower up to 2.7 may have kept other records below the high watermark that its leader sent (KIP-279).
         """
         broker = view.replica.broker_id
         if any(state.leader == broker for state in self._last_led()):
             return reach
+        may_keep = not self.leaderships and isinstance(view.replica.topic_id, Absent)
         for other in self.views:
             if other.replica.broker_id == broker or not (view.replica.is_at_hand and other.replica.is_at_hand):
                 continue
@@ -109,7 +111,8 @@ class CommitProofs:
             parted = self.agree_until(view, other)
             if common_range(view, other) is None or not parted < min(reach, end):
                 continue
-            if damage_at(parted, view, other) is None and same_batches_from(view, other, end - 1, self.reader) < end:
+            is_same_again = may_keep or same_batches_from(view, other, end - 1, self.reader) < end
+            if is_same_again and damage_at(parted, view, other) is None:
                 reach = parted
         return reach
 

@@ -17,6 +17,8 @@ class GroupPosition:
     position: Position
     log_end_offset: int | Absent
     """As of the time that was asked for; unknown where no log of the partition is here."""
+    may_have_more: bool = False
+    """The log end is that of one replica that may not lead: another may end higher."""
 
     @property
     def lag(self) -> int | Absent:
@@ -30,7 +32,9 @@ class GroupPosition:
     @property
     def is_past_the_end(self) -> bool | Absent:
         """Whether it lies above the log end."""
-        return self.lag if isinstance(self.lag, Absent) else self.lag < 0
+        if isinstance(self.lag, Absent):
+            return self.lag
+        return Absent.UNKNOWN if self.lag < 0 and self.may_have_more else self.lag < 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.logs.divergence import agreed_until, common_range, first_divergence
+from kforensics.reconcile.logs.divergence import Divergence, agreed_until, common_range, first_divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
@@ -165,20 +165,30 @@ def final_leader(
 
 
 class Agreement:
-    """The offset up to which two copies hold the same content; each pair is compared once."""
+    """The offset up to which two copies hold the same content; each pair is compared once.
 
-    def __init__(self, reader: BatchReader) -> None:
+    Args:
+        reader: gives batches and records.
+        witnesses: every log of the partition: one of them may hold what superseded a record that a cleaner removed from another.
+    """
+
+    def __init__(self, reader: BatchReader, witnesses: Sequence[LoadedLog] = ()) -> None:
         self._reader = reader
-        self._parted: dict[tuple[int, int], int | None] = {}
+        self._witnesses = witnesses
+        self._found: dict[tuple[int, int], Divergence | None] = {}
+
+    def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
+        """The first difference in the range that both hold, be it an open question, none where they do not differ."""
+        key = (id(one), id(other))
+        if key not in self._found:
+            found = first_divergence(one, other, self._reader, witnesses=self._witnesses)
+            self._found[key] = self._found[(id(other), id(one))] = found
+        return self._found[key]
 
     def parted_at(self, one: LoadedLog, other: LoadedLog) -> int | None:
-        """The first offset at which they differ in the range that both hold, none where they do not."""
-        key = (id(one), id(other))
-        if key not in self._parted:
-            found = first_divergence(one, other, self._reader)
-            offset = found.offset if found is not None else None
-            self._parted[key] = self._parted[(id(other), id(one))] = offset
-        return self._parted[key]
+        """The first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference."""
+        found = self.divergence(one, other)
+        return None if found is None or found.is_open else found.offset
 
     def batch_start(self, view: LoadedLog, offset: int) -> int:
         """The base offset of the batch that holds the offset, the offset itself where none does."""

@@ -127,9 +127,9 @@ def lost_batches(
 
 
 def _first_suspect(copy: LoadedLog, leader: LoadedLog, agreement: Agreement) -> int | None:
-    parted = agreement.parted_at(copy, leader)
-    if parted is not None:
-        return parted
+    found = agreement.divergence(copy, leader)
+    if found is not None:
+        return found.offset
     return leader.log_end_offset if copy.log_end_offset > leader.log_end_offset else None
 
 

@@ -30,7 +30,7 @@ class Grade(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class SnapshotNodes:
     """The nodes of one snapshot."""
 
     nodes: tuple[NodeProgress, ...]
@@ -69,7 +69,7 @@ class Order:
     reason: str = ""
 
 
-def order_of(one: Moment, other: Moment) -> Order:
+def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
     """Return which of them was later, and by what."""
     metadata = [(sign, words) for sign, words in _proofs(one, other) if words.startswith("the metadata log")]
     for votes in (metadata, list(_proofs(one, other))):
@@ -89,7 +89,7 @@ def order_of(one: Moment, other: Moment) -> Order:
     return Order(later=0, grade=Grade.UNKNOWN)
 
 
-def in_order(moments: Sequence[Moment]) -> list[int]:
+def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
     """The places of the moments, the earliest first; those that nothing distinguishes stay as they were given."""
 
     def compare(one: int, other: int) -> int:
@@ -99,12 +99,12 @@ def in_order(moments: Sequence[Moment]) -> list[int]:
     return sorted(range(len(moments)), key=cmp_to_key(compare))
 
 
-def is_same(one: Moment, other: Moment) -> bool:
+def is_same(one: SnapshotNodes, other: SnapshotNodes) -> bool:
     """The same nodes with the same logs: one moment given twice."""
     return bool(one.node_ids) and any(node.logs for node in one.nodes) and _content(one) == _content(other)
 
 
-def _content(moment: Moment) -> list[tuple[str, str]]:
+def _content(moment: SnapshotNodes) -> list[tuple[str, str]]:
     """Its nodes and what their logs show, in one order whatever order they were given in; a node may be there twice."""
     return sorted((str(node.node_id), str(sorted(node.logs.items(), key=str))) for node in moment.nodes)
 
@@ -115,7 +115,7 @@ def _decided(votes: Sequence[tuple[int, str]]) -> int:
     return 0 if 3 * abs(total) <= len(votes) else (1 if total > 0 else -1)
 
 
-def _pairs(one: Moment, other: Moment) -> Iterator[tuple[str, LogProgress, LogProgress]]:
+def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[str, LogProgress, LogProgress]]:
     """The same log of the same node at both moments."""
     theirs = {node.node_id: node for node in other.nodes if isinstance(node.node_id, int)}
     for node in one.nodes:
@@ -142,7 +142,7 @@ def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool
     return _sign(before.newest_record_ms, after.newest_record_ms) == -sign
 
 
-def _proofs(one: Moment, other: Moment) -> Iterator[tuple[int, str]]:
+def _proofs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[int, str]]:
     for name, before, after in _pairs(one, other):
         if isinstance(before.leader_epoch, int) and isinstance(after.leader_epoch, int):
             sign = _sign(before.leader_epoch, after.leader_epoch)
@@ -163,7 +163,7 @@ def _proofs(one: Moment, other: Moment) -> Iterator[tuple[int, str]]:
             yield sign, f"{name} begins at {high} in the later one, at {low} in the earlier"
 
 
-def _hints(one: Moment, other: Moment) -> Iterator[tuple[int, str]]:
+def _hints(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[int, str]]:
     for name, before, after in _pairs(one, other):
         if sign := _sign(before.log_end_offset, after.log_end_offset):
             low, high = sorted((before.log_end_offset, after.log_end_offset))

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -14,7 +14,7 @@ from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionInci
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.units import METADATA_TOPICS
+from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, listed
 
 CAUSE_WORDS = {
@@ -94,32 +94,23 @@ def conclude(
     )
 
 
-def lost_for_good(losses: Iterable[LossEntry]) -> list[LossEntry]:
-    """Losses of committed records that no replica in use still holds."""
-    return [loss for loss in losses if loss.was_committed == "certain" and not loss.in_use]
-
-
 def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> list[str]:
-    sentences = []
-    certain = lost_for_good(losses)
-    held = [loss for loss in losses if loss.was_committed == "certain" and loss.in_use]
-    possible = [loss for loss in losses if loss.was_committed == "possible"]
+    by_partition = {incident.partition: incident for incident in incidents}
+    sentences: list[str] = []
+    for certainty in ("certain", "possible"):
+        for is_held in (False, True):
+            for is_guess in (False, True):
+                chosen = [
+                    loss
+                    for loss in losses
+                    if loss.was_committed == certainty
+                    and bool(loss.in_use) is is_held
+                    and by_partition[loss.topic_partition].is_leader_known is not is_guess
+                ]
+                if chosen:
+                    also = " more" if sentences else ""
+                    sentences.append(_loss_sentence(chosen, by_partition, also, is_guess=is_guess))
     harmless = [loss for loss in losses if loss.was_committed == "no"]
-    if certain:
-        sentences.append(
-            f"{records_lost(certain)} that {were(certain)} committed {are(certain)} lost from {_partitions(certain)}: {causes_of(certain)}."
-        )
-    if held:
-        sentences.append(
-            f"{records_lost(held)} that {were(held)} committed {are(held)} not in the leader's log of {_partitions(held)},"
-            f" but {_holders(held)} {'it' if sum(loss.records for loss in held) == 1 else 'them'}."
-        )
-    if possible:
-        also = " more" if certain or held else ""
-        count = sum(loss.records for loss in possible)
-        sentences.append(
-            f"{count:,}{also} record{'' if count == 1 else 's'} of {_partitions(possible)} that may have been committed {are(possible)} lost: {causes_of(possible)}."
-        )
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_calm(incidents))
@@ -128,13 +119,41 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
             f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)};"
             " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
         )
-    replaced = [loss for loss in (*certain, *held, *possible) if loss.is_replaced]
+    replaced = [loss for loss in losses if loss.was_committed != "no" and loss.is_replaced]
     if replaced:
         replaced_offsets = sum(loss.offsets.count for loss in replaced)
         sentences.append(
             f"{replaced_offsets} of these offsets hold{'s' if replaced_offsets == 1 else ''} other records now."
         )
     return sentences
+
+
+def _loss_sentence(
+    losses: Sequence[LossEntry],
+    by_partition: Mapping[TopicPartition, PartitionIncident],
+    also: str,
+    *,
+    is_guess: bool,
+) -> str:
+    """What became of losses that are alike in whether they were committed, a replica in use holds them, and the leader is guessed."""
+    count = sum(loss.records for loss in losses)
+    what = f"{count:,}{also} record{'' if count == 1 else 's'}"
+    that = f"that {were(losses)} committed" if losses[0].was_committed == "certain" else "that may have been committed"
+    if losses[0].in_use:
+        where = "the guessed leader's log" if is_guess else "the leader's log"
+        return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {'it' if count == 1 else 'them'}."
+    if is_guess or missing_replicas_of(losses, by_partition):
+        return (
+            f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given: {causes_of(losses)}."
+        )
+    return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
+
+
+def missing_replicas_of(
+    losses: Iterable[LossEntry], by_partition: Mapping[TopicPartition, PartitionIncident]
+) -> list[int]:
+    """The replicas of the partitions of some losses that are not among the inputs, so that one may hold the records."""
+    return sorted({broker for loss in losses for broker in by_partition[loss.topic_partition].missing_replicas})
 
 
 def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
@@ -179,7 +198,8 @@ def _calm(incidents: Sequence[PartitionIncident]) -> str:
         )
     parted = sum(bool(one.residuals) for one in looked)
     if not parted:
-        return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, as the inputs prove."
+        proof = "as the ends of their logs prove" if any(one.unread_below for one in looked) else "as the inputs prove"
+        return f"Nothing that was committed is missing in {counted(len(looked), 'partition')}, {proof}."
     of = "the partition" if parted == 1 else f"the {parted} partitions"
     if parted == len(looked):
         return f"The inputs do not prove that nothing that was committed is missing in {of} whose replicas differ."
@@ -434,7 +454,9 @@ def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
     if lost and not any(loss.was_committed == "certain" for loss in lost):
         return ["Ask the producers of these offsets which of their records were acknowledged."]
     if lost:
-        return ["Inform the producers of these offsets: to those with acks=all their records were acknowledged."]
+        return [
+            "Inform the producers of these offsets: those with acks=all may have got an acknowledgement of these records."
+        ]
     if losses:
         return ["Inform producers with acks=1: some of these records may have been acknowledged to them."]
     return []

@@ -24,6 +24,7 @@ class DoubtKind(StrEnum):
     TRUNCATION = "truncation"
     COPY = "copy"
     DAMAGE = "damage"
+    COMPACTION = "compaction"
     UNREADABLE = "unreadable"
 
 

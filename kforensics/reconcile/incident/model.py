@@ -151,5 +151,7 @@ class PartitionIncident:
     """The setting `unclean.leader.election.enable` at the last unclean election."""
     forced_elections: tuple[Leadership, ...] = ()
     """Unclean elections although the setting forbade them, of another replica than the last leader: an operator forced them."""
+    unread_below: int = 0
+    """The offset below which content of a log was not read, as the ends of logs were read alone; 0 where all was."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""

@@ -1,6 +1,6 @@
 """The incident of a partition, built from its directories, earlier copies, log lines and what else is known."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
@@ -97,11 +97,11 @@ class _Teller:
         self.partition = partition
         self.evidence = evidence
         self.reader = reader
-        self.agreement = Agreement(reader)
         topic_id = evidence.facts.topic_id(partition.topic)
         found = copies_of(final, before, topic_id=topic_id, final_rank=final_rank)
         timed = judge_times(found.copies, evidence.last_logged_ms)
         found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
+        self.agreement = Agreement(reader, [copy.view for copy in found.copies])
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
@@ -314,6 +314,7 @@ class _Teller:
             dispelled=doubts.dispelled,
             shortened=doubts.shortened,
             tails_of_copies=self._tails_of_copies(losses),
+            unread_below=max((copy.view.replica.unread_below for copy in self.copies), default=0),
             is_unclean_election_allowed=self._allowed(self._unclean()[-1:]),
             forced_elections=tuple(
                 one.state
@@ -363,7 +364,20 @@ class _Teller:
             )
             for loss in self._tails_of_copies(losses)
         )
-        return replace(found, open=(*found.open, *untold, *tails))
+        return replace(found, open=(*found.open, *untold, *tails, *self._of_compaction()))
+
+    def _of_compaction(self) -> Iterator[Doubt]:
+        """Replicas in use that differ from the leader by what compaction may have removed, though no input shows it."""
+        for copy in self.copies:
+            if self.leader is None or copy is self.leader or not is_in_use(copy):
+                continue
+            asked = self.agreement.divergence(copy.view, self.leader.view)
+            if asked is not None and asked.is_open:
+                yield Doubt(
+                    DoubtKind.COMPACTION,
+                    f"whether compaction removed the record of offset {asked.offset}, which broker {copy.broker_id} and the leader, broker {self.leader.broker_id}, do not both hold",
+                    "the log of another replica, or an earlier copy, with a later record of its key",
+                )
 
     def _is_deleted(self) -> bool:
         """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
@@ -532,7 +546,7 @@ class _Teller:
             steps=tuple(step.sentence() for step in again.outcome.steps) if again is not None else (),
             is_logged=truncation.is_logged,
             cause=cause,
-            committed=counts,
+            committed=counts if self.is_leader_known else counts.on_a_guess,
             citations=tuple(dict.fromkeys((*truncation.citations, *cause.citations))),
         )
 
@@ -588,10 +602,20 @@ class _Teller:
                 for entry in logged
             ),
         )
-        if self.is_leader_known and not self.missing_replicas:
+        if not self.is_leader_known:
+            return tuple(map(_on_a_guess, every))
+        if not self.missing_replicas:
             return every
-        # Nothing is certainly lost on a guess, nor while a replica that may hold it is not among the inputs.
+        # Nothing is certainly lost while a replica that may hold it is not among the inputs.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _on_a_guess(loss: LossEntry) -> LossEntry:
+    """The loss by a leader that no input shows: nothing about it is certain."""
+    if loss.was_committed != "certain":
+        return loss
+    reason = f"{loss.reason}; no input shows who leads"
+    return replace(loss, committed="possible", was_committed="possible", reason=reason)
 
 
 def _apart(times_ms: Iterable[int]) -> list[int]:

@@ -24,7 +24,7 @@ class LostPiece(NamedTuple):
     """Batches that end below it are not lost: they are kept, or lie below the log start."""
 
 
-class Holder(NamedTuple):
+class DiscardHolder(NamedTuple):
     """A replica that holds records which are discarded."""
 
     input: int
@@ -41,7 +41,7 @@ class LostRecords:
     certain: int = 0
     """Below the high watermark that the broker checkpointed: certainly committed."""
     possible: int = 0
-    held_by: tuple[Holder, ...] = ()
+    held_by: tuple[DiscardHolder, ...] = ()
     only_here: int = 0
     """Records that no other input holds."""
 
@@ -61,7 +61,7 @@ class DueSegments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogState:
+class LogAtStart:
     """A log before or after a start."""
 
     log_start_offset: int | Absent
@@ -88,8 +88,8 @@ class PredictedLog:
     """`loads`, `fails` or `unknown`."""
     exception: str | Absent
     message: str
-    before: LogState
-    after: LogState | Absent
+    before: LogAtStart
+    after: LogAtStart | Absent
     files: tuple[FileChange, ...]
     scanned: tuple[tuple[int, int, int], ...]
     """Segments that are read through: base offset, bytes before, bytes after."""

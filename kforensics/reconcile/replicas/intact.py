@@ -11,7 +11,7 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class IntactReplica:
     """A replica that holds every offset of a damaged range in sound batches of the same leader epochs."""
 
     input: int
@@ -36,7 +36,7 @@ class IntactReplicas:
             if not isinstance(one.context.topic_partition, Absent):
                 self._by_partition[one.context.topic_partition].append(one)
 
-    def holders(self, owner: CheckedPartition, damage: Damage) -> tuple[Holder, ...]:
+    def holders(self, owner: CheckedPartition, damage: Damage) -> tuple[IntactReplica, ...]:
         """Other replicas of the partition that hold the lost offsets; none where no offset is known to be lost."""
         lost = damage.offsets_lost
         if isinstance(lost, Absent) or isinstance(owner.context.topic_partition, Absent):
@@ -51,7 +51,9 @@ class IntactReplicas:
             ):
                 continue
             described = self._inputs[other.context.input]
-            found.append(Holder(input=other.context.input, broker_id=described.broker_id, path=other.context.path))
+            found.append(
+                IntactReplica(input=other.context.input, broker_id=described.broker_id, path=other.context.path)
+            )
         return tuple(found)
 
     def owner(self, input_index: int, path: str) -> CheckedPartition | None:

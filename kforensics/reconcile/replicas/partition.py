@@ -40,7 +40,7 @@ from kforensics.reconcile.replicas.leader import (
     last_epoch,
 )
 from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, OffsetRange, TopicPartition
 
 __all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "partition_without_replicas", "reconcile_partition"]
 
@@ -57,6 +57,7 @@ def reconcile_partition(
     stated_replicas: Sequence[int] = (),
     given: Given = NONE_GIVEN,
     is_stopped: bool = False,
+    depth: Depth = Depth.CONTENT,
 ) -> PartitionReport:
     """Judge all replicas of one topic name and partition against its leader.
 
@@ -71,6 +72,10 @@ def reconcile_partition(
         stated_replicas: `--replicas`, the assignment where no metadata says it.
         given: brokers whose log directories are among the inputs.
         is_stopped: `--stopped`, no broker ran when the directories were copied.
+        depth: how much of the logs was read.
+
+    Raises:
+        EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
     """
     session = _Session(
         replicas,
@@ -83,7 +88,7 @@ def reconcile_partition(
         given,
         is_stopped=is_stopped,
     )
-    return session.report(wanted_leader)
+    return replace(session.report(wanted_leader), depth=depth)
 
 
 def partition_without_replicas(
@@ -225,6 +230,7 @@ class _Session:
         self.live = [v for v in every if v.replica.broker_id not in outside]
         self.outside = [v for v in every if v.replica.broker_id in outside]
         self.future = [v for v in views if v.replica.state == "future"]
+        self._undecided: list[OffsetRange] = []
         self._divergences: dict[tuple[int, int], Divergence | None] = {}
         self._past_damage: dict[tuple[int, int], Divergence | None] = {}
 
@@ -262,7 +268,8 @@ class _Session:
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
         key = (id(one), id(other))
         if key not in self._divergences:
-            found = first_divergence(one, other, self.reader, witnesses=[*self.live, *self.outside, *self.future])
+            witnesses = [*self.live, *self.outside, *self.future]
+            found = first_divergence(one, other, self.reader, self._undecided, witnesses=witnesses)
             self._divergences[key] = self._divergences[(id(other), id(one))] = found
         return self._divergences[key]
 
@@ -369,7 +376,13 @@ class _Session:
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
             account=None if self.is_quorum else self.account,
+            not_compared_below=self._not_compared_below(),
         )
+
+    def _not_compared_below(self) -> int:
+        """The offset below which content was not compared; a replica that nothing is compared with is read at its end alone."""
+        unread = max((view.replica.unread_below for view in (*self.live, *self.future)), default=0)
+        return max((one.last + 1 for one in self._undecided), default=unread) if unread else 0
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""

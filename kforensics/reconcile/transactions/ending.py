@@ -5,7 +5,7 @@ from kforensics.evidence.coordinators.open_transactions import Marker, OpenTrans
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.transactions.coordinators import Coordinators
-from kforensics.reconcile.transactions.verdicts import Judgement, Verdict
+from kforensics.reconcile.transactions.verdicts import Judgement, TransactionVerdict
 from kforensics.units import TopicPartition
 
 START_OFFSET_SINCE = KafkaVersion(3, 0)
@@ -39,24 +39,24 @@ def what_ends(
     status = TransactionStatus(state.status) if state is not None and state.status in set(TransactionStatus) else None
     decided = status is not None and status.commits
     match judgement.verdict:
-        case Verdict.PREPARED:
+        case TransactionVerdict.PREPARED:
             assert state is not None
             leader = _leader_of(coordinators, state.transactional_id)
             return (
                 f"{leader} writes the marker as soon as it and the leader of {partition} run; nothing else may end it"
             )
-        case Verdict.IN_TIME:
+        case TransactionVerdict.IN_TIME:
             return (
                 "nothing to do: its producer ends it, or its coordinator when the transaction times out, or replication"
             )
-        case Verdict.UNKNOWN:
+        case TransactionVerdict.UNKNOWN:
             return "nothing yet: first find out what its coordinator knows"
-        case Verdict.TORN if _was_committed(judgement, decided=decided):
+        case TransactionVerdict.TORN if _was_committed(judgement, decided=decided):
             return (
                 f"nothing by itself: it was committed, and whoever ends it by hand hides the {_records(one)} at offsets "
                 f"{one.first_offset}..{one.last_offset}, which were acknowledged: copy them first (kforensics dump) and produce them again"
             )
-        case Verdict.HANGING if decided:
+        case TransactionVerdict.HANGING if decided:
             return (
                 f"nothing by itself: its coordinator says that {judgement.coordinator_state}, so find out first whether the {_records(one)} at offsets "
                 f"{one.first_offset}..{one.last_offset} belong to what was committed (kforensics dump)"

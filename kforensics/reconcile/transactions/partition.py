@@ -64,6 +64,8 @@ class PartitionTransactions:
     replica: ReplicaTransactions
     leads: bool | Absent
     """Whether it leads the partition; unknown where no input names the leader."""
+    absent_leader: int | None
+    """The broker that leads the partition, where its log is not here."""
     open: tuple[JudgedTransaction, ...]
     torn: tuple[TornTransaction, ...]
     last_stable_offset: int
@@ -85,6 +87,11 @@ class PartitionTransactions:
             open=tuple(one for one in self.open if is_wanted(one.open.producer_id, one.judgement.transactional_id)),
             torn=tuple(one for one in self.torn if is_wanted(one.producer_id, one.transactional_id)),
         )
+
+    @property
+    def counts(self) -> bool:
+        """Whether it speaks for the partition: no other replica here is known to lead it."""
+        return self.leads is not False or self.absent_leader is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +130,19 @@ def judge_partition(
     producers |= {one.producer_id for replica in replicas for one in replica.lone}
     wanted = np.array(sorted(producers), dtype=np.int64)
     contents = [(copy, read(copy.place, wanted, copy.is_deleted)) for copy in copies] if producers else []
+    here = {one.place.state.broker_id for one in replicas}
+    absent_leader = None if isinstance(leader, Absent) or leader in here else leader
     return tuple(
-        _Replica(replica, contents, coordinators, leader, is_stopped=is_stopped, now_ms=now_ms).judged()
+        _Replica(
+            replica,
+            contents,
+            coordinators,
+            leader,
+            absent_leader=absent_leader,
+            is_alone=isinstance(leader, Absent) and len(replicas) == 1,
+            is_stopped=is_stopped,
+            now_ms=now_ms,
+        ).judged()
         for replica in replicas
     )
 
@@ -137,9 +155,12 @@ class _Replica:
         coordinators: Coordinators,
         leader: int | Absent,
         *,
+        absent_leader: int | None,
+        is_alone: bool,
         is_stopped: bool,
         now_ms: int,
     ) -> None:
+        self._absent_leader, self._is_alone = absent_leader, is_alone
         self._replica, self._coordinators, self._leader, self._now = replica, coordinators, leader, now_ms
         self._is_stopped = is_stopped or replica.place.state.clean_shutdown
         place = replica.place
@@ -161,6 +182,7 @@ class _Replica:
         return PartitionTransactions(
             replica=replica,
             leads=Absent.UNKNOWN if isinstance(self._leader, Absent) else replica.place.state.broker_id == self._leader,
+            absent_leader=self._absent_leader,
             open=tuple(self._judged(one) for one in replica.open),
             torn=tuple(self._torn()),
             last_stable_offset=max(
@@ -181,6 +203,8 @@ class _Replica:
             markers=markers,
             is_stopped=self._is_stopped,
             now_ms=self._now,
+            absent_leader=self._absent_leader,
+            is_alone=self._is_alone,
         )
         return JudgedTransaction(open=one, judgement=judgement, last_marker=markers[-1] if markers else None)
 
@@ -239,7 +263,7 @@ class _Replica:
             if not len(data):
                 continue
             first, last = int(data["base_offset"][0]), int(data["last_offset"][-1])
-            if last < self._replica.log_start_offset:
+            if last < max(self._replica.log_start_offset, self._replica.read_from):
                 continue
             return self._torn_transaction(
                 lone,
@@ -284,7 +308,8 @@ class _Replica:
 
     def _torn_by_itself(self, lone: Marker) -> TornTransaction | None:
         replica, previous = self._replica, self._previous_end(lone)
-        holds_all = replica.log_start_offset == 0 or previous >= replica.log_start_offset
+        begin = max(replica.log_start_offset, replica.read_from)
+        holds_all = begin == 0 or previous >= begin
         # An abort without records is ordinary: a partition is added before the first record is sent. A marker that follows one like it is
         # the same, sent again: the coordinator lost its connection before the answer came.
         before = None if self._own is None else self._own.markers.get(previous)
@@ -328,7 +353,7 @@ class _Replica:
             marker=marker,
             transactional_id=unknown if state is None else state.transactional_id,
             coordinator_state=unknown if state is None else status_name(state.status),
-            confidence=confidence,
+            confidence=confidence if self._absent_leader is None else "possible",
             reason=reason,
             citations=tuple(cited),
         )

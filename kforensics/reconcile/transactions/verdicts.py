@@ -18,7 +18,7 @@ from kforensics.words import listed
 Confidence = Literal["proven", "likely", "possible"]
 
 
-class Verdict(StrEnum):
+class TransactionVerdict(StrEnum):
     """The reason why a transaction has no end marker in a replica."""
 
     HANGING = "hanging"
@@ -48,7 +48,7 @@ class MarkerElsewhere:
 class Judgement:
     """The judgement of one open transaction."""
 
-    verdict: Verdict
+    verdict: TransactionVerdict
     confidence: Confidence
     reason: str
     """One sentence."""
@@ -69,6 +69,8 @@ def judge(
     markers: Sequence[Marker],
     is_stopped: bool,
     now_ms: int,
+    absent_leader: int | None = None,
+    is_alone: bool = False,
 ) -> Judgement:
     """Say why a transaction is open in a replica.
 
@@ -80,11 +82,23 @@ def judge(
         markers: of the same producer in this log before it, in their order.
         is_stopped: the replica was left by a clean shutdown, so that no copy of a moving log is judged.
         now_ms: the time at which it is judged.
+        absent_leader: the broker that leads the partition, where its log is not here.
+        is_alone: no other replica is here, and no input says who leads.
     """
     state = coordinators.by_producer.get(one.producer_id)
     verdict, confidence, reason = _verdict(
         one, partition, coordinators, state, elsewhere=elsewhere, markers=markers, is_stopped=is_stopped, now_ms=now_ms
     )
+    if verdict in {TransactionVerdict.HANGING, TransactionVerdict.TORN}:
+        doubt = None
+        if absent_leader is not None:
+            doubt = f"broker {absent_leader} leads {partition}, and its log, which may hold the marker, is not here"
+        elif is_alone and elsewhere is None and verdict is TransactionVerdict.TORN:
+            doubt = "no input says who leads, and the marker may be in another replica than the only one here"
+        elif elsewhere is None and state is not None:
+            doubt = _unread(coordinators, state)
+        if doubt is not None:
+            verdict, confidence, reason = TransactionVerdict.UNKNOWN, "possible", f"{doubt}; by what is here, {reason}"
     cited = [one.citation]
     if state is not None and state.citation is not None:
         cited.append(state.citation)
@@ -98,12 +112,12 @@ def judge(
         transactional_id=unknown if state is None else state.transactional_id,
         state=state,
         coordinator_state=unknown if state is None else status_name(state.status),
-        lost_marker=elsewhere.marker if elsewhere is not None and verdict is Verdict.TORN else None,
+        lost_marker=elsewhere.marker if elsewhere is not None and verdict is TransactionVerdict.TORN else None,
         citations=tuple(cited),
     )
 
 
-_Said = tuple[Verdict, Confidence, str]
+_Said = tuple[TransactionVerdict, Confidence, str]
 
 
 def _verdict(
@@ -128,27 +142,39 @@ def _verdict(
     if status is TransactionStatus.ONGOING and listed_here:
         if one.producer_epoch < state.producer_epoch and state.started_ms > one.last_time_ms >= 0:
             return (
-                Verdict.IN_TIME,
+                TransactionVerdict.IN_TIME,
                 "likely",
                 f"it is of an earlier epoch, and {name} has begun another transaction in this partition, whose marker ends both",
             )
         if is_late(started_ms=state.started_ms, timeout_ms=state.timeout_ms, now_ms=now_ms):
             where = f"{coordinators.place_of(state.transactional_id)} has no leader, or its replicas here are older than the log"
             return (
-                Verdict.UNKNOWN,
+                TransactionVerdict.UNKNOWN,
                 "possible",
                 f"the coordinator lists it as Ongoing for {name}, and its timeout passed: {where}",
             )
-        return Verdict.IN_TIME, "proven" if stopped else "likely", f"the coordinator lists it as Ongoing for {name}"
+        return (
+            TransactionVerdict.IN_TIME,
+            "proven" if stopped else "likely",
+            f"the coordinator lists it as Ongoing for {name}",
+        )
     if status is not None and status.is_prepared and listed_here:
         return (
-            Verdict.PREPARED,
+            TransactionVerdict.PREPARED,
             "proven" if stopped else "likely",
             f"{name} is in {status_name(state.status)}: the marker for this partition is still to be written",
         )
     if status is None:
-        return Verdict.UNKNOWN, "possible", f"{name} is in a state that is not known here: {state.status}"
+        return TransactionVerdict.UNKNOWN, "possible", f"{name} is in a state that is not known here: {state.status}"
     return _not_listed(one, partition, coordinators, state, status, markers, is_stopped=stopped)
+
+
+def _unread(coordinators: Coordinators, state: TransactionState) -> str | None:
+    """A clause that says why the newest state of a transactional id may not be here."""
+    topic = coordinators.topic
+    partition = topic.partition_of(state.transactional_id)
+    why = topic.unread.get(partition) if isinstance(partition, int) else None
+    return None if why is None else f"{topic.name}-{partition} may hold a newer state of {_quoted(state)}: {why}"
 
 
 def _ended_elsewhere(elsewhere: MarkerElsewhere) -> _Said:
@@ -156,25 +182,29 @@ def _ended_elsewhere(elsewhere: MarkerElsewhere) -> _Said:
     where = f"its {marker.kind.value} marker at offset {marker.offset:,} is in {elsewhere.owner}"
     if elsewhere.is_ahead:
         confidence: Confidence = "proven" if elsewhere.is_known else "likely"
-        return Verdict.IN_TIME, confidence, f"{where}, from which this replica will copy it"
-    return Verdict.TORN, "proven", f"{where}, and not in this log: a truncation took it"
+        return TransactionVerdict.IN_TIME, confidence, f"{where}, from which this replica will copy it"
+    return TransactionVerdict.TORN, "proven", f"{where}, and not in this log: a truncation took it"
 
 
 def _unknown_producer(one: OpenTransaction, coordinators: Coordinators, *, is_stopped: bool) -> _Said:
     topic = coordinators.topic
     if topic.is_complete and topic.count:
         return (
-            Verdict.HANGING,
+            TransactionVerdict.HANGING,
             "proven" if is_stopped else "likely",
             f"no transactional id has producer id {one.producer_id}, so no coordinator will end it",
         )
-    if topic.missing:
-        names = listed([str(number) for number in topic.missing])
-        return Verdict.UNKNOWN, "possible", f"its coordinator's log is not here: partition {names} of {topic.name}"
+    if topic.lacks:
+        names = listed([str(number) for number in topic.lacks])
+        return (
+            TransactionVerdict.UNKNOWN,
+            "possible",
+            f"its coordinator's log may be what is not here as a whole: partition {names} of {topic.name}",
+        )
     if topic.count == 0:
-        return Verdict.HANGING, "likely", f"the metadata knows no topic {topic.name}"
+        return TransactionVerdict.HANGING, "likely", f"the metadata knows no topic {topic.name}"
     return (
-        Verdict.UNKNOWN,
+        TransactionVerdict.UNKNOWN,
         "possible",
         f"how many partitions {topic.name} has is not known, and those here don't name the producer",
     )
@@ -197,27 +227,31 @@ def _not_listed(
     if ended is not None:
         if any(marker.time_ms >= ended.started_ms for marker in markers):
             ended_at = f"written after the marker at offset {markers[-1].offset:,} had ended the transaction of {name}, of which its coordinator ({now}) does not know"
-            return Verdict.HANGING, sure, ended_at
+            return TransactionVerdict.HANGING, sure, ended_at
         listed_then = _listed_then(ended, partition, coordinators)
         if listed_then is False:
             return (
-                Verdict.HANGING,
+                TransactionVerdict.HANGING,
                 sure,
                 f"the transaction of {name} ended without this partition, so no coordinator will end it",
             )
         torn: Confidence = sure if listed_then or _is_of_ended_epoch(one, state) else "likely"
         return (
-            Verdict.TORN,
+            TransactionVerdict.TORN,
             torn,
             f"the coordinator says {status_name(ended.status)} for {name}, so a marker was written, and it is not in this log",
         )
     if status is TransactionStatus.ONGOING or status.is_prepared:
         return (
-            Verdict.HANGING,
+            TransactionVerdict.HANGING,
             sure,
             f"{name} is in {now} and does not list this partition, so its marker will not be written here",
         )
-    return Verdict.HANGING, sure, f"{name} is in {now}: the coordinator knows of no transaction in this partition"
+    return (
+        TransactionVerdict.HANGING,
+        sure,
+        f"{name} is in {now}: the coordinator knows of no transaction in this partition",
+    )
 
 
 def _last_ended(

@@ -45,7 +45,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ElectionMark:
     """An election at the offset where its leader epoch begins."""
 
     left: float
@@ -63,7 +63,7 @@ class DrawnLane:
     name: str
     pieces: tuple[Piece, ...]
     lost: tuple[Piece, ...]
-    elections: tuple[Moment, ...]
+    elections: tuple[ElectionMark, ...]
     watermark: float | None
     is_shortened: bool
     """The log begins before what is drawn."""
@@ -297,7 +297,7 @@ def _lost_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
     return Piece(left=min(start, 99.5), width=max(end - start, 0.5), kind=loss.was_committed)
 
 
-def _moments(log: LogOutline, drawing: _Drawing) -> tuple[Moment, ...]:
+def _moments(log: LogOutline, drawing: _Drawing) -> tuple[ElectionMark, ...]:
     """The elections whose leader epoch begins on this log; the time of day stands on the log of whom they elected."""
     there = [
         (drawing.place(entry.start_offset), drawing.elections[entry.leader_epoch].state)
@@ -312,7 +312,7 @@ def _moments(log: LogOutline, drawing: _Drawing) -> tuple[Moment, ...]:
         has_room = ends_there or following - left >= TIME_ROOM
         is_shown = has_room and state.leader == log.broker_id and isinstance(state.time_ms, int)
         moments.append(
-            Moment(
+            ElectionMark(
                 left=left,
                 is_unclean=state.unclean,
                 time=utc_text(state.time_ms)[11:19] if is_shown and isinstance(state.time_ms, int) else "",

@@ -6,7 +6,7 @@ from kforensics.findings.answers.model import Answer, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class AnswerMark:
     """The tone and symbol of the answer; the symbol says the same as the colour."""
 
     tone: str
@@ -26,24 +26,32 @@ class Advice:
 _FORBIDDING = ("do not ", "don't ", "never ")
 
 _VERDICTS = {
-    State.LOST: Verdict(tone="bad", mark="✕", words="Committed records are lost"),
-    State.MAYBE_LOST: Verdict(tone="bad", mark="?", words="Committed records may be lost"),
-    State.AT_RISK: Verdict(tone="bad", mark="!", words="Committed records are at risk"),
-    State.MAYBE_AT_RISK: Verdict(tone="bad", mark="?", words="Committed records may be at risk"),
-    State.DIVERGED: Verdict(tone="bad", mark="!", words="Replicas hold different content"),
-    State.DAMAGED: Verdict(tone="warning", mark="!", words="Files are damaged"),
-    State.UNKNOWN: Verdict(tone="warning", mark="?", words="The evidence does not answer it"),
-    State.UNCOMMITTED_LOST: Verdict(tone="warning", mark="!", words="Records that were not committed are lost"),
-    State.UNCOMMITTED_ONLY: Verdict(tone="warning", mark="!", words="Truncations are due, of nothing committed"),
-    State.BEHIND: Verdict(tone="warning", mark="!", words="A replica is behind"),
-    State.SAME_ENDS: Verdict(tone="warning", mark="?", words="Content was not compared"),
-    State.AGREE: Verdict(tone="good", mark="✓", words="All replicas agree"),
-    State.NOTHING_LOST: Verdict(tone="good", mark="✓", words="No committed record is lost"),
+    State.BYTES_LEFT: AnswerMark(tone="bad", mark="!", words="Bytes of the key are left"),
+    State.LOST: AnswerMark(tone="bad", mark="✕", words="Committed records are lost"),
+    State.MAYBE_LOST: AnswerMark(tone="bad", mark="?", words="Committed records may be lost"),
+    State.AT_RISK: AnswerMark(tone="bad", mark="!", words="Committed records are at risk"),
+    State.MAYBE_AT_RISK: AnswerMark(tone="bad", mark="?", words="Committed records may be at risk"),
+    State.DIVERGED: AnswerMark(tone="bad", mark="!", words="Replicas hold different content"),
+    State.DAMAGED: AnswerMark(tone="warning", mark="!", words="Files are damaged"),
+    State.UNKNOWN: AnswerMark(tone="warning", mark="?", words="The evidence does not answer it"),
+    State.UNCOMMITTED_LOST: AnswerMark(tone="warning", mark="!", words="Records that were not committed are lost"),
+    State.UNCOMMITTED_ONLY: AnswerMark(tone="warning", mark="!", words="Truncations are due, of nothing committed"),
+    State.BEHIND: AnswerMark(tone="warning", mark="!", words="A replica is behind"),
+    State.SAME_ENDS: AnswerMark(tone="warning", mark="?", words="Content was not compared"),
+    State.CHANGED: AnswerMark(tone="warning", mark="!", words="Findings are new, worse or changed"),
+    State.UNCHANGED: AnswerMark(tone="good", mark="✓", words="No finding is new or worse"),
+    State.AGREE: AnswerMark(tone="good", mark="✓", words="All replicas agree"),
+    State.PRESENT: AnswerMark(tone="warning", mark="!", words="A live replica holds it"),
+    State.SUPERSEDED: AnswerMark(tone="warning", mark="!", words="A later record of its key follows"),
+    State.DELETED_ON_PURPOSE: AnswerMark(tone="warning", mark="!", words="It was deleted on purpose"),
+    State.NEVER_HERE: AnswerMark(tone="warning", mark="!", words="No offset of these logs holds it"),
+    State.NO_BYTES_LEFT: AnswerMark(tone="good", mark="✓", words="No file that was searched holds the key"),
+    State.NOTHING_LOST: AnswerMark(tone="good", mark="✓", words="No committed record is lost"),
 }
 """The verdicts of the commands that have pages; only a state that proves that all is well has a tick."""
 
 
-def verdict_of(answer: Answer) -> Verdict:
+def verdict_of(answer: Answer) -> AnswerMark:
     """The verdict at the top of the page of an answer."""
     return _VERDICTS[answer.state]
 

@@ -57,6 +57,7 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
             for path, clock in result.clocks
         ],
         "notes": list(result.notes),
+        "depth": result.depth,
     }
 
 
@@ -130,7 +131,15 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
         "leader_epoch": loss.leader_epoch,
         "reason": loss.reason,
         "held_by": [
-            {"input": h.input, "path": h.path, "broker_id": h.broker_id, "in_use": h.in_use} for h in loss.held_by
+            {
+                "input": h.input,
+                "path": h.path,
+                "broker_id": h.broker_id,
+                "in_use": h.in_use,
+                "is_vanishing": h.is_vanishing,
+                "is_stray": h.is_stray,
+            }
+            for h in loss.held_by
         ],
         "cause": loss.cause,
         "citations": loss.citations,
@@ -168,6 +177,7 @@ def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
         "torn_transactions": list(incident.torn_transactions.transactions),
         "producers_set_back": list(incident.torn_transactions.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in incident.other_topics],
+        "unread_below": incident.unread_below,
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 from kforensics.commands.result import Result
@@ -17,7 +18,7 @@ def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
     """The document of `fleet report --since`."""
-    names = ("earlier", "later", "new_findings", "gone_findings", "changes", "new_nodes", "gone_nodes", "problem_count")
+    names = tuple(one.name for one in fields(AuditComparison))
     return document(result, DocumentBody(name="fleet-comparison", fields=_fields(result.body, names)))
 
 
@@ -60,6 +61,7 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "lost_certain",
         "lost_possible",
         "not_consistent",
+        "finding_ids",
         "finding_count",
         "findings_by_severity",
         "findings_by_code",

@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.predicted_load import LogState, LostRecords, PredictedLog, StartOrder, WayOut
+from kforensics.reconcile.logs.predicted_load import LogAtStart, LostRecords, PredictedLog, StartOrder, WayOut
 from kforensics.render.json.document import DocumentBody, document, to_plain
 from kforensics.render.view import View
 
@@ -160,7 +160,7 @@ def _holders(lost: LostRecords) -> list[dict[str, Any]]:
     ]
 
 
-def _state(state: LogState) -> dict[str, Any]:
+def _state(state: LogAtStart) -> dict[str, Any]:
     return {
         "log_start_offset": state.log_start_offset,
         "log_end_offset": state.log_end_offset,

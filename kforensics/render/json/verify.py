@@ -7,10 +7,10 @@ from typing import Any
 
 from kforensics.commands.result import Result
 from kforensics.commands.verify import VerifyResult
-from kforensics.damage import Absent, Cause, Damage
+from kforensics.damage import Absent, Damage, DamageCause
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
-from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
+from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.render.json.answer import plain_answer
 from kforensics.render.json.document import DocumentBody, document, seal_objects, to_plain, typed_lines
 from kforensics.render.view import View
@@ -55,7 +55,7 @@ def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
     }
 
 
-def _place_row(place: Damage, holders: Sequence[Holder]) -> dict[str, Any]:
+def _place_row(place: Damage, holders: Sequence[IntactReplica]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "position": place.span.position,
         "length": place.span.length,
@@ -80,7 +80,7 @@ def _place_row(place: Damage, holders: Sequence[Holder]) -> dict[str, Any]:
     return row
 
 
-def _cause_row(cause: Cause | Absent) -> Any:
+def _cause_row(cause: DamageCause | Absent) -> Any:
     if isinstance(cause, Absent):
         return cause
     row: dict[str, Any] = {"kind": cause.kind, "detail": cause.detail}

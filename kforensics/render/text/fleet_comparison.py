@@ -8,6 +8,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.findings.fleet_summary import AuditComparison
 from kforensics.render.escape import escape_text
+from kforensics.render.fleet_words import changes_by_heading, moved_words
 from kforensics.render.text.screen import INDENT, Style, columns, wrapped
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
@@ -22,28 +23,31 @@ def write(result: Result[AuditComparison], view: View) -> Iterator[str]:
 
 
 def _lines(comparison: AuditComparison, *, verbose: bool, width: int) -> Iterator[Text | str]:
-    new, resolved, changes = comparison.new_findings, comparison.gone_findings, comparison.changes
     most = None if verbose else _SHOWN_FINDINGS
+    yield ""
+    audits = f"Audit {comparison.later_audit}, compared with {comparison.earlier_audit}"
+    yield from wrapped(escape_text(audits), width=width, style=Style.QUIET)
     for heading, nodes in (("New nodes", comparison.new_nodes), ("Missing nodes", comparison.gone_nodes)):
         if nodes:
             yield from wrapped(f"{heading}: {escape_text(listed(nodes))}", width=width, indent=INDENT)
-    if changes:
+    if comparison.changes:
         yield ""
         yield Text("Verdicts", style=Style.HEADING)
         yield from columns(
             [
                 (escape_text(f"{one.topic}-{one.partition}"), _verdict(one.before), "->", _verdict(one.after))
-                for one in changes[:most]
+                for one in comparison.changes[:most]
             ]
         )
-    for heading, findings in (("New", new), ("No longer found", resolved)):
-        if findings:
-            yield ""
-            yield Text(heading, style=Style.HEADING)
+    for heading, findings in changes_by_heading(comparison):
+        yield ""
+        yield Text(heading, style=Style.HEADING)
         for item in findings[:most]:
-            yield from wrapped(
-                f"{item.code} {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
-            )
+            words = f"{item.code} {escape_text(item.statement)}"
+            yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+            for more in (moved_words(item), item.finding_id if verbose else ""):
+                if more:
+                    yield from wrapped(escape_text(more), width=width, indent=INDENT * 2, style=Style.QUIET)
         if most is not None and len(findings) > most:
             yield Text(f"{INDENT}and {len(findings) - most} more (-v)")
 

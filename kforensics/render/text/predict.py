@@ -12,7 +12,7 @@ from kforensics.protocol.loading.node import Fate
 from kforensics.reconcile.logs.predicted_load import (
     ChangeKind,
     DueSegments,
-    LogState,
+    LogAtStart,
     PredictedLog,
     PredictedStart,
     VirtualChange,
@@ -169,7 +169,7 @@ def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, width: int, verb
 def _told(log: PredictedLog) -> str:
     if log.outcome == "fails":
         return f"{log.exception}: {escape_text(log.message)}"
-    if log.outcome == "unknown" or not isinstance(log.after, LogState):
+    if log.outcome == "unknown" or not isinstance(log.after, LogAtStart):
         return f"unknown: {escape_text(log.message)}"
     before, after = log.before, log.after
     parts = [f"log end {after.log_end_offset}"]
@@ -211,7 +211,7 @@ def _metadata_lines(
             yield from wrapped(f"{escape_text(one.path)}: {words}", width=width, indent=INDENT * 2, first=INDENT)
 
 
-def _epochs(state: LogState) -> str:
+def _epochs(state: LogAtStart) -> str:
     if isinstance(state.epochs, Absent) or not state.epochs:
         return "none"
     shown = ", ".join(f"{epoch.leader_epoch} from {epoch.start_offset}" for epoch in state.epochs[-3:])

@@ -6,12 +6,12 @@ from rich.text import Text
 
 from kforensics.commands.result import Result
 from kforensics.commands.verify import VerifyResult
-from kforensics.damage import Absent, Cause, Gravity
+from kforensics.damage import Absent, DamageCause, Gravity
 from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who
-from kforensics.reconcile.replicas.intact import Holder, IntactReplicas
+from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Style, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
@@ -70,7 +70,7 @@ def _file_lines(
         yield f"  byte {place.span.position}, {place.span.length} bytes{offsets}"
         yield from _field("expected", escape_text(place.expected), width)
         yield from _field("found", escape_text(place.found), width)
-        if isinstance(place.cause, Cause):
+        if isinstance(place.cause, DamageCause):
             flip = place.cause.flip
             where = "" if flip is None else f"; byte {flip.position}, bit {flip.bit}"
             yield from _field("cause", f"{escape_text(place.cause.detail)}{where}", width)
@@ -85,7 +85,7 @@ def _file_lines(
         yield f"  … and {counted(len(places) - MOST_PLACES, 'more place')}"
 
 
-def _holder(holder: Holder) -> str:
+def _holder(holder: IntactReplica) -> str:
     path = escape_text(holder.path)
     return path if isinstance(holder.broker_id, Absent) else f"broker {holder.broker_id} ({path})"
 

@@ -18,7 +18,7 @@ from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.log.records import slice_nullable
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
-from kforensics.formats.messages.metadata_rows import OtherRecord
+from kforensics.formats.messages.metadata_bulk import OtherRecord
 from tests.builders.metadata_logs import KEYS
 
 TOPIC_IDS = ("utqilf0YTC25ZZCcD1bqxw", "AAAAAAAAAAAAAAAAAAAAAQ")

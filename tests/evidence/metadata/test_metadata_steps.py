@@ -17,7 +17,7 @@ from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.steps import Origin, PartitionReplay
 from kforensics.formats.log.batch_table import empty_batches
 from kforensics.formats.messages.metadata import parse_metadata_record
-from kforensics.formats.messages.metadata_rows import FRAME_LENGTH, SUBJECT_LENGTH, PartitionRecords
+from kforensics.formats.messages.metadata_bulk import FRAME_LENGTH, SUBJECT_LENGTH, PartitionRecords
 from kforensics.formats.messages.schema import Decoded
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
 

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import Kind, judged_partition
+from kforensics.findings.answers.partition_state import ConcernKind, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
@@ -165,14 +165,16 @@ def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
 def test_a_guessed_leader_makes_nothing_certain():
     old = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=103)
     new = replica(2, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85)
-    guessed = judged(old, new, stated_replicas=(1, 2))
+    guessed = judged(replace(old, topic_id="a"), replace(new, topic_id="a"), stated_replicas=(1, 2))
 
     assert not guessed.leader.is_known
     assert State.AT_RISK is partition_state(guessed)  # whichever replica leads, the other discards what was committed
     assert "whichever replica leads" in answer(guessed).headline or "ONLY BROKER" in answer(guessed).headline
     open_ended = judged(old, new)
     assert State.MAYBE_AT_RISK is partition_state(open_ended)
-    assert "if broker 2 leads (guessed" in answer(open_ended).headline
+    headline = answer(open_ended).headline
+    assert "if broker 2 leads (guessed" in headline
+    assert "broker 1 will discard 43 records that may have been committed" in headline
 
 
 def test_a_tie_is_not_broken():
@@ -268,9 +270,9 @@ def test_compaction_is_explained_by_any_replica_and_else_a_question():
     explained = judged(lacking, holding, third, facts=led(1, {1, 2, 3}), records=successor)
 
     assert State.UNKNOWN is partition_state(question)
-    assert [Kind.COMPACTION] == [one.kind for one in judged_partition(question).concerns]
-    assert Kind.COMPACTION not in {one.kind for one in judged_partition(explained).concerns}
-    assert Kind.DIVERGENCE not in {one.kind for one in judged_partition(explained).concerns}
+    assert [ConcernKind.COMPACTION] == [one.kind for one in judged_partition(question).concerns]
+    assert ConcernKind.COMPACTION not in {one.kind for one in judged_partition(explained).concerns}
+    assert ConcernKind.DIVERGENCE not in {one.kind for one in judged_partition(explained).concerns}
 
 
 def test_a_wrapper_that_holds_the_offset_is_dropped_whole():

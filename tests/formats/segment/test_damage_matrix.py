@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kforensics.damage import BitFlip, Cause, Damage, DamageKind
+from kforensics.damage import BitFlip, Damage, DamageCause, DamageKind
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from tests.formats.segments import Walked, batches_of, walked
 
@@ -67,7 +67,7 @@ def located(found: Walked, begin: int, end: int) -> list[Damage]:
 
 
 def flip_of(damage: Damage) -> BitFlip | None:
-    return damage.cause.flip if isinstance(damage.cause, Cause) else None
+    return damage.cause.flip if isinstance(damage.cause, DamageCause) else None
 
 
 def test_clean_segments_have_no_damage(segments):
@@ -131,7 +131,7 @@ def test_an_overwritten_page_is_found(segments, content):
             if not segment.has_wrappers:  # what a torn wrapper had stored uncompressed may be read as messages
                 assert sound_positions(found) <= untouched
             if content == "zeros":
-                assert any(isinstance(one.cause, Cause) and one.cause.kind == "zero-page" for one in hits)
+                assert any(isinstance(one.cause, DamageCause) and one.cause.kind == "zero-page" for one in hits)
 
 
 def test_a_shift_is_found(segments):
@@ -153,7 +153,7 @@ def test_a_shift_is_found(segments):
                     for start in segment.untouched(segment.starts[batch], segment.ends[batch])
                 }
                 assert moved <= sound_positions(found)
-                causes.update(one.cause.kind for one in hits if isinstance(one.cause, Cause))
+                causes.update(one.cause.kind for one in hits if isinstance(one.cause, DamageCause))
     assert causes["shift"]
 
 
@@ -246,7 +246,7 @@ def test_a_page_of_another_log_is_named_by_the_batch_that_it_brings():
 
     found = walked(bytes(data))
 
-    causes = [one.cause for one in found.damage if isinstance(one.cause, Cause)]
+    causes = [one.cause for one in found.damage if isinstance(one.cause, DamageCause)]
     assert [(cause.kind, f"from offset {(1 << 40) + 1} on" in cause.detail) for cause in causes] == [
         ("foreign-page", True)
     ]

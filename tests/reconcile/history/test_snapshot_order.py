@@ -2,7 +2,7 @@
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.progress import LogProgress, NodeProgress
-from kforensics.reconcile.history.snapshot_order import Moment, is_same
+from kforensics.reconcile.history.snapshot_order import SnapshotNodes, is_same
 from kforensics.units import TopicPartition
 
 
@@ -20,8 +20,8 @@ def node(node_id, log_end_offset):
 
 
 def test_a_node_that_is_there_twice_can_be_compared():
-    twice = Moment(nodes=(node(1, 10), node(1, 20)))
+    twice = SnapshotNodes(nodes=(node(1, 10), node(1, 20)))
 
-    assert is_same(twice, Moment(nodes=(node(1, 20), node(1, 10))))
-    assert not is_same(twice, Moment(nodes=(node(1, 10), node(1, 21))))
-    assert not is_same(twice, Moment(nodes=(node(1, 10),)))
+    assert is_same(twice, SnapshotNodes(nodes=(node(1, 20), node(1, 10))))
+    assert not is_same(twice, SnapshotNodes(nodes=(node(1, 10), node(1, 21))))
+    assert not is_same(twice, SnapshotNodes(nodes=(node(1, 10),)))

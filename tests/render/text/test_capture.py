@@ -40,7 +40,7 @@ def test_with_records_it_says_so_and_no_more_that_there_are_none(shown, tmp_path
 
 
 def test_what_was_not_read_again_is_counted(shown, tmp_path, monkeypatch):
-    monkeypatch.setattr("kforensics.commands.capturing.base.SETTLED_NS", -(10**12))
+    monkeypatch.setattr("kforensics.commands.capturing.earlier_captures.SETTLED_NS", -(10**12))
     shown("-o", str(tmp_path / "first.kfc"))
     _, words = shown("-o", str(tmp_path / "second.kfc"), "--since", str(tmp_path / "first.kfc"))
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kforensics.damage import Absent, BitFlip, Cause, Damage, DamageKind, Gravity, Span
+from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
 from kforensics.evidence.content.items import RecordItem
 from kforensics.evidence.content.record_meaning import RecordMeaning, decoder_of_topic
 from kforensics.evidence.file_kinds import FileEntry
@@ -103,7 +103,7 @@ def test_damage_with_all_that_is_known() -> None:
         gravity=Gravity.TORN_TAIL,
         offsets_lost=OffsetRange(4, 6),
         next_good=(7, 71),
-        cause=Cause(kind="bit-flip", detail="one flipped bit", flip=BitFlip(20, 3, 0, 8)),
+        cause=DamageCause(kind="bit-flip", detail="one flipped bit", flip=BitFlip(20, 3, 0, 8)),
     )
 
     assert list(damage_lines(damage)) == [

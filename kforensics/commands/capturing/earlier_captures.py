@@ -39,7 +39,7 @@ class _Known:
     row: dict[str, Any]
 
 
-class CaptureBase:
+class EarlierCaptures:
     """The captures that segments need not be read again for.
 
     Args:
@@ -110,9 +110,9 @@ class ReusedScan:
     scan: CapturedScan
     file: CapturedSegment
 
-    def copy_bytes(self, writer: CaptureWriter) -> list[list[int | None]]:
-        """Take its bytes along that are wanted; gives where they are."""
-        return writer.add_records(self.file, self.scan.bytes_from, self.scan.length)
+    def copy_bytes(self, writer: CaptureWriter, folder: str) -> list[list[int | None]]:
+        """Take its bytes along that are wanted, into a folder of the archive; gives where they are."""
+        return writer.add_records(self.file, self.scan.bytes_from, self.scan.length, folder)
 
 
 def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> _Known | None:

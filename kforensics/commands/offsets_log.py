@@ -1,0 +1,210 @@
+"""`__consumer_offsets` of the inputs: the replica that speaks for each of its partitions, and the positions that it leaves."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
+from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
+from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.group_commits import OFFSETS_TOPIC
+from kforensics.evidence.model import Problem
+from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
+from kforensics.reconcile.observed.facts import GroupCommit
+from kforensics.units import TopicPartition
+
+TOPIC_REMOVAL_MS = 5 * 60 * 1000
+"""How long after the deletion of a topic a coordinator may remove the offsets committed in it."""
+
+
+class OffsetsLog:
+    """One partition of `__consumer_offsets`: the replica that speaks for it, and what truncations took from it.
+
+    Args:
+        given: the inputs.
+        partition: of `__consumer_offsets`.
+        places: its live replicas.
+        retention_ms: `offsets.retention.minutes` where the inputs agree on it.
+        until_ms: records that are newer are left out.
+        with_lost: look in the other copies for records that truncations took.
+    """
+
+    def __init__(
+        self,
+        given: CoordinatorEvidence,
+        partition: TopicPartition,
+        places: Sequence[PartitionPlace],
+        *,
+        retention_ms: int | None,
+        until_ms: int | None,
+        with_lost: bool,
+    ) -> None:
+        self._given, self.partition = given, partition
+        self._retention_ms, self._until_ms = retention_ms, until_ms
+        outlines = [(place, outline(list_log(place), _cleaner_point(place))) for place in places]
+        newest = max(found.last_epoch for _, found in outlines)
+        self._leader = leader = given.leader(partition, newest_epoch=newest)
+        self.place, self.outline = max(
+            outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
+        )
+        self.skipped = 0
+        self.groups: set[Name] = set()
+        self.keys: set[CommitKey] = set()
+        self.inferred_ms: int | None = None
+        self._detours = self._find_detours() if with_lost else ()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The places of its log that can't be read, once it was played."""
+        return tuple(dict.fromkeys(self.outline.log.problems))
+
+    @property
+    def unread(self) -> str | None:
+        """A clause that says why its log is here in part, once it was played; none where it is here as a whole."""
+        is_damaged = bool(self.problems or self.skipped)
+        return self._given.unread(self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged)
+
+    def replay(self) -> Replay:
+        """An empty state to play the log with."""
+        return Replay(
+            place=self.place,
+            known_from=self.outline.cleaned_until if self.outline.is_whole else None,
+            retention=Retention(
+                retention_ms=self._retention_ms,
+                inferred_ms=self.inferred_ms,
+                removed_topics=self._is_removed,
+            ),
+            until_ms=self._until_ms,
+        )
+
+    def play(self, replay: Replay) -> Iterator[Change]:
+        """Play the log from its beginning."""
+        reader = GroupLogReader(self.outline.log)
+        yield from replay.play(reader.events(), self._detours, self._read)
+        self.skipped = reader.skipped
+
+    def settle(self, replay: Replay) -> Iterator[Change]:
+        """Play the log for the positions at its end; only changes that set a position back are given."""
+        reader = GroupLogReader(self.outline.log)
+        yield from replay.settle(reader.parts(until_ms=self._until_ms), self._detours, self._read)
+        self.skipped, (self.groups, self.keys) = reader.skipped, reader.names()
+
+    def _read(self, detour: Detour) -> Iterator[GroupEvent]:
+        reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)
+        return reader.events(from_offset=detour.from_offset)
+
+    def _is_removed(self, topic: Name, time_ms: int) -> bool:
+        history = self._given.history
+        if history is None or not isinstance(topic, str):
+            return False
+        return any(
+            not isinstance(one.removed, Absent) and 0 <= time_ms - one.removed.timestamp_ms <= TOPIC_REMOVAL_MS
+            for one in history.topics_named(topic)
+        )
+
+    def _find_detours(self) -> tuple[Detour, ...]:
+        """Records in other copies that later leader epochs replaced in this log, each once."""
+        copies = [
+            (place, deleted)
+            for place in self._given.copies(self.partition)
+            for deleted in (False, True)
+            if deleted or place is not self.place
+        ]
+        own = None
+        found: dict[tuple[int, int], Detour] = {}
+        for place, deleted in copies:
+            log = list_log(place)
+            if not (log.deleted if deleted else log.segments):
+                continue
+            cleaned = max(self.outline.cleaned_until, _cleaner_point(place))
+            theirs = batch_outline(log, deleted=deleted, from_offset=cleaned)
+            if not len(theirs):
+                continue
+            own = batch_outline(self.outline.log) if own is None else own
+            differs = first_difference(own, theirs, from_offset=cleaned)
+            if differs is None:
+                continue
+            lost = theirs[theirs["base_offset"] >= differs]
+            epoch = int(lost["partition_leader_epoch"].max())
+            replaced = own[own["base_offset"] >= differs]
+            # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was.
+            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(
+                lost["partition_leader_epoch"][0]
+            ):
+                continue
+            detour = Detour(from_offset=differs, place=place, is_deleted=deleted, leader_epoch=epoch)
+            known = found.get((differs, epoch))
+            if known is None or len(lost) > len(
+                batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)
+            ):
+                found[differs, epoch] = detour
+        return tuple(found[key] for key in sorted(found))
+
+
+def _cleaner_point(place: PartitionPlace) -> int:
+    found = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+    return 0 if isinstance(found, Absent) else found.value
+
+
+def offsets_logs(
+    given: CoordinatorEvidence, *, until_ms: int | None = None, with_lost: bool = True
+) -> dict[int, OffsetsLog]:
+    """The partitions of `__consumer_offsets` that are among the inputs, by number.
+
+    Args:
+        given: the inputs.
+        until_ms: records that are newer are left out.
+        with_lost: look in the other copies for records that truncations took.
+    """
+    minutes = frozenset(given.settings("offsets.retention.minutes"))
+    retention_ms = min(minutes) * MINUTE_MS if len(minutes) == 1 else None
+    return {
+        tp.partition: OffsetsLog(given, tp, places, retention_ms=retention_ms, until_ms=until_ms, with_lost=with_lost)
+        for tp, places in given.live(OFFSETS_TOPIC).items()
+    }
+
+
+def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
+    """The positions of all groups at the end of the logs.
+
+    Args:
+        given: the inputs.
+    """
+    found: dict[CommitKey, Position] = {}
+    for log in offsets_logs(given, with_lost=False).values():
+        replay = log.replay()
+        for _ in log.settle(replay):
+            pass
+        found |= replay.positions
+    return found
+
+
+class PositionsNow:
+    """The positions of groups by partition, read when the first partition is asked for.
+
+    Args:
+        given: the inputs.
+        rename_group: what consumer groups are called.
+    """
+
+    def __init__(self, given: CoordinatorEvidence, rename_group: Callable[[str], str] = str) -> None:
+        self._given, self._rename = given, rename_group
+        self._known: dict[tuple[Name, int], list[GroupCommit]] | None = None
+
+    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """The position of each group in a partition."""
+        if self._known is None:
+            self._known = defaultdict(list)
+            for key, position in positions_now(self._given).items():
+                name = key.group.decode(errors="replace") if isinstance(key.group, bytes) else key.group
+                commit = GroupCommit(
+                    group=self._rename(name),
+                    offset=position.offset,
+                    leader_epoch=position.leader_epoch if position.leader_epoch >= 0 else Absent.NOT_WRITTEN,
+                    time_ms=position.committed_ms,
+                    citation=position.at.cite(position.place),
+                )
+                self._known[key.topic, key.partition].append(commit)
+        return tuple(self._known.get((partition.topic, partition.partition), ()))

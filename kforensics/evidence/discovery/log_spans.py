@@ -1,0 +1,185 @@
+"""The log files of a long-lived cluster whose lines are all outside of the time that is asked about.
+
+A file's time is that of its first and of its last line; lines between are sampled, and where their times do not rise the file is read. The last line of a gzipped
+file can't be seen without inflating all of it: it is written before the first line of the file that was begun next under the same name.
+"""
+
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW
+from kforensics.formats.log_lines.prefix import line_moment
+from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.ranges import Range, RangeRead, read_ranges
+
+MARGIN_MS = 24 * 3_600_000
+"""Lines name no time zone, and clocks are wrong: files are outside of a window by this much at least."""
+
+OUT_OF_ORDER_MS = 2 * 3_600_000
+"""Local time falls back by an hour once a year, and threads write their lines some milliseconds late."""
+
+SAMPLES = 16
+"""Places of a file longer than a window at which a line is looked at."""
+SAMPLE_LENGTH = 4 << 10
+END_LENGTH = 16 << 10
+WINDOW_LENGTH = 1 << 20
+
+_VERSION, _CONFIGURATION = b"Kafka version", b"KafkaConfig values"
+_ROTATED = re.compile(r"\.gz$|(?<=\.log)[.\-_].*$|[.\-_]?\d{4}-\d{2}-\d{2}([-T_.]?\d{1,2})*")
+
+
+class TimeWindow(NamedTuple):
+    """The time that is asked about, in milliseconds UTC."""
+
+    since_ms: int | None
+    until_ms: int | None
+    recorded_until_ms: int
+    """The end of the metadata log: what lines after it say is said nowhere else."""
+
+    def precedes(self, span: "LogSpan") -> bool:
+        """Whether all lines are older than what is asked about."""
+        return self.since_ms is not None and span.last_ms < self.since_ms - MARGIN_MS
+
+    def follows(self, span: "LogSpan") -> bool:
+        """Whether all lines are younger than what is asked about, and within what the metadata log recorded."""
+        is_behind = self.until_ms is not None and span.first_ms > self.until_ms + MARGIN_MS
+        return is_behind and span.last_ms < self.recorded_until_ms - MARGIN_MS
+
+
+class LogSpan(NamedTuple):
+    """The times of the first and of the last line of a log file, by its own clock."""
+
+    at: int
+    """The number of the file among those that are given."""
+    first_ms: int
+    last_ms: int
+
+
+def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
+    """The files that need not be read, in the order in which they are given.
+
+    Of each directory the newest file before the window in which a broker wrote its version, and its settings, is needed: it started then. The youngest file of a name is needed too.
+
+    Args:
+        paths: of log files, or of files that may be such.
+        window: what is asked about.
+    """
+    families: dict[tuple[Path, str], list[LogSpan]] = defaultdict(list)
+    for one in _spans(paths):
+        families[paths[one.at].parent, _ROTATED.sub("", paths[one.at].name)].append(one)
+    before: dict[Path, list[LogSpan]] = defaultdict(list)
+    outside: list[LogSpan] = []
+    for (folder, _), members in families.items():
+        members.sort(key=lambda one: one.first_ms)
+        for at, member in enumerate(members[:-1]):
+            # Without a last line of its own the file ends where the next one begins.
+            one = member if member.last_ms >= 0 else member._replace(last_ms=members[at + 1].first_ms)
+            if window.precedes(one):
+                before[folder].append(one)
+            elif window.follows(one):
+                outside.append(one)
+    for older in before.values():
+        older.sort(key=lambda one: -one.last_ms)
+        needed = _last_start(older, paths)
+        outside += [one for one in older if one.at not in needed]
+    return sorted(outside)
+
+
+def _last_start(older: Sequence[LogSpan], paths: Sequence[Path]) -> set[int]:
+    """The newest of these files that holds a broker's version, and the newest that holds its settings."""
+    needed: set[int] = set()
+    wanted = {_VERSION, _CONFIGURATION}
+    for one in older:
+        try:
+            found = _texts_in(paths[one.at], wanted)
+        except (EvidenceError, zlib.error):
+            found = set(wanted)  # it can't be judged
+        if found:
+            needed.add(one.at)
+            wanted -= found
+        if not wanted:
+            break
+    return needed
+
+
+def _texts_in(path: Path, texts: Iterable[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
+    rest = b""
+    with open_evidence(path) as file:
+        for chunk in _contents(file):
+            found |= {text for text in texts if text in rest + chunk}
+            rest = chunk[-64:]
+    return found
+
+
+def _contents(file: EvidenceFile) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(GZIP_WINDOW) if file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC else None
+    for position in range(0, file.size, WINDOW_LENGTH):
+        chunk = file.read(position, WINDOW_LENGTH)
+        while inflater is not None and chunk:
+            yield inflater.decompress(chunk, WINDOW_LENGTH)
+            chunk = inflater.unconsumed_tail
+            if inflater.eof:
+                chunk, inflater = inflater.unused_data, zlib.decompressobj(GZIP_WINDOW)
+        if inflater is None:
+            yield chunk
+
+
+def _spans(paths: Sequence[Path]) -> Iterator[LogSpan]:
+    """The times of all files that have any; the last line of a gzipped file is given as -1."""
+    number = {str(path): at for at, path in enumerate(paths)}
+    samples = read_ranges(sample for path in paths for sample in _samples(path))
+    for path, reads in groupby(samples, key=lambda one: str(one.wanted.path)):
+        times, is_compressed = _sampled(reads)
+        known = [time for time in times if time is not None]
+        if is_compressed and known:
+            yield LogSpan(number[path], known[0], -1)
+        # Lines that follow one another in time: no other log was appended, and no clock was set back.
+        elif known and len(known) == len(times) and all(one - OUT_OF_ORDER_MS <= two for one, two in pairwise(known)):
+            yield LogSpan(number[path], min(known), max(known))
+
+
+def _samples(path: Path) -> Iterator[Range]:
+    """The head of a file, places between, and its end."""
+    try:
+        with open_evidence(path) as file:
+            size = file.size
+    except EvidenceError:
+        return
+    yield Range(path, 0, SAMPLE_LENGTH)
+    end = max(size - END_LENGTH, 0)
+    for number in range(1, SAMPLES if size > WINDOW_LENGTH else 1):
+        yield Range(path, number * end // SAMPLES, SAMPLE_LENGTH)
+    yield Range(path, end, END_LENGTH)
+
+
+def _sampled(reads: Iterable[RangeRead]) -> tuple[list[int | None], bool]:
+    """The times of the first line of each sample and of the last line of all, and whether the file is gzipped."""
+    times: list[int | None] = []
+    data = b""
+    for one in reads:
+        data = one.data
+        if not times and data.startswith(GZIP_MAGIC):
+            return [_time_in(_inflated(data))], True
+        times.append(_time_in(data))
+    return [*times, _time_in(data, last=True)], False
+
+
+def _time_in(data: bytes, *, last: bool = False) -> int | None:
+    """The time of the first line that has one, or of the last."""
+    lines = data.splitlines()
+    times = (line_moment(line).time_ms for line in (reversed(lines) if last else lines))
+    return next((time for time in times if isinstance(time, int)), None)
+
+
+def _inflated(data: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(GZIP_WINDOW).decompress(data, END_LENGTH)
+    except zlib.error:
+        return b""

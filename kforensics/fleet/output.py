@@ -1,0 +1,156 @@
+"""Where an audit goes: a directory of its own, or one more entry of a history; what an interrupted attempt left there is built on."""
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AuditTables, history_of, manifest_name
+from kforensics.fleet.lock import LOCK
+from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, total_rows
+from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+
+WORK = "_work"
+"""The folder of what the stages write before it is published; readers of Parquet skip names that begin with an underscore."""
+
+_READ_AGAIN = ("segments", "digests", "lineage")
+"""What an interrupted attempt read, and the next one need not read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The place that an audit writes to, and the attempt that writes."""
+
+    tables: Tables
+    stamp: AuditStamp
+    run: int
+    is_history: bool
+    finished: AuditTables | None = None
+    """The audit of this id, where the history has it already."""
+
+    @property
+    def work(self) -> Tables:
+        """What the stages write."""
+        return Tables(self.tables.location / WORK)
+
+    @property
+    def layout(self) -> Layout:
+        """The names of the finished parts."""
+        return Layout(stamp=self.stamp, is_history=self.is_history)
+
+    def begin(self, manifest: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
+        """Declare the audit begun, and make room for its stages.
+
+        Args:
+            manifest: what is known of it so far.
+            tables: folders that the stages write to.
+
+        Returns:
+            The manifest, with what tells this audit from others.
+        """
+        names = tuple(tables)
+        if self.run > 1:
+            for name in names:
+                if name not in _READ_AGAIN:
+                    self.work.remove_folder(name)
+        self.work.create(names)
+        started = {
+            "schema": AUDIT_SCHEMA,
+            "is_complete": False,
+            "audit_id": self.stamp.audit_id,
+            "audited_at": datetime.fromtimestamp(self.stamp.audited_ns / 1e9, UTC).isoformat(),
+            "audited_ns": self.stamp.audited_ns,
+            "run": self.run,
+            **manifest,
+        }
+        (self.work if self.is_history else self.tables).write_manifest(AUDIT_MANIFEST, started)
+        return started
+
+    def finish(self, manifest: Mapping[str, Any], expected: Mapping[str, int], counts: Counts) -> AuditTables:
+        """Declare the audit complete, if all rows are there.
+
+        Args:
+            manifest: the whole of it, without parts.
+            expected: the rows that the stages reported, by table.
+            counts: the rows that were published.
+
+        Raises:
+            EvidenceUnreadable: rows are missing; nothing is declared complete.
+        """
+        check_rows(str(self.tables), expected, total_rows(counts))
+        named = {table: {"rows": sum(parts.values()), "parts": parts} for table, parts in counts.items()}
+        whole = {**manifest, "is_complete": True, "tables": named}
+        finished = AuditTables(self.tables.location, whole)
+        finished.check_parts()
+        self.tables.write_manifest(manifest_name(self.stamp.audit_id) if self.is_history else AUDIT_MANIFEST, whole)
+        self.work.remove_folder("")
+        return finished
+
+
+def open_output(out: Path, *, is_history: bool, audit_id: str | None) -> Output:
+    """The output of an audit that begins or continues.
+
+    Args:
+        out: the directory of one audit, new or of an attempt that was interrupted; or a history.
+        is_history: which of the two.
+        audit_id: a name for the audit, or None for a new one.
+
+    Raises:
+        UsageError: the directory holds something else, or a finished audit.
+        EvidenceUnreadable: tables of another version.
+    """
+    return _history_output(out, audit_id) if is_history else _own_output(out, audit_id)
+
+
+def _own_output(out: Path, audit_id: str | None) -> Output:
+    tables = Tables(out)
+    manifest = tables.read_manifest(AUDIT_MANIFEST)
+    if manifest is None:
+        if not tables.is_empty(frozenset({LOCK})):
+            raise UsageError(f"{out} is not empty and holds no audit; kforensics overwrites nothing")
+        return Output(tables=tables, stamp=_new_stamp(audit_id), run=1, is_history=False)
+    _require_version(out, manifest)
+    if manifest.get("is_complete"):
+        raise UsageError(f"{out} holds a finished audit: give another --out, and --since {out} to build on it")
+    begun = str(manifest.get("audit_id", ""))
+    if audit_id not in {None, begun}:
+        raise UsageError(
+            f"{out} holds the unfinished audit {begun}, not {audit_id}: continue it, or give another --out"
+        )
+    stamp = AuditStamp(audit_id=begun, audited_ns=int(manifest.get("audited_ns", 0)))
+    return Output(tables=tables, stamp=stamp, run=int(manifest.get("run", 0)) + 1, is_history=False)
+
+
+def _history_output(out: Path, audit_id: str | None) -> Output:
+    tables = Tables(out)
+    if tables.read_manifest(AUDIT_MANIFEST) is not None:
+        raise UsageError(f"{out} holds the tables of one audit and is no history: give another --history")
+    known = history_of(tables)
+    work = Tables(out / WORK)
+    begun = work.read_manifest(AUDIT_MANIFEST)
+    if not known and begun is None and not tables.is_empty(frozenset({LOCK, WORK})):
+        raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
+    finished = next((one for one in known if one.audit_id == audit_id), None)
+    run = 1
+    stamp = _new_stamp(audit_id)
+    if begun is not None:
+        _require_version(out, begun)
+        run = int(begun.get("run", 0)) + 1
+        if audit_id is not None and begun.get("audit_id") == audit_id:
+            stamp = AuditStamp(audit_id=audit_id, audited_ns=int(begun.get("audited_ns", 0)))
+    return Output(tables=tables, stamp=stamp, run=run, is_history=True, finished=finished)
+
+
+def _new_stamp(audit_id: str | None) -> AuditStamp:
+    now = time.time_ns()
+    moment = datetime.fromtimestamp(now // 1_000_000_000, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return AuditStamp(audit_id=audit_id or f"{moment}-{uuid.uuid4().hex[:8]}", audited_ns=now)
+
+
+def _require_version(out: Path, manifest: Mapping[str, Any]) -> None:
+    if manifest.get("schema") != AUDIT_SCHEMA:
+        raise EvidenceUnreadable(str(out), "its tables are of another version of kforensics")

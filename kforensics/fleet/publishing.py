@@ -1,0 +1,230 @@
+"""What the stages of an audit wrote -> the tables of the finished audit: few large parts, their rows counted, and columns that tell audits apart."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
+
+from kforensics.errors import EvidenceUnreadable
+from kforensics.fleet.schemas import AUDIT_TABLES
+from kforensics.fleet.tables import Tables
+
+PART_BYTES = 128 << 20
+ROWS_A_GROUP = 1 << 16
+"""Rows that are written, and found by their statistics, at once."""
+
+NO_CLUSTER = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a folder whose value is null, as Hive, Spark and pyarrow have it."""
+
+Counts = dict[str, dict[str, int]]
+"""The rows of each part, by table."""
+
+ClusterOf = Callable[[str, str, pa.Table], pa.Array]
+"""Gives the cluster of each row of a part of a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditStamp:
+    """The values by which the rows of an audit are told from those of others."""
+
+    audit_id: str
+    audited_ns: int
+
+    @property
+    def date(self) -> str:
+        """The day of the audit, in UTC."""
+        return datetime.fromtimestamp(self.audited_ns // 1_000_000_000, UTC).date().isoformat()
+
+    def on(self, rows: pa.Table, clusters: pa.Array, schema: pa.Schema) -> pa.Table:
+        """The rows with the columns of a finished audit."""
+        count = rows.num_rows
+        own = {
+            "audit_id": pa.repeat(pa.scalar(self.audit_id), count),
+            "audited_at": pa.repeat(pa.scalar(self.audited_ns // 1_000, pa.timestamp("us", tz="UTC")), count),
+            "cluster_id": pc.cast(clusters, pa.string()),
+        }
+        columns = [own[one.name] if one.name in own else pc.cast(rows[one.name], one.type) for one in schema]
+        return pa.table(columns, schema=schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The names of the parts: flat for one audit, in folders of cluster and day for a history."""
+
+    stamp: AuditStamp
+    is_history: bool = False
+
+    def folder(self, cluster: str | None) -> str:
+        """The folder of a cluster's rows, with a slash at its end; empty where parts lie flat."""
+        if not self.is_history:
+            return ""
+        named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
+        return f"cluster_id={named}/audit_date={self.stamp.date}/"
+
+    def part(self, cluster: str | None, number: int) -> str:
+        """The name of a part."""
+        stem = quote(self.stamp.audit_id, safe="") if self.is_history else "part"
+        return f"{self.folder(cluster)}{stem}-{number:05d}"
+
+    def schema(self, table: str) -> pa.Schema:
+        """The columns in the files: not those that the folders are named by."""
+        schema = AUDIT_TABLES[table]
+        if not self.is_history:
+            return schema
+        return pa.schema([one for one in schema if one.name != "cluster_id"])
+
+
+@dataclass(slots=True)
+class _Part:
+    """The part that is being written for one folder, and the rows that wait for it."""
+
+    number: int = 0
+    rows: int = 0
+    waiting: list[pa.Table] = field(default_factory=list)
+    waiting_rows: int = 0
+    writer: pq.ParquetWriter | None = None
+    stream: Any = None
+
+
+class Publisher:
+    """Writes the parts of finished tables.
+
+    Args:
+        target: where to.
+        layout: of the parts.
+    """
+
+    def __init__(self, target: Tables, layout: Layout) -> None:
+        self._target = target
+        self._layout = layout
+
+    def publish(self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]]) -> dict[str, int]:
+        """Write one table.
+
+        Args:
+            table: its name.
+            chunks: rows, and the cluster of each.
+
+        Returns:
+            The rows of each part.
+        """
+        counts: dict[str, int] = {}
+        parts: dict[str | None, _Part] = {}
+        self._target.create([table])
+        with ExitStack() as aborting:
+            aborting.callback(self._abort, parts)
+            for rows, clusters in chunks:
+                for cluster, own in self._by_folder(table, rows, clusters):
+                    part = parts.setdefault(cluster, _Part())
+                    part.waiting.append(own)
+                    part.waiting_rows += own.num_rows
+                    if part.waiting_rows >= ROWS_A_GROUP:
+                        self._write(table, cluster, part)
+                        if part.stream.tell() >= PART_BYTES:
+                            self._close(table, cluster, part, counts)
+            if not parts and not self._layout.is_history:
+                parts[None] = _Part(waiting=[self._layout.schema(table).empty_table()])
+            for cluster, part in parts.items():
+                if part.waiting:
+                    self._write(table, cluster, part)
+                self._close(table, cluster, part, counts)
+            aborting.pop_all()
+        return counts
+
+    def _by_folder(self, table: str, rows: pa.Table, clusters: pa.Array) -> Iterator[tuple[str | None, pa.Table]]:
+        stamped = self._layout.stamp.on(rows, clusters, AUDIT_TABLES[table])
+        if not self._layout.is_history:
+            if rows.num_rows:
+                yield None, stamped
+            return
+        for cluster in pc.unique(stamped["cluster_id"]).to_pylist():
+            column = stamped["cluster_id"]
+            own = pc.is_null(column) if cluster is None else pc.fill_null(pc.equal(column, cluster), fill_value=False)
+            yield cluster, stamped.filter(own).drop_columns(["cluster_id"])
+
+    def _write(self, table: str, cluster: str | None, part: _Part) -> None:
+        if part.writer is None:
+            filesystem, path = self._place(table, cluster, part)
+            filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            part.stream = filesystem.open_output_stream(path)
+            part.writer = pq.ParquetWriter(
+                part.stream, self._layout.schema(table), compression="zstd", write_statistics=True
+            )
+        rows = pa.concat_tables(part.waiting)
+        part.writer.write_table(rows, row_group_size=ROWS_A_GROUP)
+        part.rows += rows.num_rows
+        part.waiting, part.waiting_rows = [], 0
+
+    def _close(self, table: str, cluster: str | None, part: _Part, counts: dict[str, int]) -> None:
+        if part.writer is None:
+            return
+        part.writer.close()
+        part.stream.close()
+        filesystem, path = self._place(table, cluster, part)
+        name = self._layout.part(cluster, part.number)
+        final = self._target.place(table, f"{name}.parquet")[1]
+        if path != final:
+            filesystem.move(path, final)
+        counts[name] = part.rows
+        part.writer, part.stream, part.rows = None, None, 0
+        part.number += 1
+
+    def _place(self, table: str, cluster: str | None, part: _Part) -> tuple[Any, str]:
+        """Where a part is written: on a local disk under a name that readers skip until it is whole; objects appear whole."""
+        name = f"{self._layout.part(cluster, part.number)}.parquet"
+        filesystem, path = self._target.place(table, name)
+        if isinstance(filesystem, LocalFileSystem):
+            folder, _, last = path.rpartition("/")
+            path = f"{folder}/.{last}.part"
+        return filesystem, path
+
+    @staticmethod
+    def _abort(parts: Mapping[str | None, _Part]) -> None:
+        for part in parts.values():
+            if part.stream is not None:
+                part.stream.close()
+
+
+def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) -> Iterator[tuple[pa.Table, pa.Array]]:
+    """The parts that one attempt wrote of a table, one after the other; those of earlier attempts are left out.
+
+    Args:
+        work: what the stages wrote.
+        table: its name.
+        run: the number of the attempt.
+        cluster_of: gives the cluster of each row.
+    """
+    for part in work.parts(table):
+        if "run-" in part and f"run-{run:04d}-" not in part:
+            continue
+        rows = work.read_part(table, part, schema=work.schema(table))
+        yield rows, cluster_of(table, part, rows)
+
+
+def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The rows of each table."""
+    return {table: sum(parts.values()) for table, parts in counts.items()}
+
+
+def check_rows(location: str, expected: Mapping[str, int], written: Mapping[str, int]) -> None:
+    """Compare the rows that the stages reported with those that were found and published.
+
+    Raises:
+        EvidenceUnreadable: rows are missing, or there are more.
+    """
+    for table, count in expected.items():
+        if written.get(table, 0) != count:
+            causes = ("another program removes files there", "storage that does not show what was written before")
+            raise EvidenceUnreadable(
+                location,
+                f"the table {table} has {written.get(table, 0):,} rows where the stages of the audit wrote {count:,}: the audit is not complete; "
+                "the same command continues it",
+                causes,
+            )

@@ -1,0 +1,88 @@
+"""Finished audits, written as the stages of one write them, without Spark."""
+
+from kforensics.findings.model import Severity, finding
+from kforensics.fleet.audit import _cluster_of
+from kforensics.fleet.lock import hold_lock
+from kforensics.fleet.output import open_output
+from kforensics.fleet.publishing import Publisher, working_chunks
+from kforensics.fleet.report_rows import finding_rows
+from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.tables import Tables
+from kforensics.units import OffsetRange, TopicPartition
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+
+
+def one_finding(code="KF201", severity=Severity.CRITICAL, broker=2, partition=3, offsets=(10, 20), statement="words"):
+    """A finding about a partition of the topic orders."""
+    return finding(
+        code,
+        severity=severity,
+        statement=statement,
+        topic_partition=TopicPartition("orders", partition),
+        broker_id=broker,
+        offsets=OffsetRange(*offsets),
+    )
+
+
+def write_audit(
+    out, findings=(), *, audit_id=None, is_history=False, nodes=(1, 2), cluster=CLUSTER, problems=(), scope=None
+):
+    """Write an audit of some findings; every node holds a replica of every partition that they are about."""
+    tables = Tables(out)
+    with hold_lock(tables):
+        output = open_output(out, is_history=is_history, audit_id=audit_id)
+        begun = output.begin(
+            {
+                "tool_version": "0",
+                "started_ns": output.stamp.audited_ns,
+                "sources": [],
+                "clusters": [cluster],
+                "scope": scope or {"topics": [], "partitions": []},
+                "read_bytes": 0,
+                "reused_segments": 0,
+            },
+            TABLES,
+        )
+        partitions = sorted({(one.topic, one.partition) for one in findings} or {("orders", 3)})
+        rows = {
+            "nodes": [
+                {
+                    "input": at,
+                    "path": f"/mnt/{number}",
+                    "kind": "broker",
+                    "node_id": number,
+                    "cluster_id": cluster,
+                    "log_dirs": ["."],
+                    "absent": [],
+                }
+                for at, number in enumerate(nodes)
+            ],
+            "replicas": [
+                {"input": at, "node_id": number, "topic": topic, "partition": partition, "state": "live"}
+                for at, number in enumerate(nodes)
+                for topic, partition in partitions
+            ],
+            "partitions": [
+                {
+                    "cluster_id": cluster,
+                    "topic": topic,
+                    "partition": partition,
+                    "state": "at-risk" if findings else "agree",
+                    "verdict": "will-truncate" if findings else "consistent",
+                    "verdict_rank": 6 if findings else 1,
+                }
+                for topic, partition in partitions
+            ],
+            "findings": finding_rows(findings, cluster, ()),
+            "problems": list(problems),
+        }
+        for table, content in rows.items():
+            output.work.write(table, f"run-{output.run:04d}-driver", content)
+        publisher = Publisher(tables, output.layout)
+        cluster_of = _cluster_of([cluster] * len(nodes), ())
+        counts = {
+            table: publisher.publish(table, working_chunks(output.work, table, output.run, cluster_of))
+            for table in TABLES
+        }
+        return output.finish(begun, {table: len(content) for table, content in rows.items()}, counts)

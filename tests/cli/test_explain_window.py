@@ -1,0 +1,149 @@
+"""`explain --since --until` over the logs of many months: files outside of the window are left alone, and the answer stays."""
+
+import datetime as dt
+import gzip
+import shutil
+
+import pytest
+
+from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from tests.builders.explained import arguments_of, explain
+
+DAY_MS = 86_400_000
+NOW = dt.datetime(2026, 11, 21, tzinfo=dt.UTC)
+"""The day of the recording."""
+
+
+def line(time, text):
+    return f"[{time:%Y-%m-%d %H:%M:%S},123] INFO {text}\n".encode()
+
+
+def day_of_lines(time, *texts, count=2000):
+    step = dt.timedelta(hours=23) / count
+    noise = "[GroupCoordinator 1]: Stabilized group g generation 7 (kafka.coordinator.group.GroupCoordinator)"
+    return b"".join(
+        line(time + number * step, texts[number] if number < len(texts) else noise) for number in range(count)
+    )
+
+
+def milliseconds(time):
+    return int(time.timestamp() * 1000)
+
+
+@pytest.fixture
+def long_lived(incident, tmp_path):
+    """A recording of 4.x with a year of older files in the log directory of one broker; it was started half a year ago."""
+    root = tmp_path / "recording"
+    shutil.copytree(incident("power-loss-4.x"), root)
+    folder = root / "logs" / "broker-1"
+    for days in range(3, 365, 7):
+        time = NOW - dt.timedelta(days=days)
+        texts = ["Kafka version: 4.0.0 (x)", "KafkaConfig values: "] if days == 178 else []
+        data = day_of_lines(time, *texts)
+        if days > 30:
+            (folder / f"server.log.{time:%Y-%m-%d}.gz").write_bytes(gzip.compress(data, 1))
+        else:
+            (folder / f"server.log.{time:%Y-%m-%d}").write_bytes(data)
+    return root
+
+
+def answer_of(document):
+    return {key: document[key] for key in ("answer", "partitions", "conclusion", "findings", "exit_code")}
+
+
+def test_files_from_before_the_window_are_not_read_and_the_answer_stays(incident, long_lived, capsys):
+    bare, _ = explain(capsys, *arguments_of(incident("power-loss-4.x")), "--since", "2026-11-20")
+    everything, _ = explain(capsys, *arguments_of(long_lived))
+
+    document, _ = explain(capsys, *arguments_of(long_lived), "--since", "2026-11-20")
+
+    assert answer_of(document) == answer_of(bare)
+    assert bare["notes"] == []
+    assert everything["notes"] == []
+    (note,) = document["notes"]
+    start = NOW - dt.timedelta(days=178)
+    assert note.startswith("51 log files were not read in ")
+    assert note.endswith(
+        "logs/broker-1, because of --since or --until: server.log.2025-11-26.gz to server.log.2026-11-18."
+    )
+    read = {one["path"] for one in document["clocks"]}
+    assert f"broker-1/server.log.{start:%Y-%m-%d}.gz" in read  # it was started then, and said its version
+    assert len(everything["clocks"]) == len(read) + 51
+
+
+def test_without_a_metadata_log_all_lines_are_needed(incident, tmp_path, capsys):
+    root = tmp_path / "recording"
+    shutil.copytree(incident("kip101-saves-0.11"), root)
+    folder = next(path for path in sorted((root / "logs").iterdir()) if path.is_dir())
+    (folder / "server.log.2020-01-01").write_bytes(day_of_lines(dt.datetime(2020, 1, 1, tzinfo=dt.UTC)))
+
+    document, _ = explain(capsys, *arguments_of(root), "--since", "2026-01-01")
+
+    assert not [note for note in document["notes"] if "not read" in note]
+    assert f"{folder.name}/server.log.2020-01-01" in {one["path"] for one in document["clocks"]}
+
+
+@pytest.fixture
+def months(tmp_path):
+    """A file for each of ten months: gzipped, but for the last two."""
+    start = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
+    times = [start + dt.timedelta(days=30 * number) for number in range(10)]
+    paths = []
+    for number, time in enumerate(times):
+        data = day_of_lines(time, count=300)
+        paths.append(
+            tmp_path
+            / (f"server.log.{9 - number}.gz" if number < 8 else "server.log.1" if number == 8 else "server.log")
+        )
+        paths[-1].write_bytes(gzip.compress(data) if number < 8 else data)
+    return paths, [milliseconds(time) for time in times]
+
+
+def outside(paths, since=None, until=None, recorded=2**62):
+    return [one.at for one in files_outside(paths, TimeWindow(since, until, recorded))]
+
+
+def test_a_window_leaves_out_what_surely_ends_before_or_begins_behind_it(months):
+    paths, times = months
+
+    # The third file may have lines up to the first line of the fourth; the fifth is a month after the third.
+    assert outside(paths, since=times[3] + 2 * DAY_MS) == [0, 1, 2]
+    assert outside(paths, since=times[3] + DAY_MS - 1) == [0, 1]
+    assert outside(paths, since=times[8] + 3 * DAY_MS) == list(range(9))
+    assert outside(paths, until=times[3]) == [4, 5, 6, 7, 8]  # the youngest is read whatever it holds
+    assert outside(paths, until=times[3], recorded=times[6]) == [4]
+    assert outside(paths, since=times[5], until=times[5]) == [0, 1, 2, 3, 6, 7, 8]
+    assert outside(paths, since=0) == outside(paths, until=2**62) == []
+
+
+def test_what_can_not_be_judged_is_read(months):
+    paths, times = months
+    since = times[9]
+    two_logs = paths[8].read_bytes() + paths[9].read_bytes() + paths[8].read_bytes()
+    paths[8].write_bytes(two_logs * 30)  # of 1 MB and more, with younger lines between
+    paths[3].write_bytes(b"\x1f\x8bno gzip")
+    paths[4].write_bytes(gzip.compress(b"no line\n" * 9))
+    paths[5].unlink()
+
+    assert outside(paths, since=since) == [0, 1, 2, 6]  # the eighth may reach up to the tenth
+
+
+def test_the_last_start_before_the_window_is_read(months):
+    paths, times = months
+    data = gzip.decompress(paths[4].read_bytes())
+    paths[4].write_bytes(gzip.compress(data + line(dt.datetime(2025, 5, 2, tzinfo=dt.UTC), "Kafka version: 4.0.0 (x)")))
+    data = gzip.decompress(paths[2].read_bytes())
+    paths[2].write_bytes(gzip.compress(data + line(dt.datetime(2025, 3, 3, tzinfo=dt.UTC), "KafkaConfig values: ")))
+
+    assert outside(paths, since=times[9]) == [0, 1, 3, 5, 6, 7, 8]
+
+
+def test_the_span_of_a_file_is_that_of_its_lines(months):
+    paths, times = months
+
+    found = files_outside(paths, TimeWindow(times[9] + 9 * DAY_MS, None, 2**62))
+
+    assert found[0] == LogSpan(0, times[0] + 123, times[1] + 123)
+    assert found[-1].at == 8
+    assert found[-1].first_ms == times[8] + 123
+    assert found[-1].last_ms < times[8] + DAY_MS

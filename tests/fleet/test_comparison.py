@@ -1,0 +1,125 @@
+"""Two audits, compared from their tables: whole, in part, of different nodes, and in the SQL of other engines."""
+
+import json
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.findings.answers.fleet import comparison_answer
+from kforensics.findings.answers.model import State
+from kforensics.findings.changes import CHANGES_SQL, TABLES, Change
+from kforensics.findings.model import Severity
+from kforensics.fleet.audit_tables import Filters
+from kforensics.fleet.comparison import compare_audits
+from tests.builders.audits import CLUSTER, one_finding, write_audit
+
+
+def ids(findings):
+    return [one.finding_id for one in findings]
+
+
+@pytest.fixture
+def two(tmp_path):
+    """An audit and a later one, with a finding of each change but `unchecked`."""
+    earlier = [
+        one_finding(partition=0),
+        one_finding(partition=1),
+        one_finding(partition=2),
+        one_finding(partition=4, statement="before"),
+        one_finding(partition=5),
+    ]
+    later = [
+        one_finding(partition=0),
+        one_finding(partition=1, offsets=(10, 30)),
+        one_finding(partition=2, offsets=(11, 12)),
+        one_finding(partition=4, statement="after"),
+        one_finding("KF202", Severity.ERROR, partition=6),
+    ]
+    return write_audit(tmp_path / "earlier", earlier), write_audit(tmp_path / "later", later)
+
+
+def test_every_finding_is_of_one_change(two):
+    found = compare_audits(*two)
+
+    assert {"new": 1, "worse": 1, "changed": 1, "better": 1, "gone": 1, "unchanged": 1} == found.findings_by_change
+    assert [f"KF202/{CLUSTER}/orders-6/2"] == ids(found.new_findings)
+    assert [f"KF201/{CLUSTER}/orders-1/2"] == ids(found.worse_findings)
+    assert [f"KF201/{CLUSTER}/orders-2/2"] == ids(found.better_findings)
+    assert ["before"] == [one.statement_before for one in found.changed_findings]
+    assert [f"KF201/{CLUSTER}/orders-5/2"] == ids(found.gone_findings)
+    assert () == found.unchecked_findings
+    answer = comparison_answer(found)
+    assert (
+        State.CHANGED,
+        "1 finding new, 1 worse, 1 changed, 1 better, 1 gone; 2 partitions with another verdict.",
+    ) == (
+        answer.state,
+        answer.headline,
+    )
+
+
+def test_filters_leave_a_part_and_a_finding_that_is_less_grave_now_is_not_gone(two, tmp_path):
+    found = compare_audits(two[0], two[1], Filters(partitions=frozenset({1, 5})))
+    assert {"worse": 1, "gone": 1} == found.findings_by_change
+    assert {"new": 1} == compare_audits(two[0], two[1], Filters(codes=frozenset({"KF202"}))).findings_by_change
+
+    milder = write_audit(tmp_path / "milder", [one_finding(severity=Severity.NOTE)])
+    graver = write_audit(tmp_path / "graver", [one_finding(severity=Severity.ERROR)])
+    of_errors = Filters(least_severity=Severity.ERROR)
+    assert {"better": 1} == compare_audits(graver, milder, of_errors).findings_by_change
+    assert {"worse": 1} == compare_audits(milder, graver, of_errors).findings_by_change
+    assert {} == compare_audits(milder, milder, of_errors).findings_by_change
+
+
+def test_an_audit_of_fewer_nodes_or_of_other_topics_is_not_calm(tmp_path):
+    both = write_audit(tmp_path / "both", [one_finding()])
+    fewer = write_audit(tmp_path / "fewer", [], nodes=(1,))
+    other = write_audit(tmp_path / "other", [], scope={"topics": ["payments"], "partitions": []})
+    unread = {"input": 1, "path": "data-0", "message": "…"}
+
+    found = compare_audits(both, fewer)
+    assert ({"unchecked": 1}, ("node 2",)) == (found.findings_by_change, found.gone_nodes)
+    answer = comparison_answer(found)
+    assert State.UNKNOWN is answer.state
+    assert answer.headline.startswith("1 finding not checked again")
+    assert State.UNKNOWN is comparison_answer(compare_audits(both, other)).state
+    assert {} == compare_audits(both, other).findings_by_change
+    with_problem = write_audit(tmp_path / "problem", [], problems=[unread])
+    assert {"unchecked": 1} == compare_audits(both, with_problem).findings_by_change
+    assert {"gone": 1} == compare_audits(both, write_audit(tmp_path / "sound", [])).findings_by_change
+
+
+def test_the_command_says_it_in_every_format(two, tmp_path, capsys):
+    earlier, later = (str(one) for one in two)
+    assert 1 == run(["fleet", "report", later, "--since", earlier])
+    screen = capsys.readouterr().out
+    assert "Worse\n" in screen
+    assert "offsets 10..30, they were 10..20" in screen
+    assert 1 == run(["fleet", "report", later, "--since", earlier, "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert [6] == [one["partition"] for one in document["new_findings"]]
+    page = tmp_path / "page.html"
+    assert 1 == run(["fleet", "report", later, "--since", earlier, "--format", "html", "-o", str(page)])
+    assert "offsets 10..30, they were 10..20" in page.read_text()
+    assert "<script" not in page.read_text()
+    assert 0 == run(["fleet", "report", later, "--since", later, "--topic", "orders"])
+    assert capsys.readouterr().out.startswith("No finding and no verdict changed")
+    assert 2 == run(["fleet", "report", later, "--since", "previous"])
+    assert "its tables are in no history" in capsys.readouterr().err
+    assert 3 == run(["fleet", "report", later, "--since", str(tmp_path / "nowhere")])
+
+
+@pytest.mark.spark
+def test_spark_runs_the_same_query(spark, two):
+    for name, audit in (("earlier", two[0]), ("later", two[1])):
+        for table in ("findings", "nodes", "problems", "replicas"):
+            spark.read.parquet(f"{audit}/{table}").createOrReplaceTempView(f"{name}_{table}")
+
+    rows = spark.sql(CHANGES_SQL).collect()
+
+    changes = sorted((row["finding_id"], row["change"]) for row in rows)
+    found = compare_audits(*two)
+    assert len(changes) == sum(found.findings_by_change.values())
+    assert ids(found.worse_findings) == [own for own, change in changes if change == Change.WORSE]
+    assert ids(found.gone_findings) == [own for own, change in changes if change == Change.GONE]
+    assert set(TABLES) >= {"earlier_findings", "later_problems"}

@@ -1,0 +1,63 @@
+"""The incident of one partition, from logs in memory."""
+
+from kforensics.damage import Absent
+from kforensics.findings.answers.explain import incident_state
+from kforensics.findings.answers.model import State
+from kforensics.reconcile.history.topic_incarnations import Incarnation
+from kforensics.reconcile.incident.doubts import DoubtKind
+from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.units import TopicPartition
+from tests.builders.logs import MemoryReader, batch, record, replica
+
+
+def explained(*final, before=(), records=None):
+    return explain_partition(
+        TopicPartition("t", 0),
+        final,
+        [(0, one) for one in before],
+        final_rank=1,
+        evidence=IncidentEvidence(
+            facts=NoFacts(),
+            logged=(),
+            incarnation=Incarnation(),
+            last_logged_ms=Absent.UNKNOWN,
+            protocol_hints={},
+            commits=(),
+        ),
+        reader=MemoryReader(records or {}),
+    )
+
+
+ONLY, KEPT, LATER = record(0, b"only"), record(2, b"a"), record(5, b"only")
+WHOLE = [batch(0, 4, 0, 50), batch(5, 9, 0)]
+CLEANED = [batch(2, 4, 0, 51, count=1), batch(5, 9, 0)]
+
+
+def test_what_compaction_may_have_removed_is_a_question_and_no_divergence():
+    one = replica(1, WHOLE, cleaned=5)
+    other = replica(2, CLEANED, cleaned=5, base=0)
+    asked = explained(one, other, records={"b1/t-0": [ONLY, KEPT], "b2/t-0": [KEPT]})
+    shown = explained(one, other, records={"b1/t-0": [ONLY, KEPT, LATER], "b2/t-0": [KEPT, LATER]})
+
+    assert () == asked.residuals
+    assert State.UNKNOWN is incident_state(asked)
+    assert [DoubtKind.COMPACTION] == [one.kind for one in asked.doubts if one.kind is DoubtKind.COMPACTION]
+    assert () == shown.residuals
+    assert not [one for one in shown.doubts if one.kind is DoubtKind.COMPACTION]
+
+
+def test_compaction_since_an_earlier_snapshot_is_no_truncation():
+    now = replica(1, CLEANED, cleaned=5, base=0, checkpoint=[(0, 0)])
+    earlier = replica(1, WHOLE, name="b1-before")
+
+    found = explained(now, before=[earlier], records={"b1/t-0": [KEPT], "b1-before/t-0": [ONLY, KEPT]})
+
+    assert () == found.truncations
+    assert () == found.losses
+
+
+def test_replicas_that_differ_where_no_cleaner_passed_stay_different():
+    one, other = replica(1, [batch(0, 9, 0), batch(10, 19, 0, 7)]), replica(2, [batch(0, 9, 0), batch(10, 19, 0, 8)])
+
+    assert [10] == [one.offset for one in explained(one, other).residuals]

@@ -1,0 +1,173 @@
+"""Ranges of many files: each is answered once and truly, with as many requests under way as are allowed, and never more."""
+
+import errno
+import os
+import threading
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.source import mapped, ranges
+from kforensics.source.pace import Pace
+from kforensics.source.ranges import MOST_REQUESTS, Range, read_ranges
+
+READ = os.preadv
+
+
+class ColdDisk:
+    """`os.preadv` of a disk whose cache is empty: it counts the requests that wait, and lets none through before as many wait as `until`."""
+
+    def __init__(self, monkeypatch, *, until=1):
+        self.waiting = self.most = self.asked = 0
+        self.given_back = []
+        self.failing = None
+        self._until = until
+        self._changed = threading.Condition()
+        monkeypatch.setattr(os, "preadv", self.preadv)
+        monkeypatch.setattr(os, "posix_fadvise", self.advise)
+
+    def preadv(self, descriptor, buffers, position, flags=0):
+        if flags:
+            raise BlockingIOError(errno.EAGAIN, "not in memory")
+        with self._changed:
+            self.asked += 1
+            self.waiting += 1
+            self.most = max(self.most, self.waiting)
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self.most >= self._until, timeout=30), "too few requests at once"
+        try:
+            if self.failing is not None and position <= self.failing < position + len(buffers[0]):
+                raise OSError(errno.EIO, "input/output error")
+            return READ(descriptor, buffers, position)
+        finally:
+            with self._changed:
+                self.waiting -= 1
+
+    def advise(self, descriptor, position, length, advice):
+        if advice == os.POSIX_FADV_DONTNEED:
+            self.given_back.append((position, length))
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / f"{number:03}.log" for number in range(200)]
+    for number, path in enumerate(paths):
+        path.write_bytes(bytes([number]) * 100)
+    return paths
+
+
+def test_as_many_requests_wait_as_are_allowed_and_never_more(files, monkeypatch):
+    disk = ColdDisk(monkeypatch, until=MOST_REQUESTS)
+
+    found = list(read_ranges([Range(path, 10, 20) for path in reversed(files)]))
+
+    assert [one.wanted.path for one in found] == files
+    assert all(one.data == bytes([number]) * 20 and one.error is None for number, one in enumerate(found))
+    assert disk.most == MOST_REQUESTS
+    assert disk.asked == len(files)
+    assert disk.given_back == [(0, 4096)] * len(files)
+    assert not [one for one in threading.enumerate() if one.name.startswith("ranges")]
+
+
+def test_a_read_rate_leaves_one_request_at_a_time(files, monkeypatch):
+    disk = ColdDisk(monkeypatch)
+    slept: list[float] = []
+    monkeypatch.setattr(mapped, "_pace", Pace(1000, clock=lambda: 0.0, sleep=slept.append))
+
+    assert len(list(read_ranges([Range(path, 0, 10) for path in files]))) == len(files)
+
+    assert disk.most == 1
+    assert slept[-1] == pytest.approx(len(files) * 10 / 1000)
+    assert len(disk.given_back) == len(files)
+
+
+def test_what_is_in_memory_needs_no_thread_and_stays_there(files, monkeypatch):
+    advice = []
+    monkeypatch.setattr(
+        os, "preadv", lambda descriptor, buffers, position, _flags=0: READ(descriptor, buffers, position)
+    )
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: advice.append(arguments[-1]))
+    monkeypatch.setattr(threading.Thread, "start", None)
+    mapped.read_counts.reset()
+
+    assert len(list(read_ranges([Range(path, 0, 10) for path in files]))) == len(files)
+
+    assert set(advice) == {os.POSIX_FADV_RANDOM}
+    assert (mapped.read_counts.requests, mapped.read_counts.bytes) == (len(files), len(files) * 10)
+
+
+def test_neighbours_are_read_by_one_request_and_fail_alone(tmp_path, monkeypatch):
+    disk = ColdDisk(monkeypatch)
+    path = tmp_path / "log"
+    path.write_bytes(bytes(range(250)) * 1000)
+    wanted = [Range(path, 0, 10), Range(path, 5, 10), Range(path, 2000, 10), Range(path, 100_000, 10)]
+
+    assert [one.data[0] for one in read_ranges(wanted)] == [0, 5, 0, 0]
+    assert disk.asked == 2
+
+    disk.failing = 2005
+    first, second, third, fourth = read_ranges(wanted)
+    assert [len(one.data) for one in (first, second, fourth)] == [10, 10, 10]
+    assert third.data == b""
+    assert isinstance(third.error, EvidenceUnreadable)
+
+
+def test_files_that_are_missing_or_end_early_are_results(tmp_path, files):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    wanted = [
+        Range(files[0], 90, 20),
+        Range(files[0], -4, 8),
+        Range(files[0], 500, 8),
+        Range(tmp_path / "none", 0, 8),
+        Range(folder, 0, 8),
+    ]
+
+    found = {(one.wanted.path.name, one.wanted.position): one for one in read_ranges(wanted)}
+
+    assert len(found[files[0].name, 90].data) == 10
+    assert found[files[0].name, -4].data == found[files[0].name, 500].data == b""
+    assert all(one.error is None for (name, _), one in found.items() if name == files[0].name)
+    assert isinstance(found["none", 0].error, EvidenceNotFound)
+    assert isinstance(found["folder", 0].error, EvidenceUnreadable)
+
+
+def test_no_file_stays_open_where_the_caller_stops(files, monkeypatch):
+    opened = []
+
+    def open_and_note(path):
+        opened.append(mapped.open_evidence(path))
+        return opened[-1]
+
+    monkeypatch.setattr(ranges, "open_evidence", open_and_note)
+    with closing(read_ranges([Range(path, at, 10) for path in files for at in (0, 50_000)])) as reader:
+        next(reader)
+
+    assert 0 < len(opened) < len(files)
+    assert not any(file.is_of_the_system for file in opened)
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    found = {}
+    for size in (0, 5_000, 66_000):
+        path = tmp_path_factory.mktemp("ranges") / "log"
+        found[path] = os.urandom(size)
+        path.write_bytes(found[path])
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-10, 70_000), st.integers(-5, 9_000))), st.integers(1, 4))
+def test_each_range_gets_what_the_file_holds(contents, places, requests):
+    wanted = [Range(list(contents)[number], at, length) for number, at, length in places]
+
+    found = list(read_ranges(wanted, requests=requests))
+
+    assert sorted(one.wanted for one in found) == sorted(wanted)
+    for (path, start, length), data, error in found:
+        assert data == (contents[path][start : start + max(length, 0)] if start >= 0 else b"")
+        assert error is None
