@@ -16,6 +16,7 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.snapshots import Evidence, gather_evidence
+from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
 from kforensics.commands.tracing.removal import removal_settings
@@ -316,6 +317,7 @@ class _Inquiry:
             ),
         )
         self._explained = {tp for tp, _ in self._account.groups}
+        self._truncations = TruncationAccount(gathered)
         self._settings = removal_settings(request.topic, evidence, gathered.histories, problems)
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition]:
@@ -381,7 +383,9 @@ class _Inquiry:
             ),
             settings=self._settings,
         )
-        looked = searched(partition, replicas, report=report, incident=incident, current=current)
+        looked = searched(
+            partition, replicas, report=report, incident=incident, current=current, account=self._truncations
+        )
         segments = [(one.replica.input, segment) for one in replicas for segment in one.files()]
         files = [(number, segment.path) for number, segment in segments]
         damaged = [(number, segment.path) for number, segment in segments if segment.damage]

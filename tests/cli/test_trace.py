@@ -275,3 +275,15 @@ def test_records_that_are_too_many_to_hold_are_read_again_and_are_the_same(incid
     assert read_again == held
     assert [{"type": "record", **one} for one in held["records"]] == [one for one in lines if one["type"] == "record"]
     assert lines[0] == {"type": "answer", **held["answer"]}
+
+
+def test_a_record_that_was_truncated_before_it_was_committed_is_not_called_never_here(incident, capsys):
+    root = incident("epoch-truncate-2.8")
+    final = root / "snapshots" / "99-final"
+    _, alone = trace(capsys, final, "-t", "clicks", "--key", "trd-000583")
+    _, logged = trace(capsys, final, root / "logs", "-t", "clicks", "--key", "trd-000583")
+    _, never = trace(capsys, *salvaged.arguments_of(root), "-t", "clicks", "--key", "never-produced")
+
+    assert alone["answer"]["state"] == logged["answer"]["state"] == "unknown"
+    assert "no server.log of broker 1, 2 and 3" in alone["answer"]["headline"]
+    assert never["answer"]["state"] == "never-here"
