@@ -30,7 +30,7 @@ from kforensics.commands.tracing.scan import (
     scanned_replica,
 )
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
+from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
@@ -258,21 +258,24 @@ def _search(request: TraceRequest) -> RecordSearch:
 
 
 def _compiled(pattern: str) -> Any:
-    """A pattern that is matched in linear time.
+    """A pattern that is matched in time linear in the value, whatever the pattern is: by RE2, which does not go back.
 
     Raises:
-        UsageError: google-re2 is not installed, or the pattern is none.
+        MissingExtra: google-re2 is not installed.
+        UsageError: it is no pattern of RE2.
     """
     try:
         re2 = import_module("re2")
     except ImportError:
-        raise UsageError(
-            "--value-regex needs the package google-re2, which matches in linear time; --value takes a literal without it"
-        ) from None
+        raise MissingExtra("regex", "--value-regex") from None
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re2.compile(pattern.encode())
+        return re2.compile(pattern.encode("utf-8", "surrogateescape"), options)
     except re2.error as error:
-        raise UsageError(f"--value-regex: {error}") from error
+        reason = error.args[0] if error.args else error
+        words = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise UsageError(f"--value-regex {pattern}: {words}") from error
 
 
 def _recorded_partitions(histories: Sequence[MetadataHistory], topic: str) -> set[int]:
