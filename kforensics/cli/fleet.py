@@ -26,7 +26,6 @@ from kforensics.cli.options import (
 )
 from kforensics.errors import UsageError
 from kforensics.render.view import OutputFormat
-from kforensics.source.capture import ENDING
 
 if TYPE_CHECKING:
     from kforensics.commands.result import Result
@@ -395,7 +394,9 @@ def scan(
     Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought
     together from all brokers and given to `fleet audit`.
     """
-    if evidence.endswith(ENDING):
+    from kforensics.commands.capture import names_a_capture
+
+    if names_a_capture(evidence):
         if digests_only:
             raise UsageError(
                 "a capture has rows a batch only where a truncation can still happen: leave --digests-only out"
