@@ -143,6 +143,16 @@ ReplicasOption = Annotated[
     ),
 ]
 
+TimesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="A..B",
+        help="Only records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
+        show_default=False,
+    ),
+]
+
 StoppedOption = Annotated[
     bool,
     typer.Option(

@@ -80,6 +80,7 @@ def gather_cluster_evidence(
     earlier: Collection[int] = (),
     since_ms: int | None = None,
     until_ms: int | None = None,
+    read: ClusterEvidence | None = None,
 ) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
@@ -93,12 +94,22 @@ def gather_cluster_evidence(
         earlier: inputs that are not as they are now.
         since_ms: log files that are older need not be read.
         until_ms: log files that are younger need not be read.
+        read: of these inputs and others behind them, whose logs are not read again.
     """
-    histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+    histories = (
+        tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+        if read is None
+        else tuple(one for one in read.histories if one.input < len(inputs.found))
+    )
     newest = newest_log(histories)
-    not_read = _logs_outside(inputs, newest, since_ms, until_ms)
-    log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
-    log_files = logs_of_cluster(inputs, log_files)
+    problems: list[Problem] = []
+    not_read: Mapping[LogPlace, LogSpan]
+    if read is None:
+        not_read = _logs_outside(inputs, newest, since_ms, until_ms)
+        log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
+        log_files = logs_of_cluster(inputs, log_files)
+    else:
+        not_read, log_files = read.logs_not_read, read.log_files
     settings = ServerSettings(inputs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = _versions(log_files)

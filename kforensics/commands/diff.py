@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
@@ -228,13 +228,38 @@ def _dropped(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class Comparison:
+    """What every comparison of the replicas of a partition needs."""
+
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     reader: FileBatchReader
     facts: ClusterFacts
     options: DiffOptions
-    flatten: Flatten | None
-    keep_quiet: bool
+    flatten: Flatten | None = None
+    keep_quiet: bool = True
+
+
+def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, options: DiffOptions) -> Comparison:
+    """What is needed to compare the partitions that the options ask for; no log is read.
+
+    Args:
+        inputs: as they are now.
+        places: their partition directories.
+        gathered: their evidence beyond the replicas.
+        options: leader, protocol, which partitions.
+    """
+    options = replace(
+        options,
+        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
+        possible_protocols=gathered.possible_protocols,
+        given=gathered.given,
+    )
+    return Comparison(
+        groups=[(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)],
+        reader=FileBatchReader([one.root for one in inputs.found]),
+        facts=gathered.facts,
+        options=options,
+    )
 
 
 def compare(
@@ -258,13 +283,8 @@ def compare(
     """
     places = find_places(inputs)
     gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
-    options = replace(
-        options,
-        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
-        possible_protocols=gathered.possible_protocols,
-        given=gathered.given,
-    )
-    groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
+    shared = replace(comparison_of(inputs, places, gathered, options), flatten=flatten, keep_quiet=keep_quiet)
+    groups = shared.groups
     if places.by_partition:
         check_wanted(
             topics=options.topics,
@@ -281,14 +301,6 @@ def compare(
                 if not isinstance(place.state.broker_id, Absent)
             },
         )
-    shared = _Shared(
-        groups=groups,
-        reader=FileBatchReader([one.root for one in inputs.found]),
-        facts=gathered.facts,
-        options=options,
-        flatten=flatten,
-        keep_quiet=keep_quiet,
-    )
     results = _run(shared, jobs or default_jobs(), progress)
     results += _without_directories(shared, places, newest_log(gathered.histories))
     results.sort(key=lambda one: one.partition)
@@ -318,7 +330,7 @@ def compare(
     )
 
 
-def _without_directories(shared: _Shared, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
+def _without_directories(shared: Comparison, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
     known = {
         partition: topic_id
         for partition, topic_id in known_partitions(history, places.lost).items()
@@ -428,7 +440,7 @@ def single_files(inputs: Inputs) -> Iterator[Problem]:
             yield Problem(input=index, path=WHOLE_INPUT, message=words)
 
 
-def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[PartitionResult]:
+def _run(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:
     is_by_ends = shared.options.depth is Depth.TAILS
     weights = [
         len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
@@ -457,7 +469,7 @@ def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[Partitio
 
 
 def _scan_large(
-    shared: _Shared, large: Sequence[int], jobs: int, progress: Progress | None
+    shared: Comparison, large: Sequence[int], jobs: int, progress: Progress | None
 ) -> dict[int, dict[tuple[int, str], Segment]]:
     tasks: list[tuple[int, int, str]] = []
     sizes: list[int] = []
@@ -474,21 +486,20 @@ def _scan_large(
     return scans
 
 
-def _scan_one(shared: _Shared, task: tuple[int, int, str]) -> Segment | None:
+def _scan_one(shared: Comparison, task: tuple[int, int, str]) -> Segment | None:
     at, number, path = task
     return scan_place(shared.groups[at][1][number], path)
 
 
-def _compare_chunk(shared: _Shared, chunk: Sequence[int]) -> list[PartitionResult]:
+def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionResult]:
     if shared.options.depth is Depth.CONTENT:
         return [_compare_one(shared, at, {}) for at in chunk]
     with ends_at_hand(shared.groups[at][1] for at in chunk):
         return [_compare_one(shared, at, {}) for at in chunk]
 
 
-def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
+def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
-    options = shared.options
 
     def collect(depth: Depth) -> list[CollectedReplica]:
         return [
@@ -498,14 +509,27 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
             for number, place in enumerate(places)
         ]
 
-    collected = collect(options.depth)
-    replicas = [one.replica for one in collected]
     try:
-        report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=options)
+        return compare_replicas(shared, places, collect(shared.options.depth))
     except EndsDoNotDecideError:
-        collected = collect(Depth.CONTENT)
-        replicas = [one.replica for one in collected]
-        report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=options)
+        return compare_replicas(shared, places, collect(Depth.CONTENT))
+
+
+def compare_replicas(
+    shared: Comparison, places: Sequence[PartitionPlace], collected: Sequence[CollectedReplica]
+) -> PartitionResult:
+    """Compare the replicas of one partition that have been read.
+
+    Args:
+        shared: what every comparison needs.
+        places: the directories of the partition.
+        collected: what was read of each of them.
+
+    Raises:
+        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+    """
+    replicas = [one.replica for one in collected]
+    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
@@ -519,7 +543,7 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
 
 
 def _result(
-    shared: _Shared,
+    shared: Comparison,
     report: PartitionReport,
     findings: tuple[Finding, ...],
     problems: tuple[Problem, ...],
@@ -609,7 +633,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
     def view(one: LoadedLog) -> LoadedLog:
         if id(one) not in slim:
             segments = tuple(map(_slim_segment, one.segments))
-            slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=segments)
+            slim[id(one)] = replace(one, replica=without_tables(one.replica), segments=segments)
         return slim[id(one)]
 
     def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
@@ -629,14 +653,15 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         replicas=replicas,
         what_if=what_if,
         leader=leader,
-        set_aside=tuple(map(_slim_replica, report.set_aside)),
+        set_aside=tuple(map(without_tables, report.set_aside)),
         odd_ones=tuple(replace(one, view=view(one.view)) for one in report.odd_ones),
         sole_holders=holders(report.sole_holders),
         unassigned_holders=holders(report.unassigned_holders),
     )
 
 
-def _slim_replica(replica: Replica) -> Replica:
+def without_tables(replica: Replica) -> Replica:
+    """The replica without the batch tables and digests of its segments."""
     return replace(
         replica,
         segments=tuple(map(_slim_segment, replica.segments)),

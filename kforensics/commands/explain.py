@@ -30,7 +30,7 @@ from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
@@ -221,7 +221,9 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class Account:
+    """What the account of every partition needs."""
+
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     evidence: Evidence
     facts: ClusterEvidence
@@ -262,7 +264,6 @@ def explain(
         since_ms=options.since_ms,
         until_ms=options.until_ms,
     )
-    settings = ServerSettings(inputs)
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
     recorded = _recorded_partitions(gathered)
@@ -274,26 +275,8 @@ def explain(
             partitions=options.partitions,
             known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
         )
-    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
-    known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
-    shared = _Shared(
-        groups=groups,
-        evidence=evidence,
-        facts=gathered,
-        reader=FileBatchReader([one.root for one in inputs.found]),
-        logged=_by_partition(truncations),
-        made=incarnations(events),
-        signs=partition_signs(events),
-        signs_of_brokers=broker_signs(events),
-        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, gathered, settings, options),
-        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
-        whole_returns=_whole_returns(events),
-        deleted_topics=deleted_topics(logged_operations(events)),
-        leader=options.leader,
-        depth=options.depth,
-    )
+    shared = account_of(evidence, places, gathered, options)
+    groups = shared.groups
     results = _explain_all(shared, jobs or default_jobs(), progress)
     incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
@@ -353,6 +336,46 @@ def explain(
         topics=tuple(sorted(topics | options.topics)),
         depth=options.depth,
     )
+
+
+def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
+    """What is needed to explain the partitions that the options ask for; no log of theirs is read.
+
+    Args:
+        evidence: inputs, snapshots and their order.
+        places: partition directories of the inputs.
+        gathered: the evidence beyond the replicas.
+        options: which partitions, and the final leader.
+    """
+    events, settings = gathered.events, ServerSettings(evidence.inputs)
+    truncations = logged_truncations(events)
+    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
+    known = {tp for tp, _ in groups}
+    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
+    return Account(
+        groups=groups,
+        evidence=evidence,
+        facts=gathered,
+        reader=FileBatchReader([one.root for one in evidence.inputs.found]),
+        logged=_by_partition(truncations),
+        made=incarnations(events),
+        signs=partition_signs(events),
+        signs_of_brokers=broker_signs(events),
+        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
+        commits=_final_commits(places, evidence, gathered, settings, options),
+        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
+        whole_returns=_whole_returns(events),
+        deleted_topics=deleted_topics(logged_operations(events)),
+        leader=options.leader,
+        depth=options.depth,
+    )
+
+
+def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
+    """The incidents of partitions that something happened to, each with its state, once those of all partitions are known."""
+    for incident in _with_returned_doubts(incidents):
+        if _is_eventful(incident):
+            yield replace(incident, state=incident_state(incident).value)
 
 
 def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
@@ -513,7 +536,7 @@ def _is_eventful(incident: PartitionIncident) -> bool:
 
 
 def _explain_all(
-    shared: _Shared, jobs: int, progress: Progress | None
+    shared: Account, jobs: int, progress: Progress | None
 ) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
     is_by_ends = shared.depth is Depth.TAILS
     weights = [
@@ -529,23 +552,37 @@ def _explain_all(
     return [result for chunk in done for result in chunk]
 
 
-def _explain_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+def _explain_chunk(shared: Account, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
     if shared.depth is Depth.CONTENT:
         return [_explain_one(shared, at) for at in range(*chunk)]
     with ends_at_hand(group for _, group in shared.groups[slice(*chunk)]):
         return [_explain_one(shared, at) for at in range(*chunk)]
 
 
-def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
-    try:
-        return _explain_at(shared, at, shared.depth)
-    except EndsDoNotDecideError:
-        return _explain_at(shared, at, Depth.CONTENT)
-
-
-def _explain_at(shared: _Shared, at: int, depth: Depth) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     partition, places = shared.groups[at]
-    collected = [collect_replica(place, depth=depth) for place in places]
+    try:
+        return explain_replicas(shared, partition, [collect_replica(place, depth=shared.depth) for place in places])
+    except EndsDoNotDecideError:
+        return explain_replicas(shared, partition, [collect_replica(place) for place in places])
+
+
+def explain_replicas(
+    shared: Account, partition: TopicPartition, collected: Sequence[CollectedReplica]
+) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+    """Explain what happened to one partition whose replicas have been read.
+
+    Args:
+        shared: what every account needs.
+        partition: to explain.
+        collected: what was read of each of its directories.
+
+    Returns:
+        The incident, and what could not be read.
+
+    Raises:
+        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+    """
     ranks = shared.evidence.ranks
     incident = explain_partition(
         partition,

@@ -37,6 +37,8 @@ class Conclusion:
     """The gravest first."""
     problems: tuple[Problem, ...] = ()
     """The problems: what could not be read."""
+    exit_code: int | None = None
+    """The exit code by rules that were asked for; None where it follows from the state of the answer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,8 +98,10 @@ class Result(Generic[Body]):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command: it follows from the state of the answer."""
+        """The exit code of the command: it follows from the state of the answer, unless rules for it were asked for."""
         found = self.conclusion
+        if found.exit_code is not None:
+            return found.exit_code
         return exit_code(self.command, found.answer, found.findings, found.problems)
 
 

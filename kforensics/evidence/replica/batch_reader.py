@@ -188,7 +188,7 @@ class FileBatchReader:
     ) -> tuple[int, int]:
         """The positions between which every batch that touches the offsets is read."""
         if not segment.unread_below:
-            return _start_position(segment, first_offset), file.size
+            return start_position(segment, first_offset), file.size
         index = self._roots[replica.input] / (segment.path.removesuffix(".log") + ".index")
         start = indexed_start(index, file, segment.base_offset, first_offset)
         near = indexed_start(index, file, segment.base_offset, last_offset)
@@ -226,7 +226,7 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
     return segment.first_offset <= last_offset and segment.last_offset >= first_offset
 
 
-def _start_position(segment: Segment, first_offset: int) -> int:
+def start_position(segment: Segment, first_offset: int) -> int:
     """A batch position from which every batch that touches the offset is read."""
     if not isinstance(segment.batches, Absent):
         before = segment.batches[segment.batches["last_offset"] < first_offset]

@@ -35,8 +35,6 @@ from kforensics.units import Depth, EpochEntry
 
 Value = TypeVar("Value")
 
-_READ_SUFFIXES = frozenset({FileSuffix.NONE, FileSuffix.DELETED})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedReplica:
@@ -172,11 +170,15 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     return files
 
 
-def segment_paths(place: PartitionPlace) -> tuple[str, ...]:
-    """The segment files of a partition directory that `collect_replica` reads."""
-    return tuple(
-        f.path for f in _list(place, []) if f.name.kind is FileKind.SEGMENT and f.name.suffix in _READ_SUFFIXES
+def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,)) -> tuple[str, ...]:
+    """The segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last."""
+    files = [f for f in _list(place, []) if f.name.kind is FileKind.SEGMENT]
+    read = sorted(
+        (f.name.suffix is not FileSuffix.NONE, f.name.base_offset, f.path)
+        for f in files
+        if f.name.suffix in {FileSuffix.NONE, *left_over}
     )
+    return tuple(path for _, _, path in read)
 
 
 def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Segment | None:

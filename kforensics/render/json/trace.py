@@ -8,7 +8,8 @@ from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
 from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedRecord
-from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.json.answer import plain_answer
+from kforensics.render.json.document import DocumentBody, document, to_plain, typed_lines
 from kforensics.render.view import View
 
 
@@ -27,8 +28,24 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
             "partitions": [_partition(one) for one in body.partitions],
         },
     }
+    if body.erasure is not None:
+        fields["erasure"] = {"places": body.records.tally.copies, "files": body.erasure.files}
     records = (json.dumps(to_plain(_record(one, view))) for one in body.records)
     return document(result, DocumentBody(name="trace", fields=fields, streams={"records": records}))
+
+
+def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
+    """The answer, the inputs, the records, each read when its line is written, and what was searched."""
+    body = result.body
+    return typed_lines(
+        ("answer", [plain_answer(result.answer)]),
+        ("input", result.inputs),
+        ("record", (_record(one, view) for one in body.records)),
+        ("partition", (_partition(one) for one in body.partitions)),
+        ("file", body.erasure.files if body.erasure is not None else ()),
+        ("finding", result.findings),
+        ("problem", result.problems),
+    )
 
 
 def _partition(one: SearchedPartition) -> dict[str, Any]:
@@ -79,6 +96,7 @@ def _record(one: TracedRecord, view: View) -> dict[str, Any]:
                 "path": copy.path,
                 "position": copy.position,
                 "in": copy.kind.value,
+                "until": copy.until,
             }
             for copy in one.copies
         ],
