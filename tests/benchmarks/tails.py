@@ -51,7 +51,7 @@ def main() -> None:
     if not root.exists():
         generate(root, arguments.partitions, arguments.segments)
     bytes_read, requests, to_go = count(root)
-    used = measured([*_command(root), "--jobs", "2"], runs=1, expect=(0, 1, 3))
+    used = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
     each = arguments.partitions
     print(f"{each:,} partitions of {arguments.segments} older segments on 3 brokers: {used.seconds:.1f} s,")
     print(f"processor {used.processor_seconds:.1f} s, peak {used.peak / 1e6:.0f} MB a process")
@@ -67,7 +67,7 @@ def _large(directory: Path, libraries: Path | None) -> None:
             generate_large(node, broker)
             index_large(node / "orders-0")
     bytes_read, requests, _ = count(*nodes)
-    used = measured([*_command(*nodes)], expect=(0, 1, 3))
+    used = measured(kforensics(*_arguments(*nodes)), expect=(0, 1, 3))
     print(f"3 x 1 GB in one partition: {used.seconds:.2f} s, processor {used.processor_seconds:.2f} s")
     print(f"read: {bytes_read / 1024:.0f} KB in {requests} requests")
     if libraries is not None:
@@ -77,15 +77,15 @@ def _large(directory: Path, libraries: Path | None) -> None:
         print(f"kafka-dump-log of one of the three: {peer.seconds:.1f} s, {peer.seconds / used.seconds:.0f}x")
 
 
-def _command(*paths: Path) -> list[str]:
-    return [*kforensics("diff", "--depth", "tails", "--replicas", "1,2,3", "--format", "json"), *map(str, paths)]
+def _arguments(*paths: Path) -> list[str]:
+    return ["diff", "--depth", "tails", "--replicas", "1,2,3", "--format", "json", *map(str, paths)]
 
 
 def count(*paths: Path) -> tuple[int, int, int]:
     """Bytes and requests that one process reads, and the bytes that truncations take."""
     read_counts.reset()
     with contextlib.redirect_stdout(io.StringIO()):
-        run([*_command(*paths)[1:], "--jobs", "1"])
+        run([*_arguments(*paths), "--jobs", "1"])
     goes = len(list(paths[0].glob("broker-1/orders-*"))) // TRUNCATED_EVERY if len(paths) == 1 else 0
     return read_counts.bytes, read_counts.requests, goes * TRUNCATED_BATCHES * len(template(SMALL_RECORDS, SMALL_VALUE))
 
