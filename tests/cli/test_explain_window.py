@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from kforensics.source.mapped import read_counts
 from tests.builders.explained import arguments_of, explain
 
 DAY_MS = 86_400_000
@@ -99,8 +100,8 @@ def months(tmp_path):
     return paths, [milliseconds(time) for time in times]
 
 
-def outside(paths, since=None, until=None, recorded=2**62):
-    return [one.at for one in files_outside(paths, TimeWindow(since, until, recorded))]
+def outside(paths, since=None, until=None, recorded=2**62, starts=()):
+    return [one.at for one in files_outside(paths, TimeWindow(since, until, recorded, starts))]
 
 
 def test_a_window_leaves_out_what_surely_ends_before_or_begins_behind_it(months):
@@ -135,7 +136,12 @@ def test_the_last_start_before_the_window_is_read(months):
     data = gzip.decompress(paths[2].read_bytes())
     paths[2].write_bytes(gzip.compress(data + line(dt.datetime(2025, 3, 3, tzinfo=dt.UTC), "KafkaConfig values: ")))
 
+    read_counts.reset()
     assert outside(paths, since=times[9]) == [0, 1, 3, 5, 6, 7, 8]
+    searched = read_counts.bytes
+    read_counts.reset()
+    assert outside(paths, since=times[9], starts=(times[2] + DAY_MS, times[4] + DAY_MS)) == [0, 1, 3, 5, 6, 7, 8]
+    assert read_counts.bytes < searched - sum(paths[at].stat().st_size for at in (5, 6, 7, 8))
 
 
 def test_the_span_of_a_file_is_that_of_its_lines(months):
