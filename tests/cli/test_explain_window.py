@@ -35,7 +35,7 @@ def milliseconds(time):
 def long_lived(incident, tmp_path):
     """A recording of 4.x with a year of older files in the log directory of one broker; it was started half a year ago."""
     root = tmp_path / "recording"
-    shutil.copytree(incident("power-loss-4.x"), root)
+    shutil.copytree(incident("benign-rolling-restart-4.x"), root)
     folder = root / "logs" / "broker-1"
     for days in range(3, 365, 7):
         time = NOW - dt.timedelta(days=days)
@@ -53,7 +53,7 @@ def answer_of(document):
 
 
 def test_files_from_before_the_window_are_not_read_and_the_answer_stays(incident, long_lived, capsys):
-    bare, _ = explain(capsys, *arguments_of(incident("power-loss-4.x")), "--since", "2026-11-20")
+    bare, _ = explain(capsys, *arguments_of(incident("benign-rolling-restart-4.x")), "--since", "2026-11-20")
     everything, _ = explain(capsys, *arguments_of(long_lived))
 
     document, _ = explain(capsys, *arguments_of(long_lived), "--since", "2026-11-20")
@@ -63,13 +63,21 @@ def test_files_from_before_the_window_are_not_read_and_the_answer_stays(incident
     assert everything["notes"] == []
     (note,) = document["notes"]
     start = NOW - dt.timedelta(days=178)
-    assert note.startswith("51 log files were not read in ")
-    assert note.endswith(
-        "logs/broker-1, because of --since or --until: server.log.2025-11-26.gz to server.log.2026-11-18."
-    )
+    assert note.startswith("51 log files in ")
+    files = "server.log.2025-11-26.gz to server.log.2026-11-18"
+    assert note.endswith(f"logs/broker-1 were not read, because of --since: {files}.")
     read = {one["path"] for one in document["clocks"]}
     assert f"broker-1/server.log.{start:%Y-%m-%d}.gz" in read  # it was started then, and said its version
     assert len(everything["clocks"]) == len(read) + 51
+
+
+def test_files_from_behind_the_window_are_named_apart_and_the_headline_ends_with_it(long_lived, capsys):
+    document, _ = explain(capsys, *arguments_of(long_lived), "--since", "2026-03-01", "--until", "2026-03-02")
+
+    earlier, later = document["notes"]
+    assert earlier.endswith("because of --since: server.log.2025-11-26.gz to server.log.2026-02-18.gz.")
+    assert later.endswith("because of --until: server.log.2026-03-04.gz to server.log.2026-11-18.")
+    assert "since 2026-03-01 00:00:00 UTC and before 2026-03-02 00:00:00 UTC" in document["answer"]["headline"]
 
 
 def test_without_a_metadata_log_all_lines_are_needed(incident, tmp_path, capsys):
