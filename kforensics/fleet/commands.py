@@ -1,14 +1,19 @@
 """The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
-from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer
-from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
+from kforensics.findings.answers.model import State, exit_code
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
+from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import parse_location, require_pyarrow
@@ -19,7 +24,17 @@ if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
     from kforensics.fleet.watch import Stage
 
-__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan"]
+__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRequest:
+    """The rules by which a scheduled audit fails."""
+
+    fail_on: tuple[str, ...]
+    """Severities, `new` or `worse`; those of severity `warning` where none is named."""
+    accept: Path | None = None
+    """A file of accepted findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +43,10 @@ class AuditRequest:
 
     sources: tuple[str, ...]
     tables: str
+    """A directory for this audit alone, or a history that it is appended to."""
+    is_history: bool = False
+    audit_id: str | None = None
+    """A name for the audit; what a history has under this name is shown again, and nothing is read."""
     since: str | None = None
     """Tables of an earlier audit: what has not changed since is not read again."""
     master: str | None = None
@@ -47,6 +66,7 @@ class AuditRequest:
     """A source that can't be used is a problem beside the others."""
     take_over: bool = False
     """Take the lock of an audit that ended without releasing it."""
+    gate: "GateRequest | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +83,19 @@ class ReportRequest:
     codes: frozenset[str] = frozenset()
     least_severity: str = Severity.NOTE.value
     most: int = 100
+    gate: GateRequest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRequest:
+    """Audits, and which part of them is to be counted."""
+
+    tables: tuple[str, ...]
+    """Histories, or tables of single audits."""
+    last: int
+    """Audits that are shown."""
+    report: ReportRequest
+    """Gives the filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +138,11 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         MissingExtra: Spark is not installed.
     """
     from kforensics.fleet.audit import audit
+    from kforensics.fleet.audit_tables import Filters
     from kforensics.fleet.sources import check_output, read_sources
 
     found = read_sources(list(request.sources))
+    rules = _gate_rules(request.gate)
     target = parse_location(request.tables)
     check_output(target, found)
     options = DiffOptions(
@@ -127,10 +162,13 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
             options=options,
             since=since,
             take_over=request.take_over,
+            is_history=request.is_history,
+            audit_id=request.audit_id,
             keep_going=request.keep_going,
             progress=progress,
         )
-    return _summary("fleet audit", outcome.tables, most=request.most)
+    earlier = _compared_with(outcome.tables, request.since)
+    return _summary("fleet audit", outcome.tables, earlier, most=request.most, filters=Filters(), rules=rules)
 
 
 def run_report(request: ReportRequest) -> Result[FleetSummary]:
@@ -144,8 +182,29 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     """
     from kforensics.fleet.audit_tables import open_audit
 
+    rules = _gate_rules(request.gate)
     tables = open_audit(parse_location(request.tables), request.audit_id)
-    return _summary("fleet report", tables, most=request.most, filters=_filters(request))
+    earlier = _compared_with(tables, None)
+    return _summary("fleet report", tables, earlier, most=request.most, filters=_filters(request), rules=rules)
+
+
+def _compared_with(tables: "AuditTables", since: str | None) -> "AuditTables | None":
+    """The audit that an audit is compared with without being asked: what it was built on, or the one before it in its history."""
+    from kforensics.fleet.audit_tables import PREVIOUS, earlier_audit, previous_audit
+
+    return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since)
+
+
+def _gate_rules(request: GateRequest | None) -> "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None":
+    if request is None:
+        return None
+    accepted: tuple[Acceptance, ...] = ()
+    if request.accept is not None:
+        try:
+            accepted = parse_acceptances(request.accept.read_text(encoding="utf-8"), str(request.accept))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--accept {request.accept} can't be read: {error}") from error
+    return tuple(map(FailOn, request.fail_on)) or (FailOn.WARNING,), accepted
 
 
 def _filters(request: ReportRequest) -> "Filters":
@@ -181,6 +240,24 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     )
 
 
+def run_trend(request: TrendRequest) -> Result[AuditTrend]:
+    """Count the findings of audits one after the other.
+
+    Args:
+        request: tables and filters.
+
+    Raises:
+        EvidenceError: they are no tables of finished audits.
+    """
+    from kforensics.fleet.audit_tables import open_audits
+    from kforensics.fleet.trend import trend_of
+
+    audits = [one for text in request.tables for one in open_audits(parse_location(text))]
+    audits.sort(key=lambda one: (one.audited_ns, one.audit_id))
+    trend = trend_of(audits, request.last, _filters(request.report))
+    return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
+
+
 def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[ScanResult]:
     """Extract the evidence of a broker's own disks, behind the broker's back.
 
@@ -213,14 +290,36 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
 
 
 def _summary(
-    command: str, tables: "AuditTables", *, most: int, filters: "Filters | None" = None
+    command: str,
+    tables: "AuditTables",
+    earlier: "AuditTables | None",
+    *,
+    most: int,
+    filters: "Filters",
+    rules: "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None",
 ) -> Result[FleetSummary]:
+    from kforensics.fleet.comparison import compare_audits, gated_findings
     from kforensics.fleet.summary import summarise
 
     summary = summarise(tables, most=most, filters=filters)
-    return Result(
-        command=command,
-        inputs=summary.inputs,
-        body=summary,
-        concluded=Conclusion(answer=fleet_answer(summary), findings=summary.findings, problems=summary.problems),
-    )
+    comparison = None if earlier is None else compare_audits(earlier, tables, filters)
+    answer = fleet_answer(summary)
+    concluded = Conclusion(answer=answer, findings=summary.findings, problems=summary.problems)
+    gate = None
+    if rules is not None:
+        fail_on, accepted = rules
+        by_change = comparison is not None and {FailOn.NEW, FailOn.WORSE} & set(fail_on)
+        is_unknown = exit_code(command, answer, (), summary.problems) == EXIT_INCOMPLETE or (
+            by_change and comparison is not None and comparison_answer(comparison).state is State.UNKNOWN
+        )
+        gate = decide(
+            gated_findings(tables, earlier, filters),
+            fail_on,
+            accepted,
+            today=datetime.now(UTC).date(),
+            is_incomplete=bool(is_unknown or summary.problem_count),
+            compared_with=Absent.NOT_APPLICABLE if earlier is None else earlier.audit_id,
+        )
+        concluded = replace(concluded, exit_code=gate.exit_code)
+    body = replace(summary, comparison=comparison, gate=gate)
+    return Result(command=command, inputs=summary.inputs, body=body, concluded=concluded)
