@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from kforensics.cli.capture import capture
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.examples import epilog_of
 from kforensics.cli.helptext import help_of
@@ -386,7 +387,8 @@ def scan(
             "--out",
             "-o",
             metavar="EVIDENCE",
-            help="A directory, outside of the data, for what is extracted; where a scan wrote before, only what changed is read.",
+            help="With the ending .kfc a capture, as `kforensics capture` writes it. Else a directory, outside of the data, for what is extracted; "
+            "where a scan wrote before, only what changed is read.",
             show_default=False,
         ),
     ],
@@ -403,13 +405,36 @@ def scan(
     ] = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
-    """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark. `kforensics capture` is its successor.
+    """Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`, which it is with --out NAME.kfc. Needs no Spark.
 
-    A capture is one file, needs no pyarrow, and is taken by `fleet audit` and by all other commands; this writes tables that only `fleet audit` takes.
+    A capture is one file, needs no pyarrow, and is taken by `fleet audit` and by all other commands. With another --out this writes tables, as Parquet, that only
+    `fleet audit` takes: no keys, no values.
 
     Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought
     together from all brokers and given to `fleet audit`.
     """
+    from kforensics.commands.capture import names_a_capture
+
+    if names_a_capture(evidence):
+        if digests_only:
+            raise UsageError(
+                "a capture has rows a batch only where a truncation can still happen: leave --digests-only out"
+            )
+        capture(
+            output.context,
+            paths=paths,
+            out=Path(evidence),
+            read_rate=read_rate,
+            normal_priority=normal_priority,
+            output_format=output.format,
+            color=output.colour,
+            quiet=output.quiet,
+            verbose=output.verbose,
+        )
+        return
+    sys.stderr.write(
+        "kforensics fleet scan is the old name of kforensics capture, whose file all commands take: --out NAME.kfc\n"
+    )
     from kforensics.fleet.commands import ScanRequest, require_pyarrow, run_scan
 
     output.check(())

@@ -17,7 +17,7 @@ def stored(incident):
     """A recorded fleet in a file system that exists in memory only."""
     place = incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"
     _filesystem.cache_clear()
-    filesystem, _ = _filesystem("mock:///")
+    filesystem, _ = _filesystem("mock", "")
     for folder, _, names in os.walk(place):
         below = "fleet" + folder.removeprefix(str(place))
         filesystem.create_dir(below)
