@@ -141,6 +141,8 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     """
     from kforensics.fleet.audit import audit
     from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.lock import require_free
+    from kforensics.fleet.output import open_output
     from kforensics.fleet.sources import check_output, read_sources
     from kforensics.fleet.table_formats import TableFormat, require_table_format
 
@@ -160,22 +162,28 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         partitions=request.partitions,
     )
     since = parse_location(request.since) if request.since else None
-    with open_session(request.master, dict(request.settings)) as session:
-        outcome = audit(
-            session,
-            found,
-            target,
-            options=options,
-            since=since,
-            take_over=request.take_over,
-            is_history=request.is_history,
-            audit_id=request.audit_id,
-            table_format=table_format,
-            keep_going=request.keep_going,
-            progress=progress,
-        )
-    earlier = _compared_with(outcome.tables, request.since)
-    return _summary("fleet audit", outcome.tables, earlier, most=request.most, filters=Filters(), rules=rules)
+    # What is refused, or there already, needs no Spark.
+    output = open_output(target, is_history=request.is_history, audit_id=request.audit_id, table_format=table_format)
+    tables = output.finished
+    if tables is None:
+        require_free(output.tables, take_over=request.take_over)
+        with open_session(request.master, dict(request.settings)) as session:
+            outcome = audit(
+                session,
+                found,
+                target,
+                options=options,
+                since=since,
+                take_over=request.take_over,
+                is_history=request.is_history,
+                audit_id=request.audit_id,
+                table_format=table_format,
+                keep_going=request.keep_going,
+                progress=progress,
+            )
+        tables = outcome.tables
+    earlier = _compared_with(tables, request.since)
+    return _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
 
 
 def run_report(request: ReportRequest) -> Result[FleetSummary]:
