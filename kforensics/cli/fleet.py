@@ -43,11 +43,42 @@ SourcesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="SOURCE...",
-        help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://); inventories of "
+        help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://, abfss://); inventories of "
         "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
         show_default=False,
     ),
 ]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="An option of storage behind a URI, such as region or endpoint_override of s3://; SCHEME:NAME=VALUE for that scheme "
+        "alone. Repeatable; credentials are better taken from the environment.",
+        show_default=False,
+    ),
+]
+
+
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    """The names and values of an option that is repeated.
+
+    Args:
+        given: as typed.
+        option: its name, for the error.
+
+    Raises:
+        UsageError: one has no value.
+    """
+    out = {}
+    for one in given or ():
+        name, separator, value = one.partition("=")
+        if not separator or not name:
+            raise UsageError(f"{option} {name}: expected NAME=VALUE")
+        out[name] = value
+    return out
+
+
 MostOption = Annotated[int, typer.Option("--most", metavar="N", min=0, help="Partitions that the summary shows.")]
 
 
@@ -89,6 +120,7 @@ def audit(
         list[str] | None,
         typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.", show_default=False),
     ] = None,
+    storage_option: StorageOption = None,
     leader: LeaderOption = None,
     protocol: Annotated[
         Protocol | None,
@@ -118,18 +150,13 @@ def audit(
 
     output.check(())
     require_spark()
-    settings = {}
-    for one in spark_conf or ():
-        name, separator, value = one.partition("=")
-        if not separator:
-            raise UsageError(f"--spark-conf {one}: expected NAME=VALUE")
-        settings[name] = value
     request = AuditRequest(
         sources=tuple(sources),
         tables=tables,
         since=since,
         master=master,
-        settings=settings,
+        settings=pairs(spark_conf, "--spark-conf"),
+        storage=pairs(storage_option, "--storage-option"),
         leader=leader,
         protocol=protocol.value if protocol else None,
         replicas=broker_list(replicas),
@@ -190,6 +217,7 @@ def report(
         LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")
     ] = LeastSeverity.NOTE,
     most: MostOption = 100,
+    storage_option: StorageOption = None,
 ) -> None:
     """Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."""
     from kforensics.fleet.commands import ComparisonRequest, ReportRequest, require_pyarrow, run_comparison, run_report
@@ -206,6 +234,7 @@ def report(
         codes=frozenset(code or ()),
         least_severity=severity.value,
         most=most,
+        storage=pairs(storage_option, "--storage-option"),
     )
     output.finish(
         run_report(request) if since is None else run_comparison(ComparisonRequest(earlier=since, report=request))
@@ -247,6 +276,7 @@ def scan(
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
     keep_going: KeepGoingOption = False,
+    storage_option: StorageOption = None,
 ) -> None:
     """Extract on a broker what an audit needs of its disks, as Parquet: no keys, no values. Needs no Spark. `kforensics capture` is its successor.
 
@@ -266,6 +296,7 @@ def scan(
         digests_only=digests_only,
         normal_priority=normal_priority,
         keep_going=keep_going,
+        storage=pairs(storage_option, "--storage-option"),
     )
     with output.progress() as progress:
         result = run_scan(request, progress)

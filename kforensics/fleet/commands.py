@@ -1,15 +1,19 @@
 """The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
+from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer
 from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
 from kforensics.findings.model import Severity
+from kforensics.fleet.file_systems import check_options
+from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import parse_location, require_pyarrow
 from kforensics.protocol.truncation import ProtocolName
@@ -47,6 +51,8 @@ class AuditRequest:
     """A source that can't be used is a problem beside the others."""
     take_over: bool = False
     """Take the lock of an audit that ended without releasing it."""
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,8 @@ class ReportRequest:
     codes: frozenset[str] = frozenset()
     least_severity: str = Severity.NOTE.value
     most: int = 100
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +95,8 @@ class ScanRequest:
     normal_priority: bool = False
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine, for the evidence."""
 
 
 def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
@@ -107,8 +117,9 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     from kforensics.fleet.audit import audit
     from kforensics.fleet.sources import check_output, read_sources
 
-    found = read_sources(list(request.sources))
-    target = parse_location(request.tables)
+    check_options(request.storage)
+    found = read_sources(list(request.sources), request.storage)
+    target = parse_location(request.tables, request.storage)
     check_output(target, found)
     options = DiffOptions(
         leader=request.leader,
@@ -118,8 +129,8 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         topics=request.topics,
         partitions=request.partitions,
     )
-    since = parse_location(request.since) if request.since else None
-    with open_session(request.master, dict(request.settings)) as session:
+    since = parse_location(request.since, request.storage) if request.since else None
+    with open_session(request.master, dict(request.settings)) as session, _named_errors(target):
         outcome = audit(
             session,
             found,
@@ -144,8 +155,31 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     """
     from kforensics.fleet.audit_tables import open_audit
 
-    tables = open_audit(parse_location(request.tables), request.audit_id)
-    return _summary("fleet report", tables, most=request.most, filters=_filters(request))
+    check_options(request.storage)
+    place = parse_location(request.tables, request.storage)
+    with _named_errors(place):
+        tables = open_audit(place, request.audit_id)
+        return _summary("fleet report", tables, most=request.most, filters=_filters(request))
+
+
+@contextmanager
+def _named_errors(place: Path) -> Iterator[None]:
+    """What storage refuses while tables are read or written, as an error that names them and shows no credential.
+
+    Raises:
+        EvidenceUnreadable: it refused something.
+    """
+    from pyarrow.lib import ArrowException
+
+    try:
+        yield
+    except EvidenceError:
+        raise
+    except (OSError, ArrowException) as error:
+        if not isinstance(error, OSError) and type(error) is not ArrowException:
+            raise  # of the classes below it a defect has one, too
+        words = redacted(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+        raise EvidenceUnreadable(str(place), f"can't be read or written: {words}") from None
 
 
 def _filters(request: ReportRequest) -> "Filters":
@@ -173,9 +207,13 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     from kforensics.fleet.audit_tables import earlier_audit, open_audit
     from kforensics.fleet.comparison import compare_audits
 
-    later = open_audit(parse_location(request.report.tables), request.report.audit_id)
-    earlier = earlier_audit(later, request.earlier)
-    comparison = compare_audits(earlier, later, _filters(request.report))
+    storage = request.report.storage
+    check_options(storage)
+    place = parse_location(request.report.tables, storage)
+    with _named_errors(place):
+        later = open_audit(place, request.report.audit_id)
+        earlier = earlier_audit(later, request.earlier, storage)
+        comparison = compare_audits(earlier, later, _filters(request.report))
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
     )
@@ -196,14 +234,17 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
 
     if not request.normal_priority:
         lower_priority()
-    found = scan_node(
-        request.paths,
-        parse_location(request.evidence),
-        rate=request.rate,
-        digests_only=request.digests_only,
-        keep_going=request.keep_going,
-        progress=progress,
-    )
+    check_options(request.storage)
+    place = parse_location(request.evidence, request.storage)
+    with _named_errors(place):
+        found = scan_node(
+            request.paths,
+            place,
+            rate=request.rate,
+            digests_only=request.digests_only,
+            keep_going=request.keep_going,
+            progress=progress,
+        )
     return Result(
         command="fleet scan",
         inputs=found.inputs,
