@@ -1,5 +1,6 @@
 """Types for Kafka's numbers: the type says what a number counts."""
 
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -24,6 +25,18 @@ class OffsetRange(NamedTuple):
     def count(self) -> int:  # type: ignore[override] # the word of the field wins over the one of tuples
         """Return the number of offsets in the run; a compacted log may hold fewer records."""
         return self.last - self.first + 1
+
+    def without(self, taken: "Iterable[OffsetRange]") -> "Iterator[OffsetRange]":
+        """Yield the runs of these offsets that none of the others covers, in order."""
+        begin = self.first
+        for other in sorted(taken):
+            if other.last < begin or other.first > self.last:
+                continue
+            if other.first > begin:
+                yield OffsetRange(begin, other.first - 1)
+            begin = other.last + 1
+        if begin <= self.last:
+            yield OffsetRange(begin, self.last)
 
 
 class EpochEntry(NamedTuple):

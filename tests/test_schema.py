@@ -54,6 +54,7 @@ from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
 DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
+OF_AUDITS = ("fleet-audit", "fleet-report", "fleet-trend")
 WITH_LINES = ("diff", "dump", "explain", "groups", "ls", "metadata", "trace", "transactions", "verify")
 
 # Where a schema repeats names that the code has in one table.
@@ -144,7 +145,10 @@ def test_every_command_has_one(capsys, fixtures):
 
     assert set(DOCUMENTS) == commands | audits | {"seal-check", "fleet-comparison"}
     assert {f"kforensics/{name}/1" for name in DOCUMENTS} == {_told_schema(name) for name in DOCUMENTS}
-    assert {f"{name}-line" for name in WITH_LINES} == set(schema.names()) - set(DOCUMENTS) - {"common", "refusal"}
+    assert {f"{name}-line" for name in (*WITH_LINES, *OF_AUDITS)} == set(schema.names()) - set(DOCUMENTS) - {
+        "common",
+        "refusal",
+    }
     lines = set()
     rest = {"simulate": ["--list"], "trace": [str(fixtures / "unclean-election"), "-t", "orders", "--offset", "0"]}
     for name in commands:

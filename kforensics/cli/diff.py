@@ -1,5 +1,6 @@
 """`kforensics diff`: the replicas of every partition, compared."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -24,7 +25,6 @@ from kforensics.cli.options import (
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
-from kforensics.units import Depth
 
 
 @with_output("diff")
@@ -98,13 +98,15 @@ def diff(
         seal=seal,
         cluster=cluster,
         keep_going=keep_going,
-        depth=depth or Depth.CONTENT,
         jobs=jobs,
         flatten=flatten,
         keep_quiet=flatten is None and output.verbose,
     )
-    with output.progress() as progress:
-        result = run(request, progress)
-    output.finish(
-        result, only_findings=only_findings, steps=explain_steps, show_records=show_records, show_payload=show_payload
+    output.finish_by_depth(
+        lambda chosen, progress: run(replace(request, depth=chosen), progress),
+        depth,
+        only_findings=only_findings,
+        steps=explain_steps,
+        show_records=show_records,
+        show_payload=show_payload,
     )

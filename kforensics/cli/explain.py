@@ -1,5 +1,6 @@
 """`kforensics explain`: what was truncated, why, and which committed records are lost."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,6 @@ from kforensics.cli.options import (
     parse_time,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
-from kforensics.units import Depth
 
 
 @with_output("explain")
@@ -99,8 +99,7 @@ def explain(
         is_stopped=stopped,
         cluster=cluster,
         keep_going=keep_going,
-        depth=depth or Depth.CONTENT,
         hash_files=output.format is OutputFormat.HTML,
         jobs=jobs,
     )
-    output.finish(run(request))
+    output.finish_by_depth(lambda chosen, progress: run(replace(request, depth=chosen), progress), depth)

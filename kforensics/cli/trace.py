@@ -67,7 +67,7 @@ def trace(
         typer.Option(
             "--value-regex",
             metavar="RE",
-            help="What the value matches somewhere, in the syntax of RE2; needs the package google-re2.",
+            help="What the value matches somewhere, in the syntax of RE2, which is matched in linear time; needs kforensics[regex].",
             show_default=False,
         ),
     ] = None,

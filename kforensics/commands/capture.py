@@ -1,7 +1,9 @@
 """What `capture` does: the evidence of one node, read once in the order in which it can vanish, into one file."""
 
 import datetime as dt
+import json
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from kforensics import __version__
 from kforensics.commands.capturing.container import SMALL_LENGTH, CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
+from kforensics.commands.capturing.killed import BEGUN, left_by_killed, recover
 from kforensics.commands.capturing.plan import (
     MARGIN_OFFSETS,
     CapturePlan,
@@ -30,7 +33,7 @@ from kforensics.errors import EvidenceError, Stopped, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
-from kforensics.source.capture import COORDINATORS_FOLDER, RECORDS_FOLDER, open_capture
+from kforensics.source.capture import COORDINATORS_FOLDER, ENDING, RECORDS_FOLDER, open_capture
 from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
@@ -138,11 +141,15 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
             progress.expect(expected.read_bytes)
         left = resume_path(request.out)
         redaction = _redaction(request, plan)
+        killed = () if redaction else left_by_killed(request.out)
+        for part in killed:
+            _recover(part, left)
         base = EarlierCaptures([] if redaction else [*_left_behind(left), *request.since])
         base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
             taking = _Taking(plan, writer, request, progress, base, redaction)
             try:
+                taking.begin(started)
                 taking.read_all()
             except Stopped:
                 if redaction is not None:
@@ -150,7 +157,8 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
                 taking.leave(started, left)
                 raise
             length = writer.finish(taking.manifest(started))
-        left.unlink(missing_ok=True)
+        for path in (left, *killed):
+            path.unlink(missing_ok=True)
         written, problems = taking.written(request.out, length), taking.problems
     node = _node(plan)
     answer = capture_answer(
@@ -188,9 +196,26 @@ def _require_possible(request: CaptureRequest) -> None:
         raise UsageError("--since takes rows of an earlier capture as they are: it does not go with --redact")
 
 
+def names_a_capture(out: str) -> bool:
+    """Return whether an output has the name of a capture."""
+    return out.endswith(ENDING)
+
+
 def resume_path(out: Path) -> Path:
     """The path at which a stopped capture is kept."""
     return out.with_name(f".{out.name}.resume")
+
+
+def _recover(part: Path, left: Path) -> None:
+    """Make what a killed run left one that was stopped, unless an earlier stop left more."""
+    with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
+        recovered = Path(folder) / left.name
+        if recover(part, recovered) and _segments_of(recovered) > _segments_of(left):
+            recovered.replace(left)
+
+
+def _segments_of(path: Path) -> int:
+    return sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
 
 
 def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction | None:
@@ -261,6 +286,14 @@ class _Taking:
     def __post_init__(self) -> None:
         self.problems = list(self.plan.problems)
         self._unfinished = None, {}
+
+    def begin(self, started: dt.datetime) -> None:
+        """Say first of which node and roots the capture is, so that what is in it is of use if the process is killed."""
+        if self.redaction is None:
+            known = {
+                name: self.manifest(started)[name] for name in ("tool_version", "started", "node", "roots", "options")
+            }
+            self.writer.add_part(BEGUN, json.dumps(known, indent=1).encode())
 
     def read_all(self) -> None:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
@@ -590,7 +623,7 @@ class _Taking:
         for inner, (one, own) in pending.items():
             entries = [self._segment(one, entry, own[entry.name]) for entry in one.entries if entry.name in own]
             self.writer.add_folder(inner, entries)
-        before = sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
+        before = _segments_of(path)
         if self.segments <= before:
             raise Stopped(f"stopped; {path} still holds what was read before: the same command continues from there")
         self.writer.finish({**self.manifest(started), "interrupted": True}, path)

@@ -85,6 +85,24 @@ class CoordinatorEvidence:
             return Absent.UNKNOWN
         return known[-1].leader
 
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The newest leader epoch of a partition on record, -1 where there is none."""
+        return max((one.leader_epoch for one in self.cluster.facts.leaderships(partition, Absent.UNKNOWN)), default=-1)
+
+    def last_unclean_election(self, partition: TopicPartition) -> int | None:
+        """The time of the last unclean election of another leader than the one before, -1 where the record has none; none without any such election.
+
+        Since 4.1 the last leader, too, is elected uncleanly when it comes back (KIP-966): it has all that it had.
+        """
+        last, when = None, None
+        for one in self.cluster.facts.leaderships(partition, Absent.UNKNOWN):
+            if isinstance(one.leader, Absent):
+                continue
+            if one.unclean and last not in {None, one.leader}:
+                when = -1 if isinstance(one.time_ms, Absent) else one.time_ms
+            last = one.leader
+        return when
+
     def absent_leader(self, partition: TopicPartition, leader: int | Absent) -> int | None:
         """The leader of a partition where it is known and its log is not here, else none.
 
@@ -92,9 +110,23 @@ class CoordinatorEvidence:
             partition: of which it is asked.
             leader: its leader as `leader` gives it.
         """
+        return None if isinstance(leader, Absent) or leader in self._holders(partition) else leader
+
+    def is_alone(self, partition: TopicPartition, leader: int | Absent) -> bool:
+        """Whether it is not known who leads a partition, and another replica may than the only one here.
+
+        Args:
+            partition: of which it is asked.
+            leader: its leader as `leader` gives it.
+        """
+        known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
+        assigned = known[-1].replicas if known else Absent.UNKNOWN
+        is_only = not isinstance(assigned, Absent) and len(assigned) == 1
+        return isinstance(leader, Absent) and len(self._holders(partition)) < 2 and not is_only
+
+    def _holders(self, partition: TopicPartition) -> set[int | Absent]:
         live = (one for one in self.copies(partition) if self.is_now(one) and one.directory_state == "live")
-        here = {one.state.broker_id for one in live}
-        return None if isinstance(leader, Absent) or leader in here else leader
+        return {one.state.broker_id for one in live}
 
     def unread(
         self, partition: TopicPartition, leader: int | Absent, *, end: int | None, is_damaged: bool

@@ -12,8 +12,7 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
-from kforensics.commands.result import Conclusion, Result, check_seal_of
-from kforensics.commands.result import Progress as ProgressOf
+from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
@@ -58,9 +57,6 @@ SMALL_WORK = 24 << 20
 QUIET_VERDICTS = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
 QUIET_STATES = frozenset({State.UNKNOWN, State.BEHIND, State.SAME_ENDS, State.AGREE})
 """Of partitions that get no block on the screen where no replica has a verdict that needs one."""
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes read since the last call, and the findings so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +158,7 @@ class DiffRequest:
     """How much of the logs is read."""
 
 
-def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
+def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffResult]:
     """Compare the replicas of every partition below the paths.
 
     Args:
@@ -450,6 +446,8 @@ def _run(shared: Comparison, jobs: int, progress: Progress | None) -> list[Parti
     ]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
         jobs = 1
+    if progress:
+        progress.expect(sum(weights))
     large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
     scans = _scan_large(shared, large, jobs, progress)
     small = [at for at in range(len(weights)) if at not in set(large)]
@@ -458,12 +456,12 @@ def _run(shared: Comparison, jobs: int, progress: Progress | None) -> list[Parti
         for first, end in in_chunks((weights[at] for at in small), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS)
     ]
     results: dict[int, PartitionResult] = {}
-    found = 0
-    for chunk, members in zip(chunks, spread(_compare_chunk, shared, chunks, jobs=jobs), strict=True):
+    sizes = [sum(weights[at] for at in chunk) for chunk in chunks]
+    done = spread(_compare_chunk, shared, chunks, jobs=jobs, sizes=sizes, progress=progress)
+    for chunk, members in zip(chunks, done, strict=True):
         results.update(zip(chunk, members, strict=True))
-        found += sum(len(member.findings) for member in members)
-        if progress:
-            progress(sum(member.length for member in members), found)
+    if progress:
+        progress(0, sum(len(one.findings) for one in results.values()))
     for at in large:
         results[at] = _compare_one(shared, at, scans.get(at, {}))
     return [results[at] for at in range(len(weights))]
@@ -472,18 +470,18 @@ def _run(shared: Comparison, jobs: int, progress: Progress | None) -> list[Parti
 def _scan_large(
     shared: Comparison, large: Sequence[int], jobs: int, progress: Progress | None
 ) -> dict[int, dict[tuple[int, str], Segment]]:
-    tasks = [
-        (at, number, path)
-        for at in large
-        for number, place in enumerate(shared.groups[at][1])
-        for path in segment_paths(place)
-    ]
+    tasks: list[tuple[int, int, str]] = []
+    sizes: list[int] = []
+    for at in large:
+        for number, place in enumerate(shared.groups[at][1]):
+            paths = segment_paths(place)
+            tasks += [(at, number, path) for path in paths]
+            sizes += [place.length // len(paths)] * len(paths)
     scans: dict[int, dict[tuple[int, str], Segment]] = {}
-    for (at, number, path), segment in zip(tasks, spread(_scan_one, shared, tasks, jobs=jobs), strict=True):
+    done = spread(_scan_one, shared, tasks, jobs=jobs, sizes=sizes, progress=progress)
+    for (at, number, path), segment in zip(tasks, done, strict=True):
         if segment is not None:
             scans.setdefault(at, {})[number, path] = segment
-            if progress:
-                progress(segment.length, 0)
     return scans
 
 

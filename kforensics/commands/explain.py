@@ -14,7 +14,7 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.offsets_log import PositionsNow
 from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
@@ -166,11 +166,12 @@ class ExplainRequest:
     """How much of the logs is read."""
 
 
-def run(request: ExplainRequest) -> Result[Explanation]:
+def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Explanation]:
     """Explain what happened to every partition below the paths.
 
     Args:
         request: paths, snapshots, filters and seal.
+        progress: called with the bytes of logs that were read.
 
     Returns:
         The explanation, redacted where that was asked for.
@@ -198,7 +199,7 @@ def run(request: ExplainRequest) -> Result[Explanation]:
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     paths = (*request.paths, *request.before)
     seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
-    result = explain(evidence, options, jobs=request.jobs)
+    result = explain(evidence, options, jobs=request.jobs, progress=progress)
     if seal is not None:
         # The findings of the seal are redacted with the others.
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
@@ -239,13 +240,16 @@ class Account:
     depth: Depth = Depth.CONTENT
 
 
-def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
+def explain(
+    evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None, progress: Progress | None = None
+) -> Explanation:
     """Explain what happened to every partition of the inputs that the options ask for.
 
     Args:
         evidence: inputs, snapshots and their order.
         options: which partitions and times, and the zone of the logs.
         jobs: processes; one for each core where not given.
+        progress: called with the bytes of logs that were read.
     """
     inputs = evidence.inputs
     places = find_places(inputs)
@@ -272,7 +276,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         )
     shared = account_of(evidence, places, gathered, options)
     groups = shared.groups
-    results = _explain_all(shared, jobs or default_jobs())
+    results = _explain_all(shared, jobs or default_jobs(), progress)
     incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
@@ -530,7 +534,9 @@ def _is_eventful(incident: PartitionIncident) -> bool:
     )
 
 
-def _explain_all(shared: Account, jobs: int) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+def _explain_all(
+    shared: Account, jobs: int, progress: Progress | None
+) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
     is_by_ends = shared.depth is Depth.TAILS
     weights = [
         len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
@@ -538,7 +544,11 @@ def _explain_all(shared: Account, jobs: int) -> list[tuple[PartitionIncident, tu
     if sum(weights) < SMALL_WORK:
         jobs = 1
     chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
-    return [result for chunk in spread(_explain_chunk, shared, chunks, jobs=jobs) for result in chunk]
+    if progress:
+        progress.expect(sum(weights))
+    sizes = [sum(weights[first:end]) for first, end in chunks]
+    done = spread(_explain_chunk, shared, chunks, jobs=jobs, sizes=sizes, progress=progress)
+    return [result for chunk in done for result in chunk]
 
 
 def _explain_chunk(shared: Account, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:

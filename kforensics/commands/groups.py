@@ -278,7 +278,7 @@ class _LogEnds:
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
         if self._given.absent_leader(partition, leader) is not None:
             return Absent.UNKNOWN
-        if isinstance(leader, Absent) and len(tails) == 1:
+        if self._given.is_alone(partition, leader):
             self.guessed.add((partition.topic, partition.partition))
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.

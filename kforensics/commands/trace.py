@@ -16,12 +16,21 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.snapshots import Evidence, gather_evidence
+from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.coverage import searched
+from kforensics.commands.tracing.outline import outline_of, search_at
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
 from kforensics.commands.tracing.removal import removal_settings
-from kforensics.commands.tracing.scan import Hit, Markers, ScannedPartition, ScannedReplica, scan_partitions
+from kforensics.commands.tracing.scan import (
+    Hit,
+    Markers,
+    ScannedPartition,
+    ScannedReplica,
+    scan_partitions,
+    scanned_replica,
+)
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
+from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
@@ -249,21 +258,24 @@ def _search(request: TraceRequest) -> RecordSearch:
 
 
 def _compiled(pattern: str) -> Any:
-    """A pattern that is matched in linear time.
+    """A pattern that is matched in time linear in the value, whatever the pattern is: by RE2, which does not go back.
 
     Raises:
-        UsageError: google-re2 is not installed, or the pattern is none.
+        MissingExtra: google-re2 is not installed.
+        UsageError: it is no pattern of RE2.
     """
     try:
         re2 = import_module("re2")
     except ImportError:
-        raise UsageError(
-            "--value-regex needs the package google-re2, which matches in linear time; --value takes a literal without it"
-        ) from None
+        raise MissingExtra("regex", "--value-regex") from None
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re2.compile(pattern.encode())
+        return re2.compile(pattern.encode("utf-8", "surrogateescape"), options)
     except re2.error as error:
-        raise UsageError(f"--value-regex: {error}") from error
+        reason = error.args[0] if error.args else error
+        words = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise UsageError(f"--value-regex {pattern}: {words}") from error
 
 
 def _recorded_partitions(histories: Sequence[MetadataHistory], topic: str) -> set[int]:
@@ -316,10 +328,15 @@ class _Inquiry:
             ),
         )
         self._explained = {tp for tp, _ in self._account.groups}
+        self._has_logs = bool(gathered.log_files)
+        self._truncations = TruncationAccount(gathered)
         self._settings = removal_settings(request.topic, evidence, gathered.histories, problems)
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition]:
         """What was searched of each partition, and the records that match."""
+        glanced = self._glances(wanted)
+        if glanced is not None:
+            return glanced
         groups = [self._places.get(partition, ()) for partition in wanted]
         scanned: list[ScannedPartition] = []
         reports: list[PartitionReport | None] = []
@@ -334,6 +351,65 @@ class _Inquiry:
             self._traced(partition, one, report, settled_of.get(partition))
             for partition, one, report in zip(wanted, scanned, reports, strict=True)
         ]
+
+    def _glances(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition] | None:
+        """What a look at one offset shows where all replicas hold the same record, without reading the logs whole; None where it does not show all that can be said."""
+        if not self._search.is_by_offset or self._ranks or self._has_logs:
+            return None
+        out = []
+        for partition in wanted:
+            found = self._glance(partition)
+            if found is None:
+                return None
+            out.append(found)
+        return out
+
+    def _glance(self, partition: TopicPartition) -> _TracedPartition | None:
+        offset = self._search.offset
+        places = self._places.get(partition, ())
+        replicas: list[ScannedReplica] = []
+        hits: list[Hit] = []
+        for place in places:
+            outline = outline_of(place)
+            file = (
+                search_at(place, outline, self._search, offset) if outline is not None and offset is not None else None
+            )
+            if (
+                outline is None
+                or file is None
+                or file.segment is None
+                or self._settings(outline.broker_id).is_compacted
+            ):
+                return None
+            collected = CollectedReplica(replica=outline, problems=())
+            replicas.append(scanned_replica(place, collected, CopyKind.LIVE, {file.segment.path: file}))
+            hits += [
+                Hit(
+                    replica=outline,
+                    path=file.segment.path,
+                    kind=CopyKind.LIVE,
+                    record=record,
+                    delete_horizon_ms=horizon,
+                )
+                for record, horizon in file.hits
+            ]
+        found = list(grouped(hits, {(one.replica.input, one.replica.path): one.markers for one in replicas}))
+        if len(found) != 1 or len(found[0].copies) != len(places) or found[0].record.is_transactional:
+            return None
+        compared = compare_replicas(self._comparison, places, [one.collected for one in replicas])
+        report = compared.report
+        if report is None or compared.findings or compared.problems or report.is_deleted or report.leader is None:
+            return None
+        current = _current_id(replicas, report)
+        if not all(_is_of(one.replica, current) for one in replicas):
+            return None
+        record = self._judge(partition, replicas, report, None, {}, is_compacted=False).judge(found[0])
+        if record.state != "present" or record.fate:
+            return None
+        looked = searched(partition, replicas, report=report, incident=None, current=current, account=self._truncations)
+        # Every replica holds it: other offsets, and who leads, make no difference to it.
+        gaps = tuple(gap for gap in looked.gaps if isinstance(gap.offsets, Absent) and gap.reason != "unknown-leader")
+        return _TracedPartition(replace(looked, gaps=gaps), lambda: [record], (), ())
 
     def _report(self, scanned: ScannedPartition) -> PartitionReport | None:
         now = [one for one in scanned.replicas if one.replica.input not in self._ranks]
@@ -367,21 +443,11 @@ class _Inquiry:
         ) or any(self._settings(one.replica.broker_id).is_compacted for one in replicas)
         reread = Reread(replicas=tuple(replicas), search=self._search, slices=slices_of(replicas))
         markers = {(one.replica.input, one.replica.path): one.markers for one in replicas}
-        judge = FateJudge(
-            partition,
-            report=report,
-            incident=incident,
-            views=[one.log for one in replicas if one.kind is CopyKind.LIVE and _is_of(one.replica, current)],
-            is_compacted=is_compacted,
-            successors=self._successors(scanned, reread, markers) if is_compacted else {},
-            topic_ids=frozenset(
-                str(one.replica.topic_id)
-                for one in replicas
-                if one.kind is CopyKind.LIVE and not isinstance(one.replica.topic_id, Absent)
-            ),
-            settings=self._settings,
+        successors = self._successors(scanned, reread, markers) if is_compacted else {}
+        judge = self._judge(partition, replicas, report, incident, successors, is_compacted=is_compacted)
+        looked = searched(
+            partition, replicas, report=report, incident=incident, current=current, account=self._truncations
         )
-        looked = searched(partition, replicas, report=report, incident=incident, current=current)
         segments = [(one.replica.input, segment) for one in replicas for segment in one.files()]
         files = [(number, segment.path) for number, segment in segments]
         damaged = [(number, segment.path) for number, segment in segments if segment.damage]
@@ -392,6 +458,32 @@ class _Inquiry:
             unseen = judge.unseen(self._search.offset)
             records += [unseen] if unseen is not None else []
         return _TracedPartition(looked, lambda: records, files, damaged)
+
+    def _judge(
+        self,
+        partition: TopicPartition,
+        replicas: Sequence[ScannedReplica],
+        report: PartitionReport | None,
+        incident: PartitionIncident | None,
+        successors: Mapping[bytes, Sequence[LaterRecord]],
+        *,
+        is_compacted: bool,
+    ) -> FateJudge:
+        current = _current_id(replicas, report)
+        return FateJudge(
+            partition,
+            report=report,
+            incident=incident,
+            views=[one.log for one in replicas if one.kind is CopyKind.LIVE and _is_of(one.replica, current)],
+            is_compacted=is_compacted,
+            successors=successors,
+            topic_ids=frozenset(
+                str(one.replica.topic_id)
+                for one in replicas
+                if one.kind is CopyKind.LIVE and not isinstance(one.replica.topic_id, Absent)
+            ),
+            settings=self._settings,
+        )
 
     def _successors(
         self, scanned: ScannedPartition, reread: Reread, markers: Mapping[Place, Markers]

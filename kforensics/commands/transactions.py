@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.open_transactions import (
+    Marker,
     ProducerBatches,
     ReplicaTransactions,
     read_producers,
@@ -36,6 +37,8 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.findings.answers.transactions import LackingLogs, transactions_answer
+from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
 from kforensics.reconcile.coordinator_topics import coordinator_topic
@@ -45,6 +48,11 @@ from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
 from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
+
+UNCOMMITTED = frozenset(
+    {TransactionStatus.ONGOING, TransactionStatus.PREPARE_ABORT, TransactionStatus.PREPARE_EPOCH_FENCE}
+)
+"""Of unfinished transactions: no commit was decided."""
 
 INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
 """Topics whose records only brokers write."""
@@ -135,6 +143,12 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     names = {one.transactional_id for one in states.newest() if _is_of(one, open_producers)}
     coordinators = states.joined(names | request.transactional_ids)
+    waiting = _waiting(coordinators, live)
+    coordinators = replace(
+        coordinators,
+        commits=_commits_elsewhere(live, scans, coordinators),
+        partly=frozenset(one.producer_id for one in waiting),
+    )
     lacking = _lacking(given, request, scans, states)
     _check_ids(request.transactional_ids, coordinators)
     if coordinators.topic.is_complete and not lacking.absent:
@@ -150,7 +164,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         after_start=_after_start(given, asked, now_ms),
         history=_history(request, coordinators),
         skipped_records=states.skipped,
-        waiting=_waiting(coordinators, live),
+        waiting=waiting,
     )
     answer = transactions_answer(
         asked,
@@ -294,6 +308,14 @@ class _StateLogs:
                 if log.place.state.clean_shutdown and number not in self._topic.unread
             ),
             brokers=self._leaders,
+            unclean={
+                number: when
+                for number in self._chosen
+                if (when := self._given.last_unclean_election(TopicPartition(TRANSACTIONS_TOPIC, number))) is not None
+            },
+            epochs={
+                number: self._given.leader_epoch(TopicPartition(TRANSACTIONS_TOPIC, number)) for number in self._chosen
+            },
             history=self._history(names),
         )
 
@@ -353,6 +375,31 @@ def _check_producers(wanted: frozenset[int], scans: Sequence[ReplicaTransactions
         raise not_there(words, str(one), map(str, known))
 
 
+def _commits_elsewhere(
+    live: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
+    scans: Sequence[ReplicaTransactions],
+    coordinators: Coordinators,
+) -> dict[int, tuple[TopicPartition, Marker]]:
+    """Commit markers of open transactions that no coordinator holds for committed, in another partition of theirs."""
+    opened = {(one.producer_id, scan.place.topic_partition) for scan in scans for one in scan.open}
+    wanted: dict[TopicPartition, set[int]] = defaultdict(set)
+    for producer in {one for one, _ in opened}:
+        state = coordinators.by_producer.get(producer)
+        if state is None or state.status not in UNCOMMITTED or state.started_ms < 0:
+            continue
+        for partition in state.partitions:
+            if (producer, partition) not in opened and partition in live:
+                wanted[partition].add(producer)
+    found: dict[int, tuple[TopicPartition, Marker]] = {}
+    for partition, producers in wanted.items():
+        for place in live[partition]:
+            for marker in _read(place, np.array(sorted(producers), dtype=np.int64), False).markers.values():
+                started_ms = coordinators.by_producer[marker.producer_id].started_ms
+                if marker.kind is ControlType.COMMIT and marker.time_ms >= started_ms:
+                    found.setdefault(marker.producer_id, (partition, marker))
+    return found
+
+
 def _judge(
     request: TransactionsRequest,
     given: CoordinatorEvidence,
@@ -386,6 +433,7 @@ def _judge(
             coordinators,
             _read,
             leader=leader,
+            is_alone=given.is_alone(partition, leader),
             is_stopped=request.is_stopped,
             now_ms=now_ms,
         )

@@ -123,6 +123,7 @@ class _Audit:
         self._clock = _Clock(progress)
         self._clusters = cluster_of_inputs(found.inputs)
         self._tasks = log_dir_tasks(found.inputs)
+        self._first_cluster = min(self._clusters, default="") or None
 
     def run(self, sources: Sequence[Source]) -> AuditOutcome:
         """Run all stages, or none after the listing where nothing has changed."""
@@ -197,7 +198,8 @@ class _Audit:
         counts = self._publish(name for name in TABLES if name not in TAKEN_OVER)
         for table in TAKEN_OVER:
             chunks = (pa.Table.from_batches([one]) for one in earlier.dataset(table).to_batches())
-            counts[table] = publisher.publish(table, ((one, one["cluster_id"]) for one in chunks))
+            rows_of = ((one, one["cluster_id"]) for one in chunks)
+            counts[table] = publisher.publish(table, rows_of, empty_for=self._first_cluster)
         reused = earlier.row_count("segments")
         rows = {**expected, **{table: earlier.row_count(table) for table in TAKEN_OVER}}
         return self._close({**begun, "read_bytes": 0, "reused_segments": reused}, rows, counts)
@@ -206,7 +208,10 @@ class _Audit:
         publisher = Publisher(self._output.tables, self._output.layout)
         cluster_of = _cluster_of(self._clusters, self._tasks)
         work, run = self._output.work, self._output.run
-        return {table: publisher.publish(table, working_chunks(work, table, run, cluster_of)) for table in tables}
+        return {
+            table: publisher.publish(table, working_chunks(work, table, run, cluster_of), empty_for=self._first_cluster)
+            for table in tables
+        }
 
     def _close(
         self, manifest: dict[str, Any], expected: Mapping[str, int], counts: Counts, *, tasks: int = 0

@@ -215,15 +215,25 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
     """
     known = history_of(later)
     if named == PREVIOUS:
-        before = [one for one in known if (one.audited_ns, one.audit_id) < (later.audited_ns, later.audit_id)]
-        clusters = set(later.manifest.get("clusters", ()))
-        alike = [one for one in before if clusters & set(one.manifest.get("clusters", ()))]
-        if not alike:
+        before = previous_audit(later)
+        if before is None:
             why = "its history has none before it of the same cluster" if known else "its tables are in no history"
             raise UsageError(f"there is no previous audit to compare {later.audit_id} with: {why}")
-        return _whole(alike[-1])
+        return before
     of_history = next((one for one in known if one.audit_id == named), None)
     return open_audit(parse_location(named, storage)) if of_history is None else _whole(of_history)
+
+
+def previous_audit(later: AuditTables) -> AuditTables | None:
+    """The last audit of a history before another one that has a cluster in common with it; None where there is none."""
+    clusters = set(later.manifest.get("clusters", ()))
+    alike = [
+        one
+        for one in history_of(later)
+        if (one.audited_ns, one.audit_id) < (later.audited_ns, later.audit_id)
+        and clusters & set(one.manifest.get("clusters", ()))
+    ]
+    return _whole(alike[-1]) if alike else None
 
 
 def _whole(audit: AuditTables) -> AuditTables:

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
-from kforensics.errors import EvidenceError, EvidenceUnreadable
-from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer
-from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
+from kforensics.findings.answers.model import State, exit_code
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
+from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.fleet.file_systems import check_options
 from kforensics.fleet.secrets import redacted
@@ -23,7 +27,17 @@ if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
     from kforensics.fleet.watch import Stage
 
-__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan"]
+__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRequest:
+    """The rules by which a scheduled audit fails."""
+
+    fail_on: tuple[str, ...]
+    """Severities, `new` or `worse`; those of severity `warning` where none is named."""
+    accept: Path | None = None
+    """A file of accepted findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +46,10 @@ class AuditRequest:
 
     sources: tuple[str, ...]
     tables: str
+    """A directory for this audit alone, or a history that it is appended to."""
+    is_history: bool = False
+    audit_id: str | None = None
+    """A name for the audit; what a history has under this name is shown again, and nothing is read."""
     since: str | None = None
     """Tables of an earlier audit: what has not changed since is not read again."""
     master: str | None = None
@@ -53,6 +71,7 @@ class AuditRequest:
     """Take the lock of an audit that ended without releasing it."""
     storage: Mapping[str, str] = field(default_factory=dict)
     """Options of storage that is not of this machine."""
+    gate: "GateRequest | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +90,19 @@ class ReportRequest:
     most: int = 100
     storage: Mapping[str, str] = field(default_factory=dict)
     """Options of storage that is not of this machine."""
+    gate: GateRequest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRequest:
+    """Audits, and which part of them is to be counted."""
+
+    tables: tuple[str, ...]
+    """Histories, or tables of single audits."""
+    last: int
+    """Audits that are shown."""
+    report: ReportRequest
+    """Gives the filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +128,7 @@ class ScanRequest:
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
     storage: Mapping[str, str] = field(default_factory=dict)
-    """Options of storage that is not of this machine, for the evidence."""
+    """Options of storage that is not of this machine."""
 
 
 def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
@@ -115,10 +147,12 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         MissingExtra: Spark is not installed.
     """
     from kforensics.fleet.audit import audit
+    from kforensics.fleet.audit_tables import Filters
     from kforensics.fleet.sources import check_output, read_sources
 
     check_options(request.storage)
     found = read_sources(list(request.sources), request.storage)
+    rules = _gate_rules(request.gate)
     target = parse_location(request.tables, request.storage)
     check_output(target, found)
     options = DiffOptions(
@@ -138,10 +172,14 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
             options=options,
             since=since,
             take_over=request.take_over,
+            is_history=request.is_history,
+            audit_id=request.audit_id,
             keep_going=request.keep_going,
             progress=progress,
         )
-    return _summary("fleet audit", outcome.tables, most=request.most)
+    with _named_errors(target):
+        earlier = _compared_with(outcome.tables, request.since, request.storage)
+        return _summary("fleet audit", outcome.tables, earlier, most=request.most, filters=Filters(), rules=rules)
 
 
 def run_report(request: ReportRequest) -> Result[FleetSummary]:
@@ -156,10 +194,12 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     from kforensics.fleet.audit_tables import open_audit
 
     check_options(request.storage)
+    rules = _gate_rules(request.gate)
     place = parse_location(request.tables, request.storage)
     with _named_errors(place):
         tables = open_audit(place, request.audit_id)
-        return _summary("fleet report", tables, most=request.most, filters=_filters(request))
+        earlier = _compared_with(tables, None, request.storage)
+        return _summary("fleet report", tables, earlier, most=request.most, filters=_filters(request), rules=rules)
 
 
 @contextmanager
@@ -180,6 +220,25 @@ def _named_errors(place: Path) -> Iterator[None]:
             raise  # of the classes below it a defect has one, too
         words = redacted(getattr(error, "strerror", None) or str(error) or type(error).__name__)
         raise EvidenceUnreadable(str(place), f"can't be read or written: {words}") from None
+
+
+def _compared_with(tables: "AuditTables", since: str | None, storage: Mapping[str, str]) -> "AuditTables | None":
+    """The audit that an audit is compared with without being asked: what it was built on, or the one before it in its history."""
+    from kforensics.fleet.audit_tables import PREVIOUS, earlier_audit, previous_audit
+
+    return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since, storage)
+
+
+def _gate_rules(request: GateRequest | None) -> "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None":
+    if request is None:
+        return None
+    accepted: tuple[Acceptance, ...] = ()
+    if request.accept is not None:
+        try:
+            accepted = parse_acceptances(request.accept.read_text(encoding="utf-8"), str(request.accept))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--accept {request.accept} can't be read: {error}") from error
+    return tuple(map(FailOn, request.fail_on)) or (FailOn.WARNING,), accepted
 
 
 def _filters(request: ReportRequest) -> "Filters":
@@ -219,6 +278,29 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     )
 
 
+def run_trend(request: TrendRequest) -> Result[AuditTrend]:
+    """Count the findings of audits one after the other.
+
+    Args:
+        request: tables and filters.
+
+    Raises:
+        EvidenceError: they are no tables of finished audits.
+    """
+    from kforensics.fleet.audit_tables import open_audits
+    from kforensics.fleet.trend import trend_of
+
+    storage = request.report.storage
+    check_options(storage)
+    audits = []
+    for place in (parse_location(text, storage) for text in request.tables):
+        with _named_errors(place):
+            audits += open_audits(place)
+    audits.sort(key=lambda one: (one.audited_ns, one.audit_id))
+    trend = trend_of(audits, request.last, _filters(request.report))
+    return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
+
+
 def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[ScanResult]:
     """Extract the evidence of a broker's own disks, behind the broker's back.
 
@@ -254,14 +336,36 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
 
 
 def _summary(
-    command: str, tables: "AuditTables", *, most: int, filters: "Filters | None" = None
+    command: str,
+    tables: "AuditTables",
+    earlier: "AuditTables | None",
+    *,
+    most: int,
+    filters: "Filters",
+    rules: "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None",
 ) -> Result[FleetSummary]:
+    from kforensics.fleet.comparison import compare_audits, gated_findings
     from kforensics.fleet.summary import summarise
 
     summary = summarise(tables, most=most, filters=filters)
-    return Result(
-        command=command,
-        inputs=summary.inputs,
-        body=summary,
-        concluded=Conclusion(answer=fleet_answer(summary), findings=summary.findings, problems=summary.problems),
-    )
+    comparison = None if earlier is None else compare_audits(earlier, tables, filters)
+    answer = fleet_answer(summary)
+    concluded = Conclusion(answer=answer, findings=summary.findings, problems=summary.problems)
+    gate = None
+    if rules is not None:
+        fail_on, accepted = rules
+        by_change = comparison is not None and {FailOn.NEW, FailOn.WORSE} & set(fail_on)
+        is_unknown = exit_code(command, answer, (), summary.problems) == EXIT_INCOMPLETE or (
+            by_change and comparison is not None and comparison_answer(comparison).state is State.UNKNOWN
+        )
+        gate = decide(
+            gated_findings(tables, earlier, filters),
+            fail_on,
+            accepted,
+            today=datetime.now(UTC).date(),
+            is_incomplete=bool(is_unknown or summary.problem_count),
+            compared_with=Absent.NOT_APPLICABLE if earlier is None else earlier.audit_id,
+        )
+        concluded = replace(concluded, exit_code=gate.exit_code)
+    body = replace(summary, comparison=comparison, gate=gate)
+    return Result(command=command, inputs=summary.inputs, body=body, concluded=concluded)

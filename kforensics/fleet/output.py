@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AuditTables, history_of, manifest_name
+from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, history_of, manifest_name
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, total_rows
+from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, part_stem, total_rows
+from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 WORK = "_work"
@@ -57,7 +58,10 @@ class Output:
             for name in names:
                 if name not in _READ_AGAIN:
                     self.work.remove_folder(name)
+            if self.is_history:
+                self._remove_unfinished()
         self.work.create(names)
+        self.tables.create([AUDITS] if self.is_history else [])
         started = {
             "schema": AUDIT_SCHEMA,
             "is_complete": False,
@@ -69,6 +73,16 @@ class Output:
         }
         (self.work if self.is_history else self.tables).write_manifest(AUDIT_MANIFEST, started)
         return started
+
+    def _remove_unfinished(self) -> None:
+        """Remove the parts that an interrupted attempt published, and that no manifest names."""
+        begun = self.work.read_manifest(AUDIT_MANIFEST) or {}
+        known = {one.audit_id for one in history_of(self.tables)}
+        if "audit_id" in begun and begun["audit_id"] not in known:
+            for table in TABLES:
+                for name in self.tables.all_names(table):
+                    if name.rpartition("/")[2].startswith(f"{part_stem(str(begun['audit_id']))}-"):
+                        self.tables.remove_file(table, name)
 
     def finish(self, manifest: Mapping[str, Any], expected: Mapping[str, int], counts: Counts) -> AuditTables:
         """Declare the audit complete, if all rows are there.

@@ -54,6 +54,11 @@ class AuditStamp:
         return pa.table(columns, schema=schema)
 
 
+def part_stem(audit_id: str) -> str:
+    """The beginning of the names of an audit's parts in a history."""
+    return quote(audit_id, safe="")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """The names of the parts: flat for one audit, in folders of cluster and day for a history."""
@@ -70,7 +75,7 @@ class Layout:
 
     def part(self, cluster: str | None, number: int) -> str:
         """The name of a part."""
-        stem = quote(self.stamp.audit_id, safe="") if self.is_history else "part"
+        stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
         return f"{self.folder(cluster)}{stem}-{number:05d}"
 
     def schema(self, table: str) -> pa.Schema:
@@ -105,12 +110,15 @@ class Publisher:
         self._target = target
         self._layout = layout
 
-    def publish(self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]]) -> dict[str, int]:
+    def publish(
+        self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]], *, empty_for: str | None
+    ) -> dict[str, int]:
         """Write one table.
 
         Args:
             table: its name.
             chunks: rows, and the cluster of each.
+            empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers.
 
         Returns:
             The rows of each part.
@@ -129,8 +137,9 @@ class Publisher:
                         self._write(table, cluster, part)
                         if part.stream.tell() >= PART_BYTES:
                             self._close(table, cluster, part, counts)
-            if not parts and not self._layout.is_history:
-                parts[None] = _Part(waiting=[self._layout.schema(table).empty_table()])
+            if not parts:
+                nothing = self._layout.schema(table).empty_table()
+                parts[empty_for if self._layout.is_history else None] = _Part(waiting=[nothing])
             for cluster, part in parts.items():
                 if part.waiting:
                     self._write(table, cluster, part)

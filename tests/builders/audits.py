@@ -68,9 +68,9 @@ def write_audit(
                     "cluster_id": cluster,
                     "topic": topic,
                     "partition": partition,
-                    "state": "at-risk" if findings else "agree",
-                    "verdict": "will-truncate" if findings else "consistent",
-                    "verdict_rank": 6 if findings else 1,
+                    "state": "agree",
+                    "verdict": "consistent",
+                    "verdict_rank": 1,
                 }
                 for topic, partition in partitions
             ],
@@ -82,7 +82,9 @@ def write_audit(
         publisher = Publisher(tables, output.layout)
         cluster_of = _cluster_of([cluster] * len(nodes), ())
         counts = {
-            table: publisher.publish(table, working_chunks(output.work, table, output.run, cluster_of))
+            table: publisher.publish(
+                table, working_chunks(output.work, table, output.run, cluster_of), empty_for=cluster
+            )
             for table in TABLES
         }
         return output.finish(begun, {table: len(content) for table, content in rows.items()}, counts)

@@ -90,4 +90,8 @@ def fleet_summary(word=""):
         tables=f"tables{word}",
         read_bytes=5_000,
         reused_segments=0,
+        audit_id=f"audit{word}",
+        audited_ms=1_700_000_000_000,
+        seconds={"plan": 0.5},
+        findings_by_cluster={f"cluster{word}": {"critical": 1}},
     )

@@ -106,3 +106,40 @@ def test_a_part_of_the_bytes_is_read(stopped, capsys, monkeypatch):
     capsys.readouterr()
 
     assert read.get(str(log), 0) < log.stat().st_size
+
+
+@pytest.mark.parametrize("command", ["diff", "explain"])
+def test_a_person_gets_the_answer_of_the_ends_first(command, incident, capsys, monkeypatch):
+    recording = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
+    run([command, str(recording)])
+    whole = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    code = run([command, str(recording), "--color", "never"])
+    out = capsys.readouterr().out
+
+    first, _, last = out.partition("This is the answer of the ends of the logs.")
+    assert code == run([command, str(recording), "--depth", "content"])
+    assert "was not" in " ".join(first.split())
+    assert "confirms the answer:" in last
+    assert whole.splitlines()[0] in last.replace("\n", " ") or whole.splitlines()[0] in last
+    assert "was not compared" not in last
+
+
+def test_content_corrects_the_answer(incident, capsys, monkeypatch):
+    recording = incident("silent-divergence-4.x") / "snapshots" / "99-final"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    code = run(["diff", str(recording), "--color", "never"])
+    first, _, last = capsys.readouterr().out.partition("This is the answer of the ends of the logs.")
+
+    assert code == 1
+    assert "REPLICAS DIFFER" not in first
+    assert "corrects the answer:" in last
+    assert "REPLICAS DIFFER FOR GOOD" in last
+
+
+def test_other_commands_say_the_same_at_both_depths(stopped, capsys):
+    for command in (["ls"], ["predict", "--order", "--kafka", "4.1.0", "--now", "2026-01-01T00:00:00Z"]):
+        ends, _ = document(capsys, *command, stopped, "--depth", "tails")
+        content, _ = document(capsys, *command, stopped, "--depth", "content")
+        assert (ends.pop("depth"), content.pop("depth")) == ("tails", "content")
+        assert ends == content

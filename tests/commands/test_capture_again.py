@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import time
 import zipfile
 
@@ -12,6 +13,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands.capture import CaptureRequest, resume_path
 from kforensics.commands.capture import run as capture
+from kforensics.commands.capturing import container
 from kforensics.commands.capturing import earlier_captures as reuse
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
 from kforensics.evidence.captured.tail import tail_bytes
@@ -41,9 +43,9 @@ def _figures(paths, out, **options):
 
 
 def _content(path):
-    """All parts but the manifest, which has times."""
+    """All parts but those with the time at which the capture was begun."""
     with zipfile.ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if name != "manifest.json"]
+        names = [name for name in archive.namelist() if name not in {"manifest.json", "begun.json"}]
         return {name: json.loads(archive.read(name)) if ".json" in name else archive.read(name) for name in names}
 
 
@@ -59,6 +61,47 @@ def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path
     assert ("first.kfc", 64) == (base["name"], len(base["sha256"]))
     first.unlink()  # it is complete without the earlier one
     assert document("diff", [node]) == document("diff", [tmp_path / "second.kfc"])
+
+
+@pytest.mark.parametrize("options", [{}, {"with_tail": True}])
+def test_after_a_kill_the_same_command_goes_on_from_what_was_written(options, node, tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "BLOCK_FOLDERS", 1)
+    monkeypatch.setattr(container, "GROUP_ROWS", 1)
+    monkeypatch.setattr(container, "CHUNK_LENGTH", 256)
+    out, asked = tmp_path / "one.kfc", iter(range(99))
+
+    def die_at_the_fourth():
+        if next(asked) > 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    process = os.fork()
+    if not process:
+        try:
+            _figures([node], out, is_stopped=die_at_the_fourth, **options)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
+    (part,) = tmp_path.glob(".one.kfc.*.part")
+    part.write_bytes(part.read_bytes()[:-1])  # its last member was being written
+
+    again = _figures([node], out, **options)
+    whole = take([node], tmp_path / "whole.kfc", **options)
+
+    assert 0 < again.reused_segments < again.segments
+    assert list(tmp_path.glob(".*")) == []
+    assert 0 == run(["seal", "--check", str(out)])
+    assert document("diff", [whole]) == document("diff", [out])
+    assert document("verify", [whole]) == document("verify", [out])
+
+
+def test_what_a_running_capture_writes_is_left_alone(node, tmp_path):
+    running = tmp_path / f".one.kfc.{os.getppid()}.part"
+    running.write_bytes(b"PK")
+
+    take([node], tmp_path / "one.kfc")
+
+    assert running.read_bytes() == b"PK"
 
 
 def test_a_segment_that_changed_is_read(node, tmp_path):

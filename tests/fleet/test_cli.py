@@ -7,7 +7,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.fleet import session as sessions
-from tests.captures import take
+from tests.captures import document, take
 
 
 @pytest.fixture
@@ -29,6 +29,19 @@ def test_scan(snapshot, tmp_path, capsys):
     )
     assert 2 == run([*arguments[:-1], "soon"])
     assert 3 == run(["fleet", "scan", str(tmp_path / "none"), "--out", str(tmp_path / "f"), "--normal-priority"])
+
+
+def test_scan_is_the_old_name_of_capture(snapshot, tmp_path, capsys):
+    out = tmp_path / "broker-2.kfc"
+
+    assert 0 == run(["fleet", "scan", str(snapshot / "broker-2"), "--out", str(out), "--normal-priority"])
+    assert capsys.readouterr().out.startswith("broker-2.kfc has the evidence of node 2.")
+    assert document("ls", [out]) == document("ls", [take([snapshot / "broker-2"], tmp_path / "own.kfc")])
+    assert 2 == run(["fleet", "scan", str(snapshot), "--out", str(tmp_path / "two.kfc"), "--normal-priority"])
+    assert 2 == run(["fleet", "scan", str(snapshot / "broker-2"), "--out", "x.kfc", "--digests-only"])
+    capsys.readouterr()
+    assert 0 == run(["fleet", "scan", str(snapshot / "broker-2"), "--out", str(tmp_path / "e"), "--normal-priority"])
+    assert "the old name of kforensics capture" in capsys.readouterr().err
 
 
 @pytest.mark.spark

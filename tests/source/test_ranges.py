@@ -1,6 +1,7 @@
 """Ranges of many files: each is answered once and truly, with as many requests under way as are allowed, and never more."""
 
 import errno
+import itertools
 import os
 import threading
 from contextlib import closing
@@ -21,7 +22,7 @@ class ColdDisk:
     """`os.preadv` of a disk whose cache is empty: it counts the requests that wait, and lets none through before as many wait as `until`."""
 
     def __init__(self, monkeypatch, *, until=1):
-        self.waiting = self.most = self.asked = 0
+        self.waiting = self.most = self.asked = self.asked_in_threads = 0
         self.given_back = []
         self.failing = None
         self._until = until
@@ -34,6 +35,7 @@ class ColdDisk:
             raise BlockingIOError(errno.EAGAIN, "not in memory")
         with self._changed:
             self.asked += 1
+            self.asked_in_threads += threading.current_thread() is not threading.main_thread()
             self.waiting += 1
             self.most = max(self.most, self.waiting)
             self._changed.notify_all()
@@ -60,6 +62,7 @@ def files(tmp_path):
 
 
 def test_as_many_requests_wait_as_are_allowed_and_never_more(files, monkeypatch):
+    monkeypatch.setattr(ranges, "PROBES", 0)
     disk = ColdDisk(monkeypatch, until=MOST_REQUESTS)
 
     found = list(read_ranges([Range(path, 10, 20) for path in reversed(files)]))
@@ -70,6 +73,18 @@ def test_as_many_requests_wait_as_are_allowed_and_never_more(files, monkeypatch)
     assert disk.asked == len(files)
     assert disk.given_back == [(0, 4096)] * len(files)
     assert not [one for one in threading.enumerate() if one.name.startswith("ranges")]
+
+
+@pytest.mark.parametrize(("waits", "in_threads"), [(0.01, 200 - ranges.PROBES), (0.0001, 0)])
+def test_threads_are_for_disks_that_let_one_wait(files, monkeypatch, waits, in_threads):
+    moments = itertools.count()
+    monkeypatch.setattr(ranges, "perf_counter", lambda: next(moments) * waits)
+    disk = ColdDisk(monkeypatch)
+
+    found = list(read_ranges([Range(path, 0, 10) for path in files]))
+
+    assert [one.data for one in found] == [bytes([number]) * 10 for number in range(len(files))]
+    assert (disk.asked, disk.asked_in_threads) == (len(files), in_threads)
 
 
 def test_a_read_rate_leaves_one_request_at_a_time(files, monkeypatch):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, holes, merged
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
@@ -36,6 +37,7 @@ def searched(
     report: PartitionReport | None,
     incident: PartitionIncident | None,
     current: str | Absent,
+    account: TruncationAccount,
 ) -> SearchedPartition:
     """What was read of one partition.
 
@@ -45,6 +47,7 @@ def searched(
         report: what `diff` says of it.
         incident: what `explain` says of it.
         current: the id of the topic as it is now.
+        account: what is told of changes of its leaders.
     """
     choice = report.leader if report is not None else None
     leader = choice.view if choice is not None else None
@@ -61,6 +64,8 @@ def searched(
         *_doubted(partition, incident),
         *_unread(partition, scanned),
     ]
+    if not any(gap.reason == "truncated" for gap in gaps):
+        gaps += _untold(partition, scanned, report, current, account)
     return SearchedPartition(
         partition=partition,
         leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
@@ -238,6 +243,23 @@ def _doubted(partition: TopicPartition, incident: PartitionIncident | None) -> I
                 reason="truncated",
                 detail=f"records that no input holds may have been truncated: {doubt.words}",
             )
+
+
+def _untold(
+    partition: TopicPartition,
+    scanned: Sequence[ScannedReplica],
+    report: PartitionReport | None,
+    current: str | Absent,
+    account: TruncationAccount,
+) -> Iterator[SearchGap]:
+    """Records that were not committed may have been truncated: what they were no log has any more."""
+    assigned = report.assigned if report is not None else Absent.UNKNOWN
+    if isinstance(assigned, Absent):
+        live = (one.replica.broker_id for one in scanned if one.kind is CopyKind.LIVE)
+        assigned = tuple({broker for broker in live if isinstance(broker, int)})
+    doubt = account.doubt(partition, current, assigned)
+    if doubt:
+        yield SearchGap(partition=partition, offsets=Absent.UNKNOWN, reason="truncated", detail=doubt)
 
 
 def _unread(partition: TopicPartition, scanned: Sequence[ScannedReplica]) -> Iterator[SearchGap]:

@@ -230,10 +230,25 @@ def _scanned(
     problems += collected.problems
     replica = collected.replica
     kind = CopyKind.SNAPSHOT if replica.input in ranks else _KINDS[replica.state]
-    one = ScannedReplica(place=place, collected=collected, kind=kind, log=load_log(replica))
+    problems += [
+        Problem(input=replica.input, path=path, message=file.problem) for path, file in files.items() if file.problem
+    ]
+    return scanned_replica(place, collected, kind, files)
+
+
+def scanned_replica(
+    place: PartitionPlace, collected: CollectedReplica, kind: CopyKind, files: Mapping[str, SearchedFile]
+) -> ScannedReplica:
+    """One directory with what its files gave.
+
+    Args:
+        place: the directory.
+        collected: what was read of it.
+        kind: what copies in it are.
+        files: by their paths.
+    """
+    one = ScannedReplica(place=place, collected=collected, kind=kind, log=load_log(collected.replica))
     for path, file in files.items():
-        if file.problem:
-            problems.append(Problem(input=replica.input, path=path, message=file.problem))
         is_renamed = parse_file_name(path.rpartition("/")[2]).suffix is not FileSuffix.NONE
         coverage = one.left_over if is_renamed else one.coverage
         for run in file.coverage.runs:
@@ -247,7 +262,7 @@ def _scanned(
     return one
 
 
-class _Taker:
+class Taker:
     """Takes the records of one file in file order."""
 
     def __init__(self, search: RecordSearch, out: SearchedFile) -> None:
@@ -287,7 +302,7 @@ def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
 def _search_file(task: _Task, search: RecordSearch) -> SearchedFile:
     """One file, read once."""
     out = SearchedFile()
-    taker = _Taker(search, out)
+    taker = Taker(search, out)
     base_offset = parse_file_name(task.path.rpartition("/")[2]).base_offset
     assert isinstance(base_offset, int)
     root = task.place.state.root
@@ -308,7 +323,7 @@ def _search_file(task: _Task, search: RecordSearch) -> SearchedFile:
     return out
 
 
-def _take_captured(file: EvidenceFile, taker: _Taker) -> int:
+def _take_captured(file: EvidenceFile, taker: Taker) -> int:
     held = 0
     for span in readable_ranges(file):
         held += span.length

@@ -9,6 +9,7 @@ from kforensics.evidence.replica.positions import indexed_start
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile
+from kforensics.units import Depth
 
 NO_EPOCH = -1
 """The value in batch tables of a batch without a leader epoch."""
@@ -22,8 +23,16 @@ class LogTail(NamedTuple):
     max_timestamp_ms: int | Absent
 
 
-def read_log_tail(one: FoundInput, segments: list[tuple[int, str]], indexes: dict[int, str]) -> LogTail | Absent:
-    """The end of the log in these segments, given as base offset and path; absent where there is no segment.
+def read_log_tail(
+    one: FoundInput, segments: list[tuple[int, str]], indexes: dict[int, str], *, depth: Depth = Depth.TAILS
+) -> LogTail | Absent:
+    """The end of the log in these segments; absent where there is no segment.
+
+    Args:
+        one: the input that they belong to.
+        segments: base offset and path of each.
+        indexes: paths of offset indexes by base offset, which shorten the way.
+        depth: at depth content every batch of every segment is read, and no index is trusted.
 
     Raises:
         EvidenceError: a segment that had to be read can't be.
@@ -31,20 +40,25 @@ def read_log_tail(one: FoundInput, segments: list[tuple[int, str]], indexes: dic
     if not segments:
         return Absent.NOT_APPLICABLE
     last_base = max(base for base, _ in segments)
+    newest: LogTail | None = None
     for base_offset, path in sorted(segments, reverse=True):
         with one.open(path) as segment:
             if isinstance(segment, CapturedSegment):
                 tail = _captured_tail(segment)
-                if tail is not None:
-                    return tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
-                continue
-            index = indexes.get(base_offset)
-            start = indexed_start(one.root / index, segment, base_offset) if index is not None and segment.size else 0
-            tail = _tail_from(segment, start) or (_tail_from(segment, 0) if start else None)
-        if tail is not None:
+            else:
+                index = indexes.get(base_offset) if depth is Depth.TAILS and segment.size else None
+                start = indexed_start(one.root / index, segment, base_offset) if index is not None else 0
+                tail = _tail_from(segment, start) or (_tail_from(segment, 0) if start else None)
+        if tail is None:
+            continue
+        if newest is None:
             # An empty segment behind it was rolled at its base offset, which is then the end.
-            return tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
-    return LogTail(last_base, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE)
+            newest = tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
+        else:
+            newest = newest._replace(log_end_offset=max(tail.log_end_offset, newest.log_end_offset))
+        if depth is Depth.TAILS:
+            break
+    return newest or LogTail(last_base, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE)
 
 
 def _captured_tail(segment: CapturedSegment) -> LogTail | None:

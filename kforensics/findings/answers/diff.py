@@ -48,6 +48,7 @@ _SHORT = {
     ConcernKind.OTHER_TOPIC: "replicas belong to another topic of the same name",
     ConcernKind.NO_REPLICA: "no live replica is among the inputs",
     ConcernKind.UNREAD: "files could not be read",
+    ConcernKind.OUTDATED: "log lines name a later leader epoch",
     ConcernKind.ASSIGNMENT: "no input shows the assignment",
     ConcernKind.COPIED_AGAIN: "what a replica truncates is copied again from the leader",
     ConcernKind.UNCOMMITTED: "a replica will truncate records that were never committed",
@@ -280,6 +281,10 @@ class _Words:
         ends = f"the last records of {_partitions(items)} on {owners}, up to {records:,} of one"
         return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
 
+    def _outdated(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        partition, one = items[0]
+        return f"the directories of {_partitions(items)} were copied before the last log lines: these name leader epoch {one.detail} of {partition}, which no directory knows."
+
     def _leader(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"replicas of {_partitions(items)} end differently, and no input shows which replica leads."
 
@@ -457,6 +462,8 @@ class _Words:
             ConcernKind.PAST_END, State.MAYBE_AT_RISK
         ):
             yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
+        if self.of(ConcernKind.OUTDATED, State.UNKNOWN):
+            yield "What the replicas hold since then: give the directories as they were when the log files end, or log files that end when the directories were copied."
         if self.of(ConcernKind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
             yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
         if self.of(ConcernKind.COMPACTION, State.UNKNOWN):

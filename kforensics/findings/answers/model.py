@@ -116,6 +116,7 @@ STATES: dict[str, dict[State, int]] = {
     "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
     "fleet scan": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "fleet report": _FLEET,
+    "fleet trend": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "fleet comparison": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0},
 }
 """The states of each command, worst first, each with its exit code."""

@@ -42,6 +42,7 @@ class ConcernKind(StrEnum):
     OTHER_TOPIC = "other-topic"
     NO_REPLICA = "no-replica"
     UNREAD = "unread"
+    OUTDATED = "outdated"
     ASSIGNMENT = "assignment"
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
@@ -281,6 +282,8 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         if not report.emptied and not report.missing_replicas:
             yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
         return
+    if isinstance(report.later_epoch, int):
+        yield _concern(report, State.UNKNOWN, ConcernKind.OUTDATED, detail=str(report.later_epoch))
     if isinstance(report.assigned, Absent):
         kind = ConcernKind.ALONE if len(live) == 1 else ConcernKind.ASSIGNMENT
         yield _concern(report, State.UNKNOWN, kind, (one.view for one in live))

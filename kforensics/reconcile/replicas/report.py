@@ -131,6 +131,8 @@ class PartitionReport:
     depth: Depth = Depth.CONTENT
     not_compared_below: int = 0
     """The offset below which content was not compared, as the ends of logs were read alone."""
+    later_epoch: int | Absent = Absent.NOT_APPLICABLE
+    """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
 
     def owner_of(self, view: LoadedLog) -> str:
         """The owner of a replica in words: members of the metadata quorum are controllers."""

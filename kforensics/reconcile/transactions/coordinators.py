@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
+from kforensics.evidence.coordinators.open_transactions import Marker
 from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
+from kforensics.units import TopicPartition
 
 STATUS_NAMES = {
     TransactionStatus.EMPTY: "Empty",
@@ -35,11 +37,35 @@ class Coordinators:
     brokers: Mapping[int, int | Absent] = field(default_factory=dict)
     """The broker that leads each partition, as far as it is known."""
     newest_ms: int = -1
+    unclean: Mapping[int, int] = field(default_factory=dict)
+    """Partitions whose leader was elected uncleanly, and when last; -1 where the time is not known."""
+    commits: Mapping[int, tuple[TopicPartition, Marker]] = field(default_factory=dict)
+    """By producer id: a commit marker in a partition of a transaction that its coordinator does not hold for committed."""
+    partly: frozenset[int] = frozenset()
+    """Producer ids of unfinished transactions with a partition that is not here, which may have a marker."""
+    epochs: Mapping[int, int] = field(default_factory=dict)
+    """The newest leader epoch of each partition, in its log or on record."""
 
     def place_of(self, transactional_id: str | bytes) -> str:
         """The partition of a transactional id in words."""
         partition = self.topic.partition_of(transactional_id)
         return "__transaction_state" if isinstance(partition, Absent) else f"__transaction_state-{partition}"
+
+    def lost_since(self, transactional_id: str | bytes, time_ms: int) -> int | None:
+        """When an unclean election may have taken states of a transactional id that are newer than a time; none where none on record can have."""
+        partition = self.topic.partition_of(transactional_id)
+        when = None if isinstance(partition, Absent) else self.unclean.get(partition)
+        return when if when is not None and (when < 0 or when >= time_ms) else None
+
+    def has_lost(self, state: TransactionState, marker: Marker) -> bool:
+        """Whether the log of the state's partition is newer than a marker that a decision led to, so that it lost the decision.
+
+        A marker has the leader epoch of the coordinator that wrote it, and is written after the decision is in all replicas in sync
+        (`TransactionMarkerChannelManager`, KIP-98).
+        """
+        partition = self.topic.partition_of(state.transactional_id)
+        later = not isinstance(partition, Absent) and self.epochs.get(partition, -1) > marker.coordinator_epoch >= 0
+        return later or self.is_stopped(state)
 
     def is_stopped(self, state: TransactionState | None) -> bool:
         """Whether what is known of a transactional id, or of all, is of a stopped broker."""
@@ -61,6 +87,8 @@ def join_coordinators(
     stopped: frozenset[int],
     brokers: Mapping[int, int | Absent],
     history: Mapping[str | bytes, Sequence[TransactionState]] | None = None,
+    unclean: Mapping[int, int] | None = None,
+    epochs: Mapping[int, int] | None = None,
 ) -> Coordinators:
     """Join the partitions of `__transaction_state`.
 
@@ -70,6 +98,8 @@ def join_coordinators(
         stopped: partitions whose replica was left by a clean shutdown.
         brokers: who leads each partition.
         history: of the transactional ids that were asked for.
+        unclean: when the leader of a partition was last elected uncleanly.
+        epochs: the newest leader epoch of each partition on record.
     """
     by_id: dict[str | bytes, TransactionState] = {}
     by_producer: dict[int, TransactionState] = {}
@@ -87,4 +117,6 @@ def join_coordinators(
         stopped=stopped,
         brokers=brokers,
         newest_ms=max((log.newest_ms for log in logs.values()), default=-1),
+        unclean=unclean or {},
+        epochs={number: max(log.last_epoch, (epochs or {}).get(number, -1)) for number, log in logs.items()},
     )

@@ -51,6 +51,11 @@ def what_ends(
             )
         case TransactionVerdict.UNKNOWN:
             return "nothing yet: first find out what its coordinator knows"
+        case TransactionVerdict.TORN if judgement.is_decision_lost:
+            return (
+                f"its coordinator, with an abort marker: copy the {_records(one)} at offsets {one.first_offset}..{one.last_offset}, which were "
+                "acknowledged as committed, before that (kforensics dump) and produce them again"
+            )
         case TransactionVerdict.TORN if _was_committed(judgement, decided=decided):
             return (
                 f"nothing by itself: it was committed, and whoever ends it by hand hides the {_records(one)} at offsets "
@@ -61,7 +66,11 @@ def what_ends(
                 f"nothing by itself: its coordinator says that {judgement.coordinator_state}, so find out first whether the {_records(one)} at offsets "
                 f"{one.first_offset}..{one.last_offset} belong to what was committed (kforensics dump)"
             )
-    return abort_command(one, partition, last_marker=last_marker, version=version)
+    line = abort_command(one, partition, last_marker=last_marker, version=version)
+    if judgement.lost_since_ms is not None and state is not None:
+        place = coordinators.place_of(state.transactional_id)
+        return f"first ask its application whether it was committed, since {place} lost records in an unclean election; if it was not: {line}"
+    return line
 
 
 def abort_command(

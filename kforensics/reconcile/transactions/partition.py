@@ -112,6 +112,7 @@ def judge_partition(
     read: ReadProducers,
     *,
     leader: int | Absent,
+    is_alone: bool,
     is_stopped: bool,
     now_ms: int,
 ) -> tuple[PartitionTransactions, ...]:
@@ -123,6 +124,7 @@ def judge_partition(
         coordinators: what they know.
         read: reads batches of producers.
         leader: the broker that leads the partition, where an input names it.
+        is_alone: it is not known who leads, and another replica than the only one here may.
         is_stopped: no broker ran while the inputs were copied.
         now_ms: the time at which transactions are judged.
     """
@@ -139,7 +141,7 @@ def judge_partition(
             coordinators,
             leader,
             absent_leader=absent_leader,
-            is_alone=isinstance(leader, Absent) and len(replicas) == 1,
+            is_alone=is_alone,
             is_stopped=is_stopped,
             now_ms=now_ms,
         ).judged()

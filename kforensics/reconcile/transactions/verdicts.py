@@ -57,6 +57,11 @@ class Judgement:
     coordinator_state: str | Absent
     """As Kafka's tools print it; not written where no coordinator knows the producer."""
     lost_marker: Marker | None = None
+    """A marker that ended it, in another copy of the log or in another partition."""
+    is_decision_lost: bool = False
+    """Its coordinator lost the decision to commit it, and may end it otherwise."""
+    lost_since_ms: int | None = None
+    """When an unclean election may have taken what its coordinator knew of it; -1 at a time that is not known."""
     citations: tuple[Citation, ...] = ()
 
 
@@ -83,19 +88,25 @@ def judge(
         is_stopped: the replica was left by a clean shutdown, so that no copy of a moving log is judged.
         now_ms: the time at which it is judged.
         absent_leader: the broker that leads the partition, where its log is not here.
-        is_alone: no other replica is here, and no input says who leads.
+        is_alone: it is not known who leads, and another replica than this one may.
     """
     state = coordinators.by_producer.get(one.producer_id)
     verdict, confidence, reason = _verdict(
         one, partition, coordinators, state, elsewhere=elsewhere, markers=markers, is_stopped=is_stopped, now_ms=now_ms
     )
+    committed = coordinators.commits.get(one.producer_id) if elsewhere is None else None
+    lost = None if elsewhere is None else elsewhere.marker
+    if committed is not None and state is not None and partition in state.partitions:
+        verdict, confidence, reason = _decided_elsewhere(*committed, state, coordinators, (verdict, confidence, reason))
+        lost = committed[1]
+    since = None if state is None else coordinators.lost_since(state.transactional_id, one.first_time_ms)
     if verdict in {TransactionVerdict.HANGING, TransactionVerdict.TORN}:
         doubt = None
         if absent_leader is not None:
             doubt = f"broker {absent_leader} leads {partition}, and its log, which may hold the marker, is not here"
-        elif is_alone and elsewhere is None and verdict is TransactionVerdict.TORN:
+        elif lost is None and is_alone and verdict is TransactionVerdict.TORN:
             doubt = "no input says who leads, and the marker may be in another replica than the only one here"
-        elif elsewhere is None and state is not None:
+        elif lost is None and state is not None:
             doubt = _unread(coordinators, state)
         if doubt is not None:
             verdict, confidence, reason = TransactionVerdict.UNKNOWN, "possible", f"{doubt}; by what is here, {reason}"
@@ -104,6 +115,8 @@ def judge(
         cited.append(state.citation)
     if elsewhere is not None:
         cited.append(elsewhere.marker.citation)
+    if committed is not None:
+        cited.append(committed[1].citation)
     unknown = Absent.NOT_WRITTEN if coordinators.topic.is_complete else Absent.UNKNOWN
     return Judgement(
         verdict=verdict,
@@ -112,7 +125,9 @@ def judge(
         transactional_id=unknown if state is None else state.transactional_id,
         state=state,
         coordinator_state=unknown if state is None else status_name(state.status),
-        lost_marker=elsewhere.marker if elsewhere is not None and verdict is TransactionVerdict.TORN else None,
+        lost_marker=lost if verdict is TransactionVerdict.TORN else None,
+        is_decision_lost=verdict is TransactionVerdict.TORN and committed is not None,
+        lost_since_ms=since if verdict is TransactionVerdict.HANGING else None,
         citations=tuple(cited),
     )
 
@@ -153,9 +168,10 @@ def _verdict(
                 "possible",
                 f"the coordinator lists it as Ongoing for {name}, and its timeout passed: {where}",
             )
+        is_sure = stopped and one.producer_id not in coordinators.partly
         return (
             TransactionVerdict.IN_TIME,
-            "proven" if stopped else "likely",
+            "proven" if is_sure else "likely",
             f"the coordinator lists it as Ongoing for {name}",
         )
     if status is not None and status.is_prepared and listed_here:
@@ -167,6 +183,18 @@ def _verdict(
     if status is None:
         return TransactionVerdict.UNKNOWN, "possible", f"{name} is in a state that is not known here: {state.status}"
     return _not_listed(one, partition, coordinators, state, status, markers, is_stopped=stopped)
+
+
+def _decided_elsewhere(
+    partition: TopicPartition, marker: Marker, state: TransactionState, coordinators: Coordinators, before: _Said
+) -> _Said:
+    """What a commit marker in another partition of an unfinished transaction says."""
+    where = f"its commit marker is at offset {marker.offset:,} of {partition}"
+    if not coordinators.has_lost(state, marker):
+        return before[0], before[1], f"{before[2]}; {where}, so that the log of its coordinator here is older than that"
+    name, now = _quoted(state), status_name(state.status)
+    words = f"{where}, and {name} is in {now}: its coordinator lost the decision, and will abort what is left of it"
+    return TransactionVerdict.TORN, "likely", words
 
 
 def _unread(coordinators: Coordinators, state: TransactionState) -> str | None:

@@ -29,6 +29,7 @@ _STATE_WORDS = {
     State.AT_RISK: "AT RISK",
     State.MAYBE_AT_RISK: "maybe at risk",
     State.UNKNOWN: "unknown",
+    State.SAME_ENDS: "same ends",
 }
 """Words for the states of partitions, where no verdict of a replica says it."""
 _LANE_WIDTH = 36
@@ -127,7 +128,8 @@ def _block(
     marks = UNICODE_MARKS if unicode else ASCII_MARKS
     numbers = max((len(str(v)) for lane in lanes for v in (lane.start, lane.end)), default=1)
     if scale.first > min((lane.start for lane in drawn), default=0):
-        yield Text(f"{INDENT}(drawn from offset {scale.first} on: below, all hold the same)", style=Style.QUIET)
+        below = "leader epochs are the same" if report.not_compared_below else "all hold the same"
+        yield Text(f"{INDENT}(drawn from offset {scale.first} on: below, {below})", style=Style.QUIET)
     for replica, lane in zip(report.replicas, lanes, strict=True):
         yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
     for replica in report.replicas:
@@ -343,6 +345,7 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
         f"{count[state]} {words}"
         for state, words in (
             (State.AGREE, "agree"),
+            (State.SAME_ENDS, "with the same ends"),
             (State.BEHIND, "with a replica that is behind"),
             (State.UNKNOWN, "unknown"),
         )

@@ -121,10 +121,26 @@ def test_an_io_error_in_recovery_empties_the_segment_since_4_0_and_ends_the_load
     assert (ended.failure.exception, ended.tree[LOG]) == ("IOException", 100)
 
 
-def test_a_segment_that_spans_too_many_offsets_is_not_modelled_and_one_with_lower_offsets_ends_the_start():
-    far = batch(base=1 << 40)
-    contents = log_of(far) | log_of(far, content=Content.CHECKED_BATCHES)
-    assert isinstance(loaded({LOG: 100, INDEX: 0}, contents, clean=False), Unpredictable)
+def test_a_segment_that_spans_too_many_offsets_is_split_and_one_with_lower_offsets_ends_the_start():
+    near, far = batch(), batch(position=100, base=1 << 40)
+    moved = [
+        {Need(LOG, content, 100): Batches(batches=(far,), end=200)}
+        for content in (Content.BATCHES, Content.CHECKED_BATCHES)
+    ]
+    contents = log_of(near, far) | log_of(near, far, content=Content.CHECKED_BATCHES) | moved[0] | moved[1]
+    outcome = loaded({LOG: 200, INDEX: 0}, contents, clean=False)
+    assert outcome.state.log_end_offset == (1 << 40) + 1
+    assert {name: length for name, length in outcome.tree.items() if ".log" in name} == {
+        LOG: 100,
+        f"{1 << 40:020d}.log": 100,
+        f"{LOG}.deleted": 200,
+    }
+
+    alone = loaded({LOG: 207, INDEX: 0}, contents, clean=False)
+    assert alone.failure.exception == "NoSuchElementException"
+    wide = batch(base=1, last=1 << 40)
+    contents = log_of(wide) | log_of(wide, content=Content.CHECKED_BATCHES)
+    assert loaded({LOG: 100, INDEX: 0}, contents, clean=False).failure.exception == "IllegalStateException"
 
     below = batch(base=-5)
     contents = log_of(below) | log_of(below, content=Content.CHECKED_BATCHES)

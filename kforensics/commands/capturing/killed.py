@@ -1,0 +1,125 @@
+"""What a capture left that was killed: its file under the temporary name, whose whole members the same command goes on from."""
+
+import json
+import os
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from struct import Struct as Layout
+from typing import Any
+
+from kforensics.commands.capturing.container import CaptureWriter
+from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.columns import BATCH_COLUMNS, RECORD_COLUMNS
+from kforensics.source.capture import COORDINATORS_FOLDER, MARKER, PART_LIMIT, RECORDS_FOLDER
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+BEGUN = "begun.json"
+"""The member that says of which node and roots the capture is, before anything else is in it."""
+
+_LOCAL = Layout("<4sHHHHHIIIHH")
+"""Head of a member of a zip file: signature, version, flags, method, time, date, CRC-32, stored and inflated length, lengths of name and extra field."""
+
+_SIGNATURE = b"PK\x03\x04"
+
+
+def left_by_killed(out: Path) -> tuple[Path, ...]:
+    """The files of captures under the name `out` whose process does not run any more."""
+    prefix, suffix = f".{out.name}.", ".part"
+    try:
+        names = [one.name for one in out.parent.iterdir()]
+    except OSError:
+        return ()
+    found = (
+        (name, name[len(prefix) : -len(suffix)]) for name in names if name.startswith(prefix) and name.endswith(suffix)
+    )
+    return tuple(
+        out.with_name(name) for name, process in sorted(found) if process.isdecimal() and not _runs(int(process))
+    )
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def recover(part: Path, left: Path) -> bool:
+    """Write the whole members of a capture that was killed as one that was stopped; whether there was anything to go on from.
+
+    Args:
+        part: its file.
+        left: the name of captures that were stopped.
+    """
+    try:
+        with open_evidence(part) as file:
+            names: set[str] = set()
+            said: dict[str, Any] = {}
+            for name, data in _members(file):
+                names.add(name)
+                if name.startswith("tree/") or name == BEGUN:
+                    said[name] = json.loads(data)
+            begun = said.pop(BEGUN, None)
+            folders = {path: _whole(entries, names) for block in said.values() for path, entries in block.items()}
+            if begun is None or not any(folders.values()):
+                return False
+            with CaptureWriter(left) as writer:
+                for name, data in _members(file):
+                    if name not in said and name not in {MARKER, BEGUN}:
+                        writer.add_part(name, data)
+                for path, entries in folders.items():
+                    writer.add_folder(path, entries)
+                counts = {"segments": sum(map(len, folders.values()))}
+                writer.finish({**begun, "counts": counts, "interrupted": True}, left)
+    except EvidenceError:
+        return False
+    return True
+
+
+def _members(file: EvidenceFile) -> Iterator[tuple[str, bytes]]:
+    """The members of a zip file in their order, up to the first that is not whole."""
+    position = 0
+    while position + _LOCAL.size <= file.size:
+        head = file.read(position, _LOCAL.size)
+        if len(head) < _LOCAL.size:
+            return
+        signature, _, _, method, _, _, crc, stored, length, name_length, extra = _LOCAL.unpack(head)
+        start = position + _LOCAL.size + name_length + extra
+        if signature != _SIGNATURE or not stored or length > PART_LIMIT or start + stored > file.size:
+            return
+        name = file.read(position + _LOCAL.size, name_length).decode(errors="replace")
+        data = file.read(start, stored)
+        if method == zlib.DEFLATED:
+            try:
+                data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, length + 1)
+            except zlib.error:
+                return
+        if len(data) != length or zlib.crc32(data) != crc:
+            return
+        yield name, data
+        position = start + stored
+
+
+def _whole(entries: Iterable[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
+    """The segments of a directory of which all that their entries name is there; other files are read again."""
+    return [
+        one for one in entries if "segment" in one.get("content", ()) and _is_there(one["content"]["segment"], names)
+    ]
+
+
+def _is_there(row: Mapping[str, Any], members: Collection[str]) -> bool:
+    tables = (("batches", BATCH_COLUMNS), ("records", RECORD_COLUMNS))
+    names = (
+        f"{table}/{run[0]:06d}/{column}.npy"
+        for table, columns in tables
+        for run in row.get(table) or ()
+        for column in columns
+    )
+    parts = (one[2] for one in row.get("bytes") or () if one[2] is not None)
+    return all(name in members for name in names) and all(
+        any(f"{folder}/{number:06d}" in members for folder in (RECORDS_FOLDER, COORDINATORS_FOLDER)) for number in parts
+    )
