@@ -18,6 +18,7 @@ from kforensics.commands.result import Conclusion, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.evidence.coordinators.transaction_log import TRANSACTIONS_TOPIC
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import read_settings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
@@ -38,7 +39,7 @@ from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
-from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
@@ -273,7 +274,11 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         leader=options.leader,
     )
     results = _explain_all(shared, jobs or default_jobs())
-    incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
+    stuck = _hanging(places, evidence, gathered, groups, options, jobs or default_jobs())
+    incidents = tuple(
+        replace(one, hanging=stuck.get((one.partition, one.leader), ()))
+        for one in _with_returned_doubts([incident for incident, _ in results])
+    )
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
     others = sorted(partition for partition in recorded - given.keys() if _is_wanted(partition, options))
@@ -444,6 +449,43 @@ def _final_commits(
     return PositionsNow(given, options.rename_group)
 
 
+def _hanging(
+    places: Places,
+    evidence: Evidence,
+    gathered: ClusterEvidence,
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
+    options: ExplainOptions,
+    jobs: int,
+) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
+    """Open transactions that no coordinator ends, by partition and broker; none of captures, which lack what would show it."""
+    from kforensics.commands.transactions import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
+
+    if any(isinstance(found.root, CapturePath) for found in evidence.inputs.found):
+        return {}
+    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered)
+    if not given.live(TRANSACTIONS_TOPIC):
+        return {}
+    asked = {partition for partition, _ in groups}
+    wanted = {partition: held for partition, held in given.live().items() if partition in asked}
+    return {
+        (one.topic_partition, one.replica.place.state.broker_id): tuple(
+            HangingTransaction(
+                producer_id=each.open.producer_id,
+                first_offset=each.open.first_offset,
+                last_stable_offset=one.last_stable_offset,
+                verdict=each.judgement.verdict.value,
+                confidence=each.judgement.confidence,
+                # It names the transactional id.
+                reason=each.judgement.reason if options.rename_group is str else "no coordinator ends it",
+                citations=each.judgement.citations,
+            )
+            for each in one.open
+            if each.judgement.holds_back
+        )
+        for one in stuck_replicas(given, wanted, is_stopped=options.is_stopped, jobs=jobs)
+    }
+
+
 def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
     if options.topics and partition.topic not in options.topics:
         return False
@@ -457,6 +499,7 @@ def _is_eventful(incident: PartitionIncident) -> bool:
         or incident.groups
         or incident.residuals
         or incident.past_end
+        or incident.hanging
         or any(state.unclean for state in incident.leaderships)
         or incident.doubts
     )

@@ -59,6 +59,11 @@ class Judgement:
     lost_marker: Marker | None = None
     citations: tuple[Citation, ...] = ()
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing but an administrator ends it, as far as that is at least likely: the last stable offset is stuck."""
+        return self.verdict in {Verdict.HANGING, Verdict.TORN} and self.confidence != "possible"
+
 
 def judge(
     one: OpenTransaction,
