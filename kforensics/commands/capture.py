@@ -329,9 +329,7 @@ class _Taking:
 
     def _scan(self, pieces: "Sequence[_Piece]") -> "Iterator[tuple[_Piece, CapturedScan]]":
         """Every segment in order, those that did not change as an earlier capture has them."""
-        is_new = [
-            not self.base or self.base.scan(piece.task(), with_bytes=piece.has_bytes) is None for piece in pieces
-        ]
+        is_new = [not self.base or self.base.scan(piece.task(), with_bytes=piece.has_bytes) is None for piece in pieces]
         read = self._read(list(compress(pieces, is_new)))
         for piece, is_read in zip(pieces, is_new, strict=True):
             if self.request.is_stopped():
