@@ -37,6 +37,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.findings.answers.transactions import LackingLogs, transactions_answer
+from kforensics.findings.coordinators import transaction_findings
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
@@ -187,7 +188,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         command="transactions",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(answer=answer, problems=tuple(problems)),
+        concluded=Conclusion(answer=answer, findings=transaction_findings(asked), problems=tuple(problems)),
     )
 
 
