@@ -1,5 +1,7 @@
 """Rules of loading on values alone: what a made directory on disk does not bring about, and how a node's start ends."""
 
+from typing import Any
+
 import pytest
 
 from kforensics.damage import Absent
@@ -222,7 +224,7 @@ def test_a_segment_that_is_scanned_for_want_of_an_index_stays_beside_those_that_
 
 def test_what_is_put_in_place_over_a_folder_or_in_no_known_order_is_not_modelled():
     swap = {f"{LOG}.swap": 100, f"{INDEX}.swap": 0, f"{0:020d}.timeindex.swap": 0}
-    found = {Need(f"{LOG}.swap", content): Batches(batches=(batch(),), end=100) for content in Content}
+    found: dict[Need, Any] = {Need(f"{LOG}.swap", content): Batches(batches=(batch(),), end=100) for content in Content}
     found |= {Need(f"{INDEX}.swap", Content.OFFSET_INDEX): ()}
     assert isinstance(loaded(swap, found, folders=frozenset({LOG})), Unpredictable)
     old = loading_rules(KafkaVersion(2, 8))
