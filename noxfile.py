@@ -11,7 +11,7 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["check", "quick"]
 
 BIN = ".venv/bin"
-LOCK = "uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --group dev --group docs --group tools"
+LOCK = "uv pip compile pyproject.toml --universal --fork-strategy fewest --python-version 3.11 --all-extras --group dev --group docs --group tools"
 LOCK_FORM = "--generate-hashes --no-annotate --no-emit-index-url --quiet --output-file requirements.lock"
 
 
