@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.audit_tables import open_audit
+from kforensics.fleet.audit_tables import WORK, open_audit
 from kforensics.fleet.comparison import compare_audits
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.output import WORK
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
