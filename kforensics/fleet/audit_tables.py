@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pd
 import pyarrow.parquet as pq
 
-from kforensics.errors import EvidenceUnreadable, UsageError, did_you_mean, nearest_names
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, UsageError, did_you_mean, nearest_names
 from kforensics.findings.model import Severity
 from kforensics.fleet.publishing import part_stem
 from kforensics.fleet.schemas import AUDIT_TABLES
@@ -27,6 +27,9 @@ PREVIOUS = "previous"
 
 AUDITS = "_audits"
 """The folder of a history with a manifest for each audit."""
+
+WORK = "_work"
+"""The folder of what the stages write before it is published; readers of Parquet skip names that begin with an underscore."""
 
 _READERS = 16
 """Small files that are read at the same time: most of the time is spent waiting for storage."""
@@ -172,9 +175,16 @@ def open_audits(location: Path) -> list[AuditTables]:
     if manifest is not None:
         return [AuditTables(location, _checked(location, manifest))]
     found = history_of(tables)
-    if not found:
-        raise EvidenceUnreadable(str(location), "no tables of an audit")
-    return found
+    if found:
+        return found
+    if tables.names(WORK):
+        causes = (
+            "it was interrupted: the same `fleet audit` with the same --history begins again, and reads only what it had not read",
+        )
+        raise EvidenceUnreadable(str(location), "its only audit did not finish", causes)
+    if tables.is_empty():
+        raise EvidenceNotFound(str(location), "there is nothing here", ("a mistyped path", "the volume is not mounted"))
+    raise EvidenceUnreadable(str(location), "no tables of an audit")
 
 
 def open_audit(location: Path, audit_id: str | None = None) -> AuditTables:

@@ -112,8 +112,15 @@ def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: A
         for name, one in (("earlier", before), ("later", after))
     }
     problems = list(after.rows("problems", columns=TABLES["later_problems"]))
-    topics = {row["topic"] for row in (*findings["earlier"], *problems) if row["topic"] is not None}
-    replicas = before.rows("replicas", columns=TABLES["earlier_replicas"], where=one_of("topic", topics, pa.string()))
+    found = {row["finding_id"] for row in findings["later"]}
+    # Replicas matter only where a finding is missing: whether all of them were read again.
+    missing = [row for row in findings["earlier"] if row["finding_id"] not in found]
+    asked = [row for row in (*missing, *problems) if row["topic"] is not None] if missing else []
+    of_asked = all_of(
+        one_of("topic", {row["topic"] for row in asked}, pa.string()),
+        one_of("partition", {row["partition"] for row in asked}, pa.int32()),
+    )
+    replicas = before.rows("replicas", columns=TABLES["earlier_replicas"], where=of_asked)
     yield from changed_rows(
         {
             "earlier_findings": findings["earlier"],

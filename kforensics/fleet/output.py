@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, history_of, manifest_name
+from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, WORK, AuditTables, history_of, manifest_name
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, total_rows
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
-
-WORK = "_work"
-"""The folder of what the stages write before it is published; readers of Parquet skip names that begin with an underscore."""
 
 _READ_AGAIN = ("segments", "digests", "lineage")
 """What an interrupted attempt read, and the next one need not read again."""

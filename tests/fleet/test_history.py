@@ -8,11 +8,11 @@ import pyarrow.dataset as pd
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, UsageError
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import open_audit, open_audits, previous_audit
+from kforensics.fleet.audit_tables import WORK, open_audit, open_audits, previous_audit
 from kforensics.fleet.lock import hold_lock
-from kforensics.fleet.output import WORK, open_output
+from kforensics.fleet.output import open_output
 from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
 from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, Tables
 from kforensics.fleet.views import view_statements
@@ -99,6 +99,18 @@ def test_a_part_that_is_missing_is_an_error_of_its_audit_alone(history):
     with pytest.raises(EvidenceUnreadable, match="the part is not there"):
         open_audit(history, "night-2")
     assert "night-3" == open_audit(history).audit_id
+
+
+def test_what_holds_no_finished_audit_is_said(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(EvidenceUnreadable, match="no tables of an audit"):
+        open_audits(tmp_path)
+    with pytest.raises(EvidenceNotFound, match="there is nothing here"):
+        open_audits(tmp_path / "nowhere")
+    Tables(tmp_path / "begun" / WORK).create(["segments"])
+    Tables(tmp_path / "begun" / WORK).write_manifest(AUDIT_MANIFEST, {})
+    with pytest.raises(EvidenceUnreadable, match="its only audit did not finish"):
+        open_audits(tmp_path / "begun")
 
 
 def test_a_directory_of_something_else_is_no_history(history, tmp_path):

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.audit_tables import open_audit
+from kforensics.fleet.audit_tables import WORK, open_audit, open_audits
 from kforensics.fleet.comparison import compare_audits
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.output import WORK
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
@@ -136,6 +135,28 @@ def test_rows_that_vanish_while_the_audit_works_leave_it_incomplete(run_audit, f
         open_audit(tmp_path / "out")
     again, _ = run_audit(fleet, out=tmp_path / "out")
     assert (7, 0) == (again.partition_count, again.read_bytes)
+
+
+def test_a_history_is_built_on_its_latest_audit_and_told_apart_by_id(run_audit, fleet, tmp_path):
+    place = tmp_path / "history"
+    first, _ = run_audit(fleet, out=place, is_history=True, audit_id="monday")
+    second, _ = run_audit(fleet, out=place, is_history=True, audit_id="tuesday")
+    again, _ = run_audit(fleet, out=place, is_history=True, audit_id="monday")
+
+    assert (first.segments, 0) == (second.reused_segments, second.read_bytes)
+    assert (first.findings, first.finding_ids, first.brokers) == (second.findings, second.finding_ids, second.brokers)
+    assert ("monday", first.audited_ms, first.findings) == (again.audit_id, again.audited_ms, again.findings)
+    assert ["monday", "tuesday"] == [one.audit_id for one in open_audits(place)]
+    monday, tuesday = open_audits(place)
+    compared = compare_audits(monday, tuesday)
+    assert {"unchanged": first.finding_count} == compared.findings_by_change
+    with pytest.raises(Interrupted):
+        run_audit(fleet, out=place, is_history=True, progress=interrupt_at("write"))
+    third, _ = run_audit(fleet, out=place, is_history=True, audit_id="wednesday")
+    assert first.findings == third.findings
+    assert ["monday", "tuesday", "wednesday"] == [one.audit_id for one in open_audits(place)]
+    parts = [one.name for one in place.glob("findings/**/*.parquet")]
+    assert ["monday-00000.parquet", "tuesday-00000.parquet", "wednesday-00000.parquet"] == sorted(parts)
 
 
 def test_tables_that_are_not_those_that_were_written_are_refused(run_audit, fleet):

@@ -7,8 +7,8 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
-from kforensics.fleet.audit_tables import open_audits
-from kforensics.fleet.output import WORK, open_output
+from kforensics.fleet.audit_tables import WORK, open_audits
+from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import is_part_of, part_stem
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables

@@ -129,11 +129,14 @@ def _finding_lines(summary: FleetSummary, width: int, *, most: int | None) -> It
     yield ""
     by_severity = ", ".join(f"{count} {severity}" for severity, count in summary.findings_by_severity.items())
     yield Text(f"Findings: {by_severity}", style=Style.HEADING)
-    shown = [one for one in summary.findings if one.severity.value != "note"][:most]
-    for item in shown:
+    named = zip(summary.findings, summary.finding_ids, strict=True)
+    shown = [(item, own) for item, own in named if item.severity.value != "note"][:most]
+    for item, own in shown:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
         )
+        if most is None:
+            yield from wrapped(escape_text(own), width=width, indent=INDENT * 2, style=Style.QUIET)
     grave = sum(count for severity, count in summary.findings_by_severity.items() if severity != "note")
     if grave > len(shown):
         yield from wrapped(f"and {grave - len(shown)} more (-v, or the table findings)", width=width, indent=INDENT)
