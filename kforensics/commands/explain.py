@@ -324,7 +324,7 @@ def explain(
         notes=(
             *evidence.notes,
             *([] if is_whole else [UNCLEAN_ONLY.format(len(others))]),
-            *_logs_not_read(inputs, gathered),
+            *_logs_not_read(inputs, gathered, options.until_ms),
         ),
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
@@ -467,18 +467,19 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
     return f" since {_utc(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
 
 
-def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence) -> Iterator[str]:
+def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | None) -> Iterator[str]:
     """Name the log files that are outside of the time asked about, by directory."""
-    folders: dict[tuple[int, str], list[tuple[LogSpan, str]]] = defaultdict(list)
+    folders: dict[tuple[int, str, str], list[tuple[LogSpan, str]]] = defaultdict(list)
     for place, span in gathered.logs_not_read.items():
         folder, _, name = place.path.rpartition("/")
-        folders[place.input, folder].append((span, name))
-    for (number, folder), files in folders.items():
+        option = "--until" if until_ms is not None and span.first_ms > until_ms else "--since"
+        folders[place.input, folder, option].append((span, name))
+    for (number, folder, option), files in folders.items():
         names = [name for _, name in sorted(files, key=lambda one: one[0].first_ms)]
         where = join(inputs.found[number].described.path, folder) if folder else inputs.found[number].described.path
         which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        number_of = counted(len(names), "log file was", "log files were")
-        yield f"{number_of} not read in {where}, because of --since or --until: {which}."
+        number_of = counted(len(names), "log file")
+        yield f"{number_of} in {where} {'was' if len(names) == 1 else 'were'} not read, because of {option}: {which}."
 
 
 def _utc(time_ms: int) -> str:
