@@ -100,7 +100,9 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     headline = _headline(state, asked, by_state, scope)
     return Answer(
         state=state,
-        headline=headline + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else ""),
+        headline=headline
+        + _stuck(asked)
+        + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else ""),
         now=words.now or _gather(state, asked),
         tell=words.tell,
         later=words.later,
@@ -170,6 +172,15 @@ def _headline(
         case _:
             count = len(asked)
             return f"Nothing that was committed is lost from {count} partition{'s' if count != 1 else ''}{scope.since}."
+
+
+def _stuck(asked: Sequence[PartitionIncident]) -> str:
+    """Partitions whose last stable offset is stuck by a transaction of which no other sentence of the headline speaks."""
+    stuck = [one for one in asked if one.hanging]
+    if not stuck:
+        return ""
+    is_proven = all(each.confidence == "proven" for one in stuck for each in one.hanging)
+    return f" Consumers with isolation.level=read_committed {'are' if is_proven else 'are likely'} stuck in {_names(stuck)}."
 
 
 def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:
