@@ -95,6 +95,7 @@ def diff(
     topics: Iterable[str] = (),
     partitions: Iterable[int] = (),
     jobs: int | None = None,
+    depth: str = "content",
 ) -> "Result[DiffResult]":
     """Compare the replicas of every partition below the paths.
 
@@ -105,6 +106,7 @@ def diff(
         topics: only these; all where none is named.
         partitions: only partitions of these numbers.
         jobs: processes; one for each core where not given.
+        depth: `tails` for the ends of logs alone, `content` for every batch.
 
     Returns:
         A report for each partition in `body.reports`.
@@ -112,9 +114,10 @@ def diff(
     Raises:
         EvidenceError: none of the paths can be used.
         TypeError: something given is no path.
-        ValueError: no path at all, or no such protocol.
+        ValueError: no path at all, no such protocol, or no such depth.
     """
     from kforensics.commands.diff import DiffRequest, run  # noqa: PLC0415
+    from kforensics.units import Depth  # noqa: PLC0415
 
     return run(
         DiffRequest(
@@ -124,6 +127,7 @@ def diff(
             topics=frozenset(topics),
             partitions=frozenset(partitions),
             jobs=jobs,
+            depth=Depth(depth),
         )
     )
 
@@ -155,6 +159,7 @@ def explain(
     topics: Iterable[str] = (),
     partitions: Iterable[int] = (),
     jobs: int | None = None,
+    depth: str = "content",
 ) -> "Result[Explanation]":
     """Say what was truncated, why, and which committed records were lost.
 
@@ -164,6 +169,7 @@ def explain(
         topics: only these; all where none is named.
         partitions: only partitions of these numbers.
         jobs: processes; one for each core where not given.
+        depth: `tails` for the ends of logs alone, `content` for every batch.
 
     Returns:
         `timeline`, `incidents`, `conclusion` and what they rest on in `body`.
@@ -171,9 +177,10 @@ def explain(
     Raises:
         EvidenceError: none of the paths can be used.
         TypeError: something given is no path.
-        ValueError: no path at all.
+        ValueError: no path at all, or no such depth.
     """
     from kforensics.commands.explain import ExplainRequest, run  # noqa: PLC0415
+    from kforensics.units import Depth  # noqa: PLC0415
 
     return run(
         ExplainRequest(
@@ -182,6 +189,7 @@ def explain(
             topics=frozenset(topics),
             partitions=frozenset(partitions),
             jobs=jobs,
+            depth=Depth(depth),
         )
     )
 

@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 
+import kforensics
 from kforensics.cli.app import run
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
@@ -165,3 +166,12 @@ def test_the_ends_of_many_logs_are_read_before_each_is_looked_at(stopped, capsys
     capsys.readouterr()
 
     assert waited == []
+
+
+def test_functions_take_a_depth(stopped):
+    ends = kforensics.diff(stopped, depth="tails", topics=["orders"])
+    assert ends.body.depth == "tails"
+    assert ends.answer.state != "agree"
+    assert kforensics.explain(stopped, depth="tails").body.depth == "tails"
+    with pytest.raises(ValueError, match="deep"):
+        kforensics.diff(stopped, depth="deep")

@@ -22,12 +22,12 @@ from kforensics.render.html.identity import identity_of
 from kforensics.render.html.lanes import draw_figure, loss_summary
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.unknowns import unknowns
-from kforensics.render.html.verdict import advice_of, verdict_of
+from kforensics.render.html.verdict import AnswerMark, advice_of, verdict_of
 from kforensics.render.root_cause import root_cause_sentence
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200
@@ -132,7 +132,7 @@ def explain_html(
     anchors = _anchors(result.incidents)
     return fill_page(
         "explain.html",
-        verdict=verdict_of(answer),
+        verdict=verdict_of(answer, is_whole=result.depth is Depth.CONTENT),
         headline=answer.headline,
         conclusion=_rest_of_conclusion(result, answer),
         identity=identity_of(result, made_ms),
@@ -234,7 +234,7 @@ def _partitions(
             {
                 "name": str(incident.partition),
                 "anchor": anchors[incident.partition],
-                "state": verdict_of(Answer(state=State(incident.state), headline="")) if incident.state else None,
+                "state": _mark_of(incident) if incident.state else None,
                 "summary": loss_summary(incident.losses),
                 "leader": _leader_words(incident),
                 "has_logs": bool(incident.logs),
@@ -250,6 +250,10 @@ def _gravity(incident: PartitionIncident) -> tuple[bool, int]:
     states = [state.value for state in STATES["explain"]]
     rank = states.index(incident.state) if incident.state in states else len(states)
     return incident.partition.topic in METADATA_TOPICS, rank
+
+
+def _mark_of(incident: PartitionIncident) -> AnswerMark:
+    return verdict_of(Answer(state=State(incident.state), headline=""), is_whole=not incident.unread_below)
 
 
 def _leader_words(incident: PartitionIncident) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.model import CALM, Answer, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,17 @@ _VERDICTS = {
 """The verdicts of the commands that have pages; only a state that proves that all is well has a tick."""
 
 
-def verdict_of(answer: Answer) -> AnswerMark:
-    """The verdict at the top of the page of an answer."""
-    return _VERDICTS[answer.state]
+def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
+    """The verdict at the top of the page of an answer.
+
+    Args:
+        answer: of the command.
+        is_whole: all content was read that the answer is about; without it no state has a tick.
+    """
+    found = _VERDICTS[answer.state]
+    if is_whole or answer.state not in CALM:
+        return found
+    return AnswerMark(tone="warning", mark="?", words=f"{found.words}, by the ends of the logs")
 
 
 def advice_of(answer: Answer) -> list[Advice]:

@@ -14,3 +14,4 @@ def test_only_calm_states_have_a_tick(state):
 
     assert (verdict.tone == "good") == (verdict.mark == "✓") == (state in CALM)
     assert verdict.words
+    assert verdict_of(Answer(state=State(state), headline="It is so."), is_whole=False).mark != "✓"
