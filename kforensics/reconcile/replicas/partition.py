@@ -208,6 +208,11 @@ class _Session:
         newest = self.leaderships[-1] if self.leaderships else None
         self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
+        # Lines of some brokers only, or lines that are younger than the directories, tell nothing of leader and ISR of these directories.
+        self.later_epoch = Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(every)
+        by_lines = newest is not None and isinstance(newest.recorded_at, Absent)
+        self.is_of_another_time = isinstance(self.later_epoch, int) or (by_lines and not self.account.reaches_now)
+        is_known = is_known and not self.is_of_another_time
         self.current = newest if is_known else None
         self.assigned = self._assigned(newest, stated_replicas)
         # Every broker keeps a copy of the metadata log, whoever its voters are.
@@ -330,6 +335,13 @@ class _Session:
         leader = choose_leader(
             candidates or self.live or self.future or self.outside, wanted=wanted_leader, leaderships=self.leaderships
         )
+        if leader is not None and leader.source != "option" and self.is_of_another_time:
+            why = (
+                f"the log lines name leader epoch {self.later_epoch}, later than the directories"
+                if isinstance(self.later_epoch, int)
+                else "log files of other brokers, which are not given, may name a later leader"
+            )
+            leader = replace(leader, is_known=False, reason=f"{leader.reason}; {why}")
         judge = (
             CommitJudge(
                 [*self.live, *self.outside, *self.future],
@@ -385,23 +397,25 @@ class _Session:
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
             account=None if self.is_quorum else self.account,
-            later_epoch=Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(),
+            later_epoch=self.later_epoch,
         )
 
-    def _later_epoch(self) -> int | Absent:
+    def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
         """The leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
-        known = max((epoch for view in self.live if isinstance(epoch := last_epoch(view), int)), default=-1)
+        known = max((epoch for view in live if isinstance(epoch := last_epoch(view), int)), default=-1)
         newest = next((state for state in reversed(self.leaderships) if isinstance(state.leader, int)), None)
         if newest is None:
             return Absent.NOT_APPLICABLE
         later = self.facts.later_epoch(self.partition)
         if isinstance(later, int) and later > max(newest.leader_epoch, known):
             return later
-        own = next((view for view in self.live if view.replica.broker_id == newest.leader), None)
+        own = next((view for view in live if view.replica.broker_id == newest.leader), None)
         has_lines = isinstance(newest.recorded_at, Absent) and isinstance(newest.leader, int)
         if own is None or not has_lines or isinstance(own.replica.checkpoint_epochs, Absent):
             return Absent.NOT_APPLICABLE
-        if self.protocol_hints.get(int(str(newest.leader))) in {None, ProtocolName.HW, ProtocolName.KIP_101}:
+        named = self.protocol_hints.get(int(str(newest.leader)))
+        hints = {named} if named is not None else set(self.protocol_hints.values())
+        if not hints or hints & {ProtocolName.HW, ProtocolName.KIP_101}:
             return Absent.NOT_APPLICABLE
         return newest.leader_epoch if newest.leader_epoch > known else Absent.NOT_APPLICABLE
 
