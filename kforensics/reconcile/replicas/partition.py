@@ -298,11 +298,11 @@ class _Session:
             return view.log_end_offset
         return same_batches_from(view, other, self.held_until(view, other), self.reader)
 
-    def held_in_between(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-        """What a shorter log holds of a log behind other content, up to its own end."""
+    def same_again(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
+        """The offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
-        end, parted = other.log_end_offset, self.held_until(view, other)
-        if not is_at_hand or end >= view.log_end_offset or parted >= end or common_range(view, other) is None:
+        end, parted = min(view.log_end_offset, other.log_end_offset), self.held_until(view, other)
+        if not is_at_hand or parted >= end or common_range(view, other) is None:
             return None
         since = same_batches_from(view, other, parted, self.reader)
         return OffsetRange(since, end - 1) if since < end else None
@@ -311,8 +311,8 @@ class _Session:
         """The offsets of a log that another one does not hold, or holds with other content."""
         first = max(self.held_until(view, other), view.content_start_offset)
         end = self.held_again_from(view, other)
-        between = self.held_in_between(view, other)
-        return tuple(OffsetRange(first, end - 1).without([between] if between else []))
+        again = self.same_again(view, other)
+        return tuple(OffsetRange(first, end - 1).without([again] if again else []))
 
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
         """The offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
@@ -385,6 +385,7 @@ class _Session:
             unassigned_counts=distinct_counts(
                 [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned],
                 agree_until=self.same_records_until,
+                same_again=self.same_again,
                 judge=judge,
                 reader=self.reader,
             )
@@ -488,7 +489,7 @@ class _Session:
                 others,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
-                held_in_between=self.held_in_between,
+                same_again=self.same_again,
                 judge=judge,
                 reader=self.reader,
             )
@@ -513,7 +514,7 @@ class _Session:
                 self.live,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
-                held_in_between=self.held_in_between,
+                same_again=self.same_again,
                 judge=judge,
                 reader=self.reader,
             )
@@ -703,7 +704,13 @@ class _Session:
             lost += [(view, one.first, one.last + 1) for one in lacked]
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)
+        count = partial(
+            distinct_counts,
+            agree_until=self.same_records_until,
+            same_again=self.same_again,
+            judge=judge,
+            reader=self.reader,
+        )
         in_all = count(lost) + self._unreadable_on(candidate, others, judge)
         return WhatIf(
             leader=candidate,
