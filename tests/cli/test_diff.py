@@ -182,23 +182,21 @@ def test_an_output_file_inside_the_evidence_is_refused(unclean, capsys, untouche
     assert "inside the evidence" in err
 
 
-def test_logs_name_the_leader_where_there_is_no_metadata_log(incident, capsys):
+@pytest.mark.parametrize(
+    ("snapshot", "is_known"),
+    [
+        ("99-final", True),
+        ("02-all-down-broker-1-was-alone", False),  # the lines are younger than the directories
+    ],
+)
+def test_logs_name_the_leader_where_there_is_no_metadata_log(snapshot, is_known, incident, capsys):
     root = incident("unclean-election-2.8")
+    paths = (root / "snapshots" / snapshot, root / "logs")
 
-    _, out, _ = diff(
-        capsys,
-        root / "snapshots" / "02-all-down-broker-1-was-alone",
-        root / "logs",
-        "-t",
-        "orders",
-        "-p",
-        "0",
-        "--format",
-        "json",
-    )
+    _, out, _ = diff(capsys, *paths, "-t", "orders", "-p", "0", "--format", "json")
 
     leader = json.loads(out)["partitions"][0]["leader"]
-    assert ("state-change.log", True) == (leader["source"], leader["is_known"])
+    assert ("state-change.log", is_known) == (leader["source"], leader["is_known"])
 
 
 @pytest.mark.parametrize(

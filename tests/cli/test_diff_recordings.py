@@ -129,3 +129,14 @@ def test_directories_that_are_older_than_the_log_lines_do_not_agree(name, epoch,
     assert f"leader epoch {epoch} of" in out
     assert 0 == run(["diff", str(root / "snapshots" / "99-final"), str(root / "logs"), "--brief"])
     assert "copied before" not in capsys.readouterr().out
+
+
+def test_lines_that_are_younger_than_the_directories_name_no_leader_for_certain(incident, capsys):
+    root = incident("fast-failover-2.x")
+    brokers = str(root / "snapshots" / "03-both-down-b-has-its-own-tail")
+
+    run(["diff", brokers, str(root / "logs" / "broker-1"), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert "maybe-at-risk" == document["answer"]["state"]
+    assert {False} == {one["leader"]["is_known"] for one in document["partitions"]}
+    assert "log lines name leader epoch 3, later than the directories" in document["answer"]["headline"]

@@ -35,6 +35,7 @@ def test_diff_is_not_calm_without_proof(protocol, share, tmp_path):
     [
         (500021, ProtocolName.KIP_279),  # a high watermark from before the log was truncated and written again
         (500084, ProtocolName.HW),  # records that both hold behind others that differ
+        (501418, ProtocolName.HW),  # records that two followers both hold behind others that differ
         (500441, ProtocolName.KIP_595),  # a log whose first segments are missing
     ],
 )

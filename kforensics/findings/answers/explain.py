@@ -220,8 +220,12 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{were(losses)} committed" if sure else "may have been committed"
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
+        gone = [loss for loss in losses if not loss.in_use]
         lost = f"in no log in use of those given ({_not_given(away)})" if away else "lost"
-        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} {lost}: {causes_of(losses)}."
+        if held:
+            many = sum(loss.records for loss in gone)
+            lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {'is' if many == 1 else 'are'} {lost}"
+        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text

@@ -33,7 +33,7 @@ def sole_runs(
     *,
     held_until: Until,
     held_again_from: Until,
-    held_in_between: Between,
+    same_again: Between,
     judge: CommitJudge,
     reader: BatchReader,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
@@ -44,7 +44,7 @@ def sole_runs(
         others: all other logs that count.
         held_until: for a log and another, the offset below which the other holds all of it.
         held_again_from: for a log and another, the offset from which on the other holds all of it, up to its end.
-        held_in_between: for a log and another, what the other holds of it behind other content, up to its own end.
+        same_again: for two logs, the offsets behind other content at which both hold the same again, up to the end of the shorter one.
         judge: says what was committed.
         reader: gives the batches to count.
     """
@@ -53,13 +53,18 @@ def sole_runs(
     if first >= end:
         return None
     offsets = OffsetRange(first, end - 1)
-    held = (held_in_between(view, other) for other in others)
+    held = (same_again(view, other) for other in others)
     pieces = offsets.without(one for one in held if one is not None)
     return offsets, tuple(run for piece in pieces for run in count_runs(judge.runs(view, piece), view, reader))
 
 
 def distinct_counts(
-    losses: Iterable[tuple[LoadedLog, int, int]], *, agree_until: Until, judge: CommitJudge, reader: BatchReader
+    losses: Iterable[tuple[LoadedLog, int, int]],
+    *,
+    agree_until: Until,
+    same_again: Between,
+    judge: CommitJudge,
+    reader: BatchReader,
 ) -> CommittedCounts:
     """Records between two offsets in several logs, each counted once by offset and content.
 
@@ -68,19 +73,20 @@ def distinct_counts(
     Args:
         losses: logs, each with the offset from which on it is counted, and that at which its records are not counted any more.
         agree_until: for two logs, the offset up to which they hold the same.
+        same_again: for two logs, the offsets behind other content at which both hold the same again, up to the end of the shorter one.
         judge: says what was committed.
         reader: gives the batches to count.
     """
     total = CommittedCounts()
     counted: list[tuple[LoadedLog, int, int]] = []
     for view, first, end in sorted(losses, key=lambda item: (item[1] - item[2], str(item[0].replica.path))):
-        shared = [
-            held
-            for other, other_first, other_end in counted
-            if other_first < (until := min(agree_until(view, other), other_end))
+        shared: list[OffsetRange] = []
+        for other, other_first, other_end in counted:
+            both = [OffsetRange(other_first, min(agree_until(view, other), other_end) - 1)]
+            if other is not view and (again := same_again(view, other)) is not None:
+                both.append(OffsetRange(max(again.first, other_first), min(again.last, other_end - 1)))
             # What a log can't give has not been counted with it.
-            for held in OffsetRange(other_first, until - 1).without(lost_ranges(other))
-        ]
+            shared += [held for one in both if one.count > 0 for held in one.without(lost_ranges(other))]
         for piece in OffsetRange(first, end - 1).without(shared):
             total += CommittedCounts.of(count_runs(judge.runs(view, piece), view, reader))
         counted.append((view, first, end))

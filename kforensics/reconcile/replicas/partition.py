@@ -213,6 +213,11 @@ class _Session:
         newest = self.leaderships[-1] if self.leaderships else None
         self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
+        # Lines of some brokers only, or lines that are younger than the directories, tell nothing of leader and ISR of these directories.
+        self.later_epoch = Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(every)
+        by_lines = newest is not None and isinstance(newest.recorded_at, Absent)
+        self.is_of_another_time = isinstance(self.later_epoch, int) or (by_lines and not self.account.reaches_now)
+        is_known = is_known and not self.is_of_another_time
         self.current = newest if is_known else None
         self.assigned = self._assigned(newest, stated_replicas)
         # Every broker keeps a copy of the metadata log, whoever its voters are.
@@ -300,11 +305,11 @@ class _Session:
             return view.log_end_offset
         return same_batches_from(view, other, self.held_until(view, other), self.reader)
 
-    def held_in_between(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-        """What a shorter log holds of a log behind other content, up to its own end."""
+    def same_again(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
+        """The offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
-        end, parted = other.log_end_offset, self.held_until(view, other)
-        if not is_at_hand or end >= view.log_end_offset or parted >= end or common_range(view, other) is None:
+        end, parted = min(view.log_end_offset, other.log_end_offset), self.held_until(view, other)
+        if not is_at_hand or parted >= end or common_range(view, other) is None:
             return None
         since = same_batches_from(view, other, parted, self.reader)
         return OffsetRange(since, end - 1) if since < end else None
@@ -313,8 +318,8 @@ class _Session:
         """The offsets of a log that another one does not hold, or holds with other content."""
         first = max(self.held_until(view, other), view.content_start_offset)
         end = self.held_again_from(view, other)
-        between = self.held_in_between(view, other)
-        return tuple(OffsetRange(first, end - 1).without([between] if between else []))
+        again = self.same_again(view, other)
+        return tuple(OffsetRange(first, end - 1).without([again] if again else []))
 
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
         """The offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
@@ -337,6 +342,13 @@ class _Session:
         leader = choose_leader(
             candidates or self.live or self.future or self.outside, wanted=wanted_leader, leaderships=self.leaderships
         )
+        if leader is not None and leader.source != "option" and self.is_of_another_time:
+            why = (
+                f"the log lines name leader epoch {self.later_epoch}, later than the directories"
+                if isinstance(self.later_epoch, int)
+                else "log files of other brokers, which are not given, may name a later leader"
+            )
+            leader = replace(leader, is_known=False, reason=f"{leader.reason}; {why}")
         judge = (
             CommitJudge(
                 [*self.live, *self.outside, *self.future],
@@ -380,6 +392,7 @@ class _Session:
             unassigned_counts=distinct_counts(
                 [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned],
                 agree_until=self.same_records_until,
+                same_again=self.same_again,
                 judge=judge,
                 reader=self.reader,
             )
@@ -393,7 +406,7 @@ class _Session:
             is_stopped=self.is_stopped,
             account=None if self.is_quorum else self.account,
             not_compared_below=self._not_compared_below(),
-            later_epoch=Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(),
+            later_epoch=self.later_epoch,
         )
 
     def _not_compared_below(self) -> int:
@@ -401,20 +414,22 @@ class _Session:
         unread = max((view.replica.unread_below for view in (*self.live, *self.future)), default=0)
         return max((one.last + 1 for one in self._undecided), default=unread) if unread else 0
 
-    def _later_epoch(self) -> int | Absent:
+    def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
         """The leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
-        known = max((epoch for view in self.live if isinstance(epoch := last_epoch(view), int)), default=-1)
+        known = max((epoch for view in live if isinstance(epoch := last_epoch(view), int)), default=-1)
         newest = next((state for state in reversed(self.leaderships) if isinstance(state.leader, int)), None)
         if newest is None:
             return Absent.NOT_APPLICABLE
         later = self.facts.later_epoch(self.partition)
         if isinstance(later, int) and later > max(newest.leader_epoch, known):
             return later
-        own = next((view for view in self.live if view.replica.broker_id == newest.leader), None)
+        own = next((view for view in live if view.replica.broker_id == newest.leader), None)
         has_lines = isinstance(newest.recorded_at, Absent) and isinstance(newest.leader, int)
         if own is None or not has_lines or isinstance(own.replica.checkpoint_epochs, Absent):
             return Absent.NOT_APPLICABLE
-        if self.protocol_hints.get(int(str(newest.leader))) in {None, ProtocolName.HW, ProtocolName.KIP_101}:
+        named = self.protocol_hints.get(int(str(newest.leader)))
+        hints = {named} if named is not None else set(self.protocol_hints.values())
+        if not hints or hints & {ProtocolName.HW, ProtocolName.KIP_101}:
             return Absent.NOT_APPLICABLE
         return newest.leader_epoch if newest.leader_epoch > known else Absent.NOT_APPLICABLE
 
@@ -487,7 +502,7 @@ class _Session:
                 others,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
-                held_in_between=self.held_in_between,
+                same_again=self.same_again,
                 judge=judge,
                 reader=self.reader,
             )
@@ -512,7 +527,7 @@ class _Session:
                 self.live,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
-                held_in_between=self.held_in_between,
+                same_again=self.same_again,
                 judge=judge,
                 reader=self.reader,
             )
@@ -702,7 +717,13 @@ class _Session:
             lost += [(view, one.first, one.last + 1) for one in lacked]
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)
+        count = partial(
+            distinct_counts,
+            agree_until=self.same_records_until,
+            same_again=self.same_again,
+            judge=judge,
+            reader=self.reader,
+        )
         in_all = count(lost) + self._unreadable_on(candidate, others, judge)
         return WhatIf(
             leader=candidate,

@@ -8,6 +8,7 @@ from kforensics.findings.answers.explain import Scope, explain_answer, incident_
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
 from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.model import Holder
 from tests.builders.history import log_copy
 from tests.builders.incidents import explanation
 from tests.builders.logs import HERE, batch, replica
@@ -69,3 +70,13 @@ def test_a_tail_that_only_a_follower_holds_is_no_loss_of_a_running_broker():
     assert State.UNKNOWN is incident_state(replace(incident, tails_of_copies=(loss,)))
     certain = replace(loss, was_committed="certain")
     assert State.UNKNOWN is not incident_state(replace(incident, losses=(certain,), tails_of_copies=(certain,)))
+
+
+def test_what_another_replica_holds_is_not_called_lost():
+    loss = replace(WHOLE.incidents[0].losses[0], committed="possible", was_committed="possible", held_by=())
+    holder = Holder(input=0, path="t-0", broker_id=3, is_final=True, in_use=True)
+    incident = replace(QUIET, losses=(loss, replace(loss, held_by=(holder,))))
+
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    headline = explain_answer([incident], words, Scope()).headline
+    assert f"other replicas hold {loss.records} of them, {loss.records} are lost" in headline
