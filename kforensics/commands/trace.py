@@ -431,7 +431,7 @@ class _Inquiry:
         current = _current_id(replicas, report)
         is_compacted = any(
             not isinstance(one.replica.cleaner_point, Absent) or one.log.cleaned_below > 0 for one in replicas
-        ) or any(self._settings(one.replica.broker_id).is_compacted for one in replicas)
+        ) or any(self._settings(one.replica.broker_id).is_surely_compacted for one in replicas)
         reread = Reread(replicas=tuple(replicas), search=self._search, slices=slices_of(replicas))
         markers = {(one.replica.input, one.replica.path): one.markers for one in replicas}
         successors = self._successors(scanned, reread, markers) if is_compacted else {}

@@ -95,3 +95,16 @@ def test_due_times_follow_the_settings_of_the_topic(compaction, capsys):
     # What the cleaner wrote into the batch: ten minutes, delete.retention.ms, after its first pass.
     assert all(600_000 <= time - tombstone["timestamp_ms"] < 700_000 for time in horizons if isinstance(time, int))
     assert any(isinstance(time, int) for time in horizons)
+
+
+def test_the_page_of_an_erasure_has_places_and_hashes_and_no_payload(compaction, capsys):
+    final = compaction("compaction-4.x") / "snapshots" / "99-final"
+    code = run(["trace", str(final), "-t", "accounts", "--key", "acc-0-005", "--erasure", "--format", "html"])
+    page = capsys.readouterr().out
+    whole = hashlib.sha256((final / "broker-3" / "accounts-0" / f"{0:020d}.log").read_bytes()).hexdigest()
+
+    assert code == 1
+    assert whole in page
+    assert "passes the later record at offset 81" in page
+    assert "Bytes of the key are left" in page
+    assert "acc-0-005" not in page

@@ -48,6 +48,11 @@ class RemovalSettings:
         return not isinstance(self.cleanup_policy, Absent) and "compact" in self.cleanup_policy
 
     @property
+    def is_surely_compacted(self) -> bool:
+        """Whether the topic's own settings say so, and not only a default that it may override."""
+        return self.is_known and self.is_compacted
+
+    @property
     def deletes(self) -> bool:
         """Whether retention works on the topic."""
         return not isinstance(self.cleanup_policy, Absent) and "delete" in self.cleanup_policy

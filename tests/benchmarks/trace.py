@@ -1,0 +1,77 @@
+"""Time `kforensics trace` over three replicas of 1 GB beside kafka-dump-log; run as `python -m tests.benchmarks.trace DIRECTORY [--kafka-libs JARS] [--runs N]`.
+
+Whole processes, page cache warm, default jobs: a key, one offset, and all records. The replicas are hard links to the segment of segments.py with 16 KB batches, with the indexes that `salvage --form segments`
+writes. The peer is `kafka-dump-log --print-data-log`, one file after the other, without the `grep -c` behind it.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.benchmarks.measure import Measured, dump_log, kforensics, line, load, measured, warm
+from tests.benchmarks.segments import segment_path
+
+NAME = "batches-16k"
+KEY_FLOOR, OFFSET_SECONDS = 8.0, 0.3
+BROKERS = (1, 2, 3)
+
+
+def made(directory: Path) -> list[Path]:
+    """Three stopped brokers with a replica each."""
+    path = segment_path(directory, NAME)
+    if not path.exists():
+        generator = [sys.executable, str(Path(__file__).with_name("segments.py")), str(directory)]
+        subprocess.run([*generator, "--generate", NAME], check=True)
+    folders = [directory / "traced" / f"broker-{broker}" for broker in BROKERS]
+    for broker, folder in zip(BROKERS, folders, strict=True):
+        log = folder / "orders-0"
+        if folder.exists():
+            continue
+        log.mkdir(parents=True)
+        (log / path.name).hardlink_to(path)
+        (log / "leader-epoch-checkpoint").write_text("0\n1\n3 0\n")
+        (folder / "meta.properties").write_text(f"version=0\nbroker.id={broker}\n")
+        (folder / "replication-offset-checkpoint").write_text("0\n1\norders 0 2000000\n")
+        (folder / ".kafka_cleanshutdown").touch()
+        out = directory / "indexed"
+        shutil.rmtree(out, ignore_errors=True)
+        subprocess.run(
+            kforensics("salvage", str(log), "--what", "all", "--form", "segments", "-o", str(out), "-q"), check=False
+        )
+        for index in (*out.rglob("*.index"), *out.rglob("*.timeindex")):
+            shutil.copy(index, log)
+        shutil.rmtree(out)
+    warm(path)
+    return folders
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--kafka-libs", type=Path)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--all-records", action="store_true", help="Also write every record, which takes minutes.")
+    arguments = parser.parse_args()
+    folders = made(arguments.directory)
+    given = ("trace", *map(str, folders), "-t", "orders")
+    peer: Measured | None = None
+    if arguments.kafka_libs:
+        one = measured(
+            dump_log(arguments.kafka_libs, segment_path(arguments.directory, NAME), "--print-data-log"),
+            runs=arguments.runs,
+        )
+        peer = Measured(len(BROKERS) * one.seconds, len(BROKERS) * one.processor_seconds, one.peak)
+    print(load())
+    found = measured(kforensics(*given, "--key", "00000000", "-q"), runs=arguments.runs, expect=(0, 3))
+    print(line("key, 3 x 1 GB", found, peer, KEY_FLOOR), flush=True)
+    found = measured(kforensics(*given, "--offset", "1000000", "-q"), runs=arguments.runs)
+    print(f"{line('offset, 3 x 1 GB', found, None)}   (at most {OFFSET_SECONDS} s)", flush=True)
+    if arguments.all_records:
+        every = kforensics(*given, "--time", "2000-01-01..2100-01-01", "--format", "jsonl")
+        print(line("all records as lines", measured(every, runs=1), None), flush=True)
+
+
+if __name__ == "__main__":
+    main()
