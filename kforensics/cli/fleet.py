@@ -24,6 +24,7 @@ from kforensics.cli.options import (
     broker_list,
     parse_rate,
 )
+from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
 from kforensics.render.view import OutputFormat
 
@@ -44,6 +45,12 @@ class LeastSeverity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+class TableFormat(StrEnum):
+    PARQUET = "parquet"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 class FailOn(StrEnum):
@@ -104,11 +111,42 @@ SourcesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="SOURCE...",
-        help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://); inventories of "
+        help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://, abfss://); inventories of "
         "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
         show_default=False,
     ),
 ]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="An option of storage behind a URI, such as region or endpoint_override of s3://; SCHEME:NAME=VALUE for that scheme "
+        "alone. Repeatable; credentials are better taken from the environment.",
+        show_default=False,
+    ),
+]
+
+
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    """The names and values of an option that is repeated.
+
+    Args:
+        given: as typed.
+        option: its name, for the error.
+
+    Raises:
+        UsageError: one has no value.
+    """
+    out = {}
+    for one in given or ():
+        name, separator, value = one.partition("=")
+        if not separator or not name:
+            raise UsageError(f"{option} {name}: expected NAME=VALUE")
+        out[name] = value
+    return out
+
+
 MostOption = Annotated[int, typer.Option("--most", metavar="N", min=0, help="Partitions that the summary shows.")]
 
 
@@ -145,6 +183,15 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    table_format: Annotated[
+        TableFormat | None,
+        typer.Option(
+            "--table-format",
+            help="The format of a history: parquet, files in folders of cluster and day; delta, with the log of Delta Lake beside them. "
+            "What the history has, or parquet, where none is named.",
+            show_default=False,
+        ),
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(
@@ -168,6 +215,7 @@ def audit(
         list[str] | None,
         typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.", show_default=False),
     ] = None,
+    storage_option: StorageOption = None,
     leader: LeaderOption = None,
     protocol: Annotated[
         Protocol | None,
@@ -200,12 +248,8 @@ def audit(
 
     output.check(())
     require_spark()
-    settings = {}
-    for one in spark_conf or ():
-        name, separator, value = one.partition("=")
-        if not separator:
-            raise UsageError(f"--spark-conf {one}: expected NAME=VALUE")
-        settings[name] = value
+    if table_format is not None and history is None:
+        raise UsageError("--table-format is of a history: give --history")
     if (tables is None) == (history is None):
         raise UsageError("give either --out, a directory for this audit alone, or --history, which it is appended to")
     request = AuditRequest(
@@ -213,9 +257,11 @@ def audit(
         tables=str(tables or history),
         is_history=history is not None,
         audit_id=audit_id,
+        table_format=table_format.value if table_format else None,
         since=since,
         master=master,
-        settings=settings,
+        settings=pairs(spark_conf, "--spark-conf"),
+        storage=pairs(storage_option, "--storage-option"),
         leader=leader,
         protocol=protocol.value if protocol else None,
         replicas=broker_list(replicas),
@@ -228,7 +274,7 @@ def audit(
         gate=_gate(fail_on, accept),
     )
     check_metrics(metrics)
-    with stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
+    with interrupted_by_signals(), stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
         result = run_audit(request, progress)
     _finish(output, result, metrics)
 
@@ -266,6 +312,7 @@ def report(
     fail_on: FailOnOption = None,
     accept: AcceptOption = None,
     metrics: MetricsOption = None,
+    storage_option: StorageOption = None,
 ) -> None:
     """Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."""
     from kforensics.fleet.commands import ComparisonRequest, ReportRequest, require_pyarrow, run_comparison, run_report
@@ -283,6 +330,7 @@ def report(
         least_severity=severity.value,
         most=most,
         gate=_gate(fail_on, accept),
+        storage=pairs(storage_option, "--storage-option"),
     )
     check_metrics(metrics)
     if since is None:
@@ -313,6 +361,7 @@ def trend(
     verdict: VerdictsOption = None,
     code: CodesOption = None,
     severity: SeverityOption = LeastSeverity.NOTE,
+    storage_option: StorageOption = None,
 ) -> None:
     """Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."""
     from kforensics.fleet.commands import ReportRequest, TrendRequest, require_pyarrow, run_trend
@@ -326,6 +375,7 @@ def trend(
         nodes=frozenset(node or ()),
         verdicts=frozenset(verdict or ()),
         codes=frozenset(code or ()),
+        storage=pairs(storage_option, "--storage-option"),
         least_severity=severity.value,
     )
     output.finish(run_trend(TrendRequest(tables=tuple(tables), last=last, report=filters)))
@@ -385,6 +435,7 @@ def scan(
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
     keep_going: KeepGoingOption = False,
+    storage_option: StorageOption = None,
 ) -> None:
     """Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`, which it is with --out NAME.kfc. Needs no Spark.
 
@@ -426,6 +477,7 @@ def scan(
         rate=parse_rate(read_rate, "--read-rate") if read_rate is not None else None,
         digests_only=digests_only,
         normal_priority=normal_priority,
+        storage=pairs(storage_option, "--storage-option"),
         keep_going=keep_going,
     )
     with output.progress() as progress:

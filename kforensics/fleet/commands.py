@@ -1,6 +1,7 @@
 """The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
+from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
 from kforensics.findings.answers.model import State, exit_code
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
+from kforensics.fleet.file_systems import check_options
+from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import parse_location, require_pyarrow
 from kforensics.protocol.truncation import ProtocolName
@@ -47,6 +50,8 @@ class AuditRequest:
     is_history: bool = False
     audit_id: str | None = None
     """A name for the audit; what a history has under this name is shown again, and nothing is read."""
+    table_format: str | None = None
+    """The table format of a history; what it has, or plain Parquet, where None."""
     since: str | None = None
     """Tables of an earlier audit: what has not changed since is not read again."""
     master: str | None = None
@@ -66,6 +71,8 @@ class AuditRequest:
     """A source that can't be used is a problem beside the others."""
     take_over: bool = False
     """Take the lock of an audit that ended without releasing it."""
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
     gate: "GateRequest | None" = None
 
 
@@ -83,6 +90,8 @@ class ReportRequest:
     codes: frozenset[str] = frozenset()
     least_severity: str = Severity.NOTE.value
     most: int = 100
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
     gate: GateRequest | None = None
 
 
@@ -120,6 +129,8 @@ class ScanRequest:
     normal_priority: bool = False
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
 
 
 def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
@@ -139,11 +150,18 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     """
     from kforensics.fleet.audit import audit
     from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.lock import require_free
+    from kforensics.fleet.output import open_output
     from kforensics.fleet.sources import check_output, read_sources
+    from kforensics.fleet.table_formats import TableFormat, require_table_format
 
-    found = read_sources(list(request.sources))
+    table_format = None if request.table_format is None else TableFormat(request.table_format)
+    if table_format is not None:
+        require_table_format(table_format)
+    check_options(request.storage)
+    found = read_sources(list(request.sources), request.storage)
     rules = _gate_rules(request.gate)
-    target = parse_location(request.tables)
+    target = parse_location(request.tables, request.storage)
     check_output(target, found)
     options = DiffOptions(
         leader=request.leader,
@@ -153,22 +171,32 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         topics=request.topics,
         partitions=request.partitions,
     )
-    since = parse_location(request.since) if request.since else None
-    with open_session(request.master, dict(request.settings)) as session:
-        outcome = audit(
-            session,
-            found,
-            target,
-            options=options,
-            since=since,
-            take_over=request.take_over,
-            is_history=request.is_history,
-            audit_id=request.audit_id,
-            keep_going=request.keep_going,
-            progress=progress,
+    since = parse_location(request.since, request.storage) if request.since else None
+    with _named_errors(target):
+        # What is refused, or there already, needs no Spark.
+        output = open_output(
+            target, is_history=request.is_history, audit_id=request.audit_id, table_format=table_format
         )
-    earlier = _compared_with(outcome.tables, request.since)
-    return _summary("fleet audit", outcome.tables, earlier, most=request.most, filters=Filters(), rules=rules)
+        tables = output.finished
+        if tables is None:
+            require_free(output.tables, take_over=request.take_over)
+            with open_session(request.master, dict(request.settings)) as session:
+                outcome = audit(
+                    session,
+                    found,
+                    target,
+                    options=options,
+                    since=since,
+                    take_over=request.take_over,
+                    is_history=request.is_history,
+                    audit_id=request.audit_id,
+                    table_format=table_format,
+                    keep_going=request.keep_going,
+                    progress=progress,
+                )
+            tables = outcome.tables
+        earlier = _compared_with(tables, request.since, request.storage)
+        return _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
 
 
 def run_report(request: ReportRequest) -> Result[FleetSummary]:
@@ -182,17 +210,40 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     """
     from kforensics.fleet.audit_tables import open_audit
 
+    check_options(request.storage)
     rules = _gate_rules(request.gate)
-    tables = open_audit(parse_location(request.tables), request.audit_id)
-    earlier = _compared_with(tables, None)
-    return _summary("fleet report", tables, earlier, most=request.most, filters=_filters(request), rules=rules)
+    place = parse_location(request.tables, request.storage)
+    with _named_errors(place):
+        tables = open_audit(place, request.audit_id)
+        earlier = _compared_with(tables, None, request.storage)
+        return _summary("fleet report", tables, earlier, most=request.most, filters=_filters(request), rules=rules)
 
 
-def _compared_with(tables: "AuditTables", since: str | None) -> "AuditTables | None":
+@contextmanager
+def _named_errors(place: Path) -> Iterator[None]:
+    """What storage refuses while tables are read or written, as an error that names them and shows no credential.
+
+    Raises:
+        EvidenceUnreadable: it refused something.
+    """
+    from pyarrow.lib import ArrowException
+
+    try:
+        yield
+    except EvidenceError:
+        raise
+    except (OSError, ArrowException) as error:
+        if not isinstance(error, OSError) and type(error) is not ArrowException:
+            raise  # of the classes below it a defect has one, too
+        words = redacted(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+        raise EvidenceUnreadable(str(place), f"can't be read or written: {words}") from None
+
+
+def _compared_with(tables: "AuditTables", since: str | None, storage: Mapping[str, str]) -> "AuditTables | None":
     """The audit that an audit is compared with without being asked: what it was built on, or the one before it in its history."""
     from kforensics.fleet.audit_tables import PREVIOUS, earlier_audit, previous_audit
 
-    return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since)
+    return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since, storage)
 
 
 def _gate_rules(request: GateRequest | None) -> "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None":
@@ -232,9 +283,13 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     from kforensics.fleet.audit_tables import earlier_audit, open_audit
     from kforensics.fleet.comparison import compare_audits
 
-    later = open_audit(parse_location(request.report.tables), request.report.audit_id)
-    earlier = earlier_audit(later, request.earlier)
-    comparison = compare_audits(earlier, later, _filters(request.report))
+    storage = request.report.storage
+    check_options(storage)
+    place = parse_location(request.report.tables, storage)
+    with _named_errors(place):
+        later = open_audit(place, request.report.audit_id)
+        earlier = earlier_audit(later, request.earlier, storage)
+        comparison = compare_audits(earlier, later, _filters(request.report))
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
     )
@@ -252,7 +307,12 @@ def run_trend(request: TrendRequest) -> Result[AuditTrend]:
     from kforensics.fleet.audit_tables import open_audits
     from kforensics.fleet.trend import trend_of
 
-    audits = [one for text in request.tables for one in open_audits(parse_location(text))]
+    storage = request.report.storage
+    check_options(storage)
+    audits = []
+    for place in (parse_location(text, storage) for text in request.tables):
+        with _named_errors(place):
+            audits += open_audits(place)
     audits.sort(key=lambda one: (one.audited_ns, one.audit_id))
     trend = trend_of(audits, request.last, _filters(request.report))
     return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
@@ -273,14 +333,17 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
 
     if not request.normal_priority:
         lower_priority()
-    found = scan_node(
-        request.paths,
-        parse_location(request.evidence),
-        rate=request.rate,
-        digests_only=request.digests_only,
-        keep_going=request.keep_going,
-        progress=progress,
-    )
+    check_options(request.storage)
+    place = parse_location(request.evidence, request.storage)
+    with _named_errors(place):
+        found = scan_node(
+            request.paths,
+            place,
+            rate=request.rate,
+            digests_only=request.digests_only,
+            keep_going=request.keep_going,
+            progress=progress,
+        )
     return Result(
         command="fleet scan",
         inputs=found.inputs,

@@ -74,9 +74,9 @@ def check_options(options: Mapping[str, str]) -> None:
     for name in options:
         if ":" not in name and name not in known:
             nearest = did_you_mean(nearest_names(name, known))
-            words = f"{nearest} " if nearest else ""
+            words = f"; {nearest}" if nearest else ""
             raise UsageError(
-                f"--storage-option {name}: no storage has such an option. {words}SCHEME:{name} is one of that scheme alone."
+                f"--storage-option {name}: only SCHEME:{name} can be an option that no storage knows{words}"
             )
 
 

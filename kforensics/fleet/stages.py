@@ -4,6 +4,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,15 +16,16 @@ from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
-from kforensics.fleet.places import FoundSources
+from kforensics.fleet.places import LISTERS, FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals, Piece, list_log_dir, part_name, place_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
 from kforensics.fleet.schemas import PLAN
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
+from kforensics.words import byte_count, counted
 
 LISTED_HERE = 6_000
-"""Partition directories that a local audit lists by itself."""
+"""Partition directories that the driver lists by itself, where a job would take longer to start."""
 
 GROUP_PARTITIONS = 64
 MOST_GROUPS = 4_000
@@ -74,16 +76,17 @@ def list_fleet(
 ) -> tuple[LogDirTotals, ...]:
     """List every log directory where it lies, into the table `plan`; only totals come back."""
     context = _context(session)
-    is_local = context is not None and str(context.master).startswith("local")
-    if is_local and sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
+    if sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
         # Quicker than to have a job started for it.
-        return tuple(list_log_dir(task, tables, options) for task in tasks)
+        with ThreadPoolExecutor(LISTERS) as pool:
+            return tuple(pool.map(lambda task: list_log_dir(task, tables, options), tasks))
     if not tasks:
         return ()
     slices = min(len(tasks), 1_000)
     work = functools.partial(_list_slice, tuple(tasks), slices, tables, options)
     frame = session.range(0, slices, 1, slices).select(_on_workers(work, "array<string>")("id").alias("totals"))
-    with watch_tasks(context, Stage(name="plan", tasks=slices), Counters(None), progress):
+    words = f"kforensics fleet audit, {tables}: list {counted(len(tasks), 'log directory')}"
+    with watch_tasks(context, Stage(name="plan", tasks=slices), Counters(None), progress, words):
         rows = frame.collect()
     totals = [LogDirTotals(**json.loads(one)) for row in rows for one in row.totals]
     return tuple(sorted(totals, key=lambda one: one.number))
@@ -173,7 +176,9 @@ def _run(
         files=sum(one.segments for one in totals),
         bytes=sum(one.bytes for one in totals),
     )
-    with watch_tasks(context, stage, counters, progress):
+    amount = f"{counted(stage.files, 'segment')} of {byte_count(stage.bytes)}"
+    words = f"kforensics fleet audit, {scan.tables}: read {amount} and judge their partitions"
+    with watch_tasks(context, stage, counters, progress, words):
         groups = judged.collect()
     rows: Counter[str] = Counter()
     for one in groups:
