@@ -1,5 +1,7 @@
 """Types for Kafka's numbers: the type says what a number counts."""
 
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from typing import NamedTuple
 
 
@@ -24,12 +26,33 @@ class OffsetRange(NamedTuple):
         """Return the number of offsets in the run; a compacted log may hold fewer records."""
         return self.last - self.first + 1
 
+    def without(self, taken: "Iterable[OffsetRange]") -> "Iterator[OffsetRange]":
+        """Yield the runs of these offsets that none of the others covers, in order."""
+        begin = self.first
+        for other in sorted(taken):
+            if other.last < begin or other.first > self.last:
+                continue
+            if other.first > begin:
+                yield OffsetRange(begin, other.first - 1)
+            begin = other.last + 1
+        if begin <= self.last:
+            yield OffsetRange(begin, self.last)
+
 
 class EpochEntry(NamedTuple):
     """A leader epoch and its start offset (KIP-101)."""
 
     leader_epoch: int
     start_offset: int
+
+
+class Depth(StrEnum):
+    """How much of the logs is read."""
+
+    TAILS = "tails"
+    """The ends of logs, and what decides where replicas part: the cost grows with the partitions, not with their bytes."""
+    CONTENT = "content"
+    """Every batch."""
 
 
 METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})

@@ -25,3 +25,11 @@ def listed(items: Sequence[str], *, most: int = 5) -> str:
     if len(items) < 2:
         return "".join(items)
     return ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def duration(length_ms: int) -> str:
+    """A length of time in its largest whole unit: `7 days`, `90 minutes`, `1,500 ms`."""
+    for unit, unit_ms in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000)):
+        if length_ms and length_ms % unit_ms == 0:
+            return counted(length_ms // unit_ms, unit)
+    return f"{length_ms:,} ms"

@@ -104,6 +104,12 @@ def coordinators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Ca
     return _unpacking("coordinators", tmp_path_factory, worker_id)
 
 
+@pytest.fixture(scope="session")
+def compaction(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
+    """Unpacks a recording of compacted topics, likewise."""
+    return _unpacking("compaction", tmp_path_factory, worker_id)
+
+
 def _unpacking(folder: str, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
     base = tmp_path_factory.getbasetemp()
     shared = (base if worker_id == "master" else base.parent) / folder

@@ -120,7 +120,9 @@ def _watched(run: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], i
         if code in FINISHED:
             text = _content(target) if target else _text_from(sys.stdout, before)
             if text:
-                validate_document(text) if kind == "json" else validate_lines(arguments[0], text)
+                validate_document(text) if kind == "json" else validate_lines(
+                    "-".join(arguments[: 2 if arguments[0] == "fleet" else 1]), text
+                )
         return code
 
     return run_and_validate

@@ -54,7 +54,8 @@ from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
 DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
-WITH_LINES = ("diff", "dump", "explain", "groups", "ls", "metadata", "transactions", "verify")
+OF_AUDITS = ("fleet-audit", "fleet-report", "fleet-trend")
+WITH_LINES = ("diff", "dump", "explain", "groups", "ls", "metadata", "trace", "transactions", "verify")
 
 # Where a schema repeats names that the code has in one table.
 ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
@@ -103,7 +104,7 @@ ENUMS: tuple[tuple[str, str, Iterable[Any]], ...] = (
 # Fields that are there only sometimes.
 OPTIONAL = frozenset(
     {
-        *("answer", "depth", "state", "seal", "files", "file", "problem", "ways_out", "order"),
+        *("answer", "depth", "erasure", "state", "seal", "files", "file", "problem", "ways_out", "order"),
         *("key", "value", "headers", "control", "decoded", "api_key", "reason", "trailing_bytes", "commits"),
     }
 )
@@ -144,12 +145,14 @@ def test_every_command_has_one(capsys, fixtures):
 
     assert set(DOCUMENTS) == commands | audits | {"seal-check", "fleet-comparison"}
     assert {f"kforensics/{name}/1" for name in DOCUMENTS} == {_told_schema(name) for name in DOCUMENTS}
-    assert {f"{name}-line" for name in WITH_LINES} == set(schema.names()) - set(DOCUMENTS) - {"common", "refusal"}
+    assert {f"{name}-line" for name in (*WITH_LINES, *OF_AUDITS)} == set(schema.names()) - set(DOCUMENTS) - {
+        "common",
+        "refusal",
+    }
     lines = set()
+    rest = {"simulate": ["--list"], "trace": [str(fixtures / "unclean-election"), "-t", "orders", "--offset", "0"]}
     for name in commands:
-        code = run(
-            [name, "--format", "jsonl", *(["--list"] if name == "simulate" else [str(fixtures / "unclean-election")])]
-        )
+        code = run([name, "--format", "jsonl", *rest.get(name, [str(fixtures / "unclean-election")])])
         lines |= set() if code == 2 else {name}
     capsys.readouterr()
     assert set(WITH_LINES) | {"seal"} == lines  # a seal is a document by lines, whatever the format
@@ -265,11 +268,16 @@ def samples(tmp_path_factory, incident):
         assert run(carving) == 0
     found["salvage"].append(_thinned(json.loads(printed.getvalue())))
     found["trace"] = []
-    for at, sought in enumerate((["--offset", "0", "--show-payload"], ["--key", "never"])):
+    for at, sought in enumerate(
+        (["--offset", "0", "--show-payload"], ["--key", "never"], ["--key", "never", "--erasure"])
+    ):
         out = folder / f"trace-{at}.json"
         tracing = ["trace", str(failing), "--topic", "orders", *sought, "--format", "json", "--out", str(out)]
         assert run(tracing) in {0, 1, 3}
         found["trace"].append(_thinned(json.loads(out.read_text())))
+        lines = folder / f"trace-{at}.jsonl"
+        assert run([*tracing[:-4], "--format", "jsonl", "--out", str(lines)]) in {0, 1, 3}
+        found.setdefault("trace-line", []).extend(map(json.loads, lines.read_text().splitlines()))
     found["refusal"] = [
         json.loads(refusal_document(EvidenceNotFound("broker-9", "there is no such file or directory")))
     ]

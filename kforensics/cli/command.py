@@ -25,6 +25,7 @@ from kforensics.render.emit import (
     shapes_of,
 )
 from kforensics.render.view import OutputFormat, View
+from kforensics.units import Depth
 
 if TYPE_CHECKING:
     from kforensics.cli.progress import ByteProgress
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 MOST_PROBLEMS = 20
 """Problems that are named on standard error."""
+
+READ_NEXT = "This is the answer of the ends of the logs. All content is read now, which may correct it."
+CONFIRMED = "All content was read, and confirms the answer:"
+CORRECTED = "All content was read, and corrects the answer:"
 
 _ON_STANDARD_ERROR = frozenset({"dump", "metadata", "seal manifest"})
 """Shapes whose screens have no place for what could not be read."""
@@ -102,6 +107,40 @@ class Output:
         warn_of_records(result)
         if content and (result.exit_code or result.command == "seal"):
             typer.echo(headline(result), err=True, nl=False)
+
+    def finish_by_depth(
+        self,
+        look: "Callable[[Depth, ByteProgress | None], Result[Any]]",
+        depth: Depth | None,
+        **shown: bool,
+    ) -> NoReturn:
+        """Write the result of a depth and end with its exit code.
+
+        Where no depth is given and a person watches, the answer of the ends of logs is written first; then all content is read, which confirms or corrects it.
+
+        Args:
+            look: makes the result of a depth.
+            depth: the one that was asked for.
+            shown: as for `write`.
+        """
+        is_watched = self.format is OutputFormat.TEXT and self.out is None and not self.quiet and sys.stdout.isatty()
+        ends = None
+        if depth is None and is_watched:
+            ends = look(Depth.TAILS, None)
+            self.write(ends, **shown)
+            typer.echo(f"\n{READ_NEXT}")
+            sys.stdout.flush()
+        with self.progress() as progress:
+            result = look(depth or Depth.CONTENT, progress)
+        if ends is None:
+            self.finish(result, **shown)
+        from kforensics.commands.result import confirms
+
+        if confirms(result, ends):
+            typer.echo(f"\n{CONFIRMED}\n{headline(result)}", nl=False)
+            raise typer.Exit(result.exit_code)
+        typer.echo(f"\n{CORRECTED}\n")
+        self.finish(result, **shown)
 
     def finish(self, result: "Result[Any]", **shown: bool) -> NoReturn:
         """Write the result and end with its exit code."""

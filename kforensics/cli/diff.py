@@ -1,5 +1,6 @@
 """`kforensics diff`: the replicas of every partition, compared."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     ClusterOption,
+    DepthOption,
     JobsOption,
     KeepGoingOption,
     LeaderOption,
@@ -61,6 +63,7 @@ def diff(
     ] = False,
     stopped: StoppedOption = False,
     cluster: ClusterOption = None,
+    depth: DepthOption = None,
     keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
@@ -99,8 +102,11 @@ def diff(
         flatten=flatten,
         keep_quiet=flatten is None and output.verbose,
     )
-    with output.progress() as progress:
-        result = run(request, progress)
-    output.finish(
-        result, only_findings=only_findings, steps=explain_steps, show_records=show_records, show_payload=show_payload
+    output.finish_by_depth(
+        lambda chosen, progress: run(replace(request, depth=chosen), progress),
+        depth,
+        only_findings=only_findings,
+        steps=explain_steps,
+        show_records=show_records,
+        show_payload=show_payload,
     )

@@ -103,11 +103,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "Again, reading only what changed",
             "kforensics fleet audit nodes.yaml --since audit-1 --out audit-2 --master spark://host:7077",
         ),
+        (
+            "Every night",
+            "kforensics fleet audit nodes.yaml --history history --take-over --fail-on worse --accept accepted.yaml --format jsonl",
+        ),
     ),
     "fleet report": (
+        ("What changed last night", "kforensics fleet report history --since previous"),
         ("The gravest findings of a topic", "kforensics fleet report audit-1 -t orders --severity error"),
         ("What changed since", "kforensics fleet report audit-2 --since audit-1"),
     ),
+    "fleet trend": (("The last week", "kforensics fleet trend history --last 7"),),
     "fleet scan": (("On a broker", "kforensics fleet scan /var/lib/kafka --out evidence-of-1 --read-rate 50MB/s"),),
     "help": (("What a finding means", "kforensics help KF201"), ("What exit codes say", "kforensics help exit-codes")),
 }

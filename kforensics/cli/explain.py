@@ -1,5 +1,6 @@
 """`kforensics explain`: what was truncated, why, and which committed records are lost."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     BeforeOption,
     ClusterOption,
+    DepthOption,
     JobsOption,
     KeepGoingOption,
     PartitionsOption,
@@ -66,6 +68,7 @@ def explain(
     ] = None,
     stopped: StoppedOption = False,
     cluster: ClusterOption = None,
+    depth: DepthOption = None,
     keep_going: KeepGoingOption = False,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
@@ -99,4 +102,4 @@ def explain(
         hash_files=output.format is OutputFormat.HTML,
         jobs=jobs,
     )
-    output.finish(run(request))
+    output.finish_by_depth(lambda chosen, progress: run(replace(request, depth=chosen), progress), depth)

@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -11,6 +11,7 @@ from kforensics.cli.capture import capture
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.examples import epilog_of
 from kforensics.cli.helptext import help_of
+from kforensics.cli.metrics import check_metrics, write_metrics
 from kforensics.cli.options import (
     KeepGoingOption,
     LeaderOption,
@@ -23,8 +24,13 @@ from kforensics.cli.options import (
     broker_list,
     parse_rate,
 )
+from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
-from kforensics.source.capture import ENDING
+from kforensics.render.view import OutputFormat
+
+if TYPE_CHECKING:
+    from kforensics.commands.result import Result
+    from kforensics.fleet.commands import GateRequest
 
 fleet = typer.Typer(
     name="fleet",
@@ -41,15 +47,106 @@ class LeastSeverity(StrEnum):
     NOTE = "note"
 
 
+class TableFormat(StrEnum):
+    PARQUET = "parquet"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+class FailOn(StrEnum):
+    CRITICAL = "critical"
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    NEW = "new"
+    WORSE = "worse"
+
+
+NodesOption = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--node", metavar="ID", help="Only replicas and findings of this node; repeatable.", show_default=False
+    ),
+]
+VerdictsOption = Annotated[
+    list[str] | None,
+    typer.Option("--verdict", metavar="NAME", help="Only partitions of this verdict; repeatable.", show_default=False),
+]
+CodesOption = Annotated[
+    list[str] | None,
+    typer.Option("--code", metavar="CODE", help="Only findings of this code; repeatable.", show_default=False),
+]
+SeverityOption = Annotated[LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")]
+FailOnOption = Annotated[
+    list[FailOn] | None,
+    typer.Option(
+        "--fail-on",
+        help="End with exit code 1 only where a finding is at least as grave, or is new, or is worse than in the earlier audit; repeatable. "
+        "What could not be read is exit code 3 all the same.",
+        show_default=False,
+    ),
+]
+AcceptOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--accept",
+        metavar="FILE",
+        help="Findings that do not fail the audit, in YAML: finding (an id or a pattern), who, until, why. Those that ended count again. "
+        "Without --fail-on, warnings fail it.",
+        show_default=False,
+    ),
+]
+MetricsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics",
+        metavar="FILE",
+        help="Write the numbers in the text format of Prometheus; a file of an earlier run is replaced.",
+        show_default=False,
+    ),
+]
+
+
 SourcesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="SOURCE...",
-        help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://); inventories of "
+        help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://, abfss://); inventories of "
         "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
         show_default=False,
     ),
 ]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        help="An option of storage behind a URI, such as region or endpoint_override of s3://; SCHEME:NAME=VALUE for that scheme "
+        "alone. Repeatable; credentials are better taken from the environment.",
+        show_default=False,
+    ),
+]
+
+
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    """The names and values of an option that is repeated.
+
+    Args:
+        given: as typed.
+        option: its name, for the error.
+
+    Raises:
+        UsageError: one has no value.
+    """
+    out = {}
+    for one in given or ():
+        name, separator, value = one.partition("=")
+        if not separator or not name:
+            raise UsageError(f"{option} {name}: expected NAME=VALUE")
+        out[name] = value
+    return out
+
+
 MostOption = Annotated[int, typer.Option("--most", metavar="N", min=0, help="Partitions that the summary shows.")]
 
 
@@ -59,7 +156,7 @@ def audit(
     *,
     sources: SourcesArgument,
     tables: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--out",
             "-o",
@@ -67,7 +164,34 @@ def audit(
             help="A new directory, outside of every source, for the Parquet tables; that of an interrupted audit is continued.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            "--history",
+            metavar="TABLES",
+            help="Instead of --out: tables of many audits, which this one is appended to; what has not changed since the latest is not read again.",
+            show_default=False,
+        ),
+    ] = None,
+    audit_id: Annotated[
+        str | None,
+        typer.Option(
+            "--audit-id",
+            metavar="ID",
+            help="A name for the audit, as the run id of a scheduler; what a history has under this name is shown again, and nothing is read.",
+            show_default=False,
+        ),
+    ] = None,
+    table_format: Annotated[
+        TableFormat | None,
+        typer.Option(
+            "--table-format",
+            help="The format of a history: parquet, files in folders of cluster and day; delta, with the log of Delta Lake beside them. "
+            "What the history has, or parquet, where none is named.",
+            show_default=False,
+        ),
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(
@@ -91,6 +215,7 @@ def audit(
         list[str] | None,
         typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.", show_default=False),
     ] = None,
+    storage_option: StorageOption = None,
     leader: LeaderOption = None,
     protocol: Annotated[
         Protocol | None,
@@ -101,6 +226,9 @@ def audit(
     partition: PartitionsOption = None,
     most: MostOption = 100,
     stopped: StoppedOption = False,
+    fail_on: FailOnOption = None,
+    accept: AcceptOption = None,
+    metrics: MetricsOption = None,
     take_over: Annotated[
         bool,
         typer.Option(
@@ -120,18 +248,20 @@ def audit(
 
     output.check(())
     require_spark()
-    settings = {}
-    for one in spark_conf or ():
-        name, separator, value = one.partition("=")
-        if not separator:
-            raise UsageError(f"--spark-conf {one}: expected NAME=VALUE")
-        settings[name] = value
+    if table_format is not None and history is None:
+        raise UsageError("--table-format is of a history: give --history")
+    if (tables is None) == (history is None):
+        raise UsageError("give either --out, a directory for this audit alone, or --history, which it is appended to")
     request = AuditRequest(
         sources=tuple(sources),
-        tables=tables,
+        tables=str(tables or history),
+        is_history=history is not None,
+        audit_id=audit_id,
+        table_format=table_format.value if table_format else None,
         since=since,
         master=master,
-        settings=settings,
+        settings=pairs(spark_conf, "--spark-conf"),
+        storage=pairs(storage_option, "--storage-option"),
         leader=leader,
         protocol=protocol.value if protocol else None,
         replicas=broker_list(replicas),
@@ -141,10 +271,12 @@ def audit(
         most=most,
         keep_going=keep_going,
         take_over=take_over,
+        gate=_gate(fail_on, accept),
     )
-    with stage_progress(quiet=output.quiet or not sys.stderr.isatty()) as progress:
+    check_metrics(metrics)
+    with interrupted_by_signals(), stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
         result = run_audit(request, progress)
-    output.finish(result)
+    _finish(output, result, metrics)
 
 
 @with_output("fleet report")
@@ -172,26 +304,15 @@ def report(
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
-    node: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--node", metavar="ID", help="Only replicas and findings of this node; repeatable.", show_default=False
-        ),
-    ] = None,
-    verdict: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--verdict", metavar="NAME", help="Only partitions of this verdict; repeatable.", show_default=False
-        ),
-    ] = None,
-    code: Annotated[
-        list[str] | None,
-        typer.Option("--code", metavar="CODE", help="Only findings of this code; repeatable.", show_default=False),
-    ] = None,
-    severity: Annotated[
-        LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")
-    ] = LeastSeverity.NOTE,
+    node: NodesOption = None,
+    verdict: VerdictsOption = None,
+    code: CodesOption = None,
+    severity: SeverityOption = LeastSeverity.NOTE,
     most: MostOption = 100,
+    fail_on: FailOnOption = None,
+    accept: AcceptOption = None,
+    metrics: MetricsOption = None,
+    storage_option: StorageOption = None,
 ) -> None:
     """Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."""
     from kforensics.fleet.commands import ComparisonRequest, ReportRequest, require_pyarrow, run_comparison, run_report
@@ -208,10 +329,74 @@ def report(
         codes=frozenset(code or ()),
         least_severity=severity.value,
         most=most,
+        gate=_gate(fail_on, accept),
+        storage=pairs(storage_option, "--storage-option"),
     )
-    output.finish(
-        run_report(request) if since is None else run_comparison(ComparisonRequest(earlier=since, report=request))
+    check_metrics(metrics)
+    if since is None:
+        _finish(output, run_report(request), metrics)
+    if metrics is not None or request.gate is not None:
+        raise UsageError("--since shows what changed; --fail-on, --accept and --metrics go with a report of one audit")
+    output.finish(run_comparison(ComparisonRequest(earlier=since, report=request)))
+
+
+@with_output("fleet trend")
+def trend(
+    output: Output,
+    *,
+    tables: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TABLES...",
+            help="A history that `fleet audit --history` wrote, or the tables of several audits.",
+            show_default=False,
+        ),
+    ],
+    last: Annotated[
+        int, typer.Option("--last", metavar="N", min=1, help="Audits that are shown, the latest ones.")
+    ] = 30,
+    topic: TopicsOption = None,
+    partition: PartitionsOption = None,
+    node: NodesOption = None,
+    verdict: VerdictsOption = None,
+    code: CodesOption = None,
+    severity: SeverityOption = LeastSeverity.NOTE,
+    storage_option: StorageOption = None,
+) -> None:
+    """Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."""
+    from kforensics.fleet.commands import ReportRequest, TrendRequest, require_pyarrow, run_trend
+
+    output.check(())
+    require_pyarrow()
+    filters = ReportRequest(
+        tables="",
+        topics=frozenset(topic or ()),
+        partitions=frozenset(partition or ()),
+        nodes=frozenset(node or ()),
+        verdicts=frozenset(verdict or ()),
+        codes=frozenset(code or ()),
+        storage=pairs(storage_option, "--storage-option"),
+        least_severity=severity.value,
     )
+    output.finish(run_trend(TrendRequest(tables=tuple(tables), last=last, report=filters)))
+
+
+def _gate(fail_on: list[FailOn] | None, accept: Path | None) -> "GateRequest | None":
+    from kforensics.fleet.commands import GateRequest
+
+    if not fail_on and accept is None:
+        return None
+    return GateRequest(fail_on=tuple(one.value for one in fail_on or ()), accept=accept)
+
+
+def _finish(output: Output, result: "Result[Any]", metrics: Path | None) -> NoReturn:
+    """Write metrics and result; what an acceptance of the past covers is said where nobody can miss it."""
+    if metrics is not None:
+        write_metrics(metrics, result)
+    gate = result.body.gate
+    if gate is not None and gate.expired and output.format is not OutputFormat.TEXT:
+        typer.echo("\n".join(f"kforensics: {words}" for words in gate.sentences()[1:]), err=True)
+    output.finish(result)
 
 
 @with_output("fleet scan", has_out=False)
@@ -250,6 +435,7 @@ def scan(
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
     keep_going: KeepGoingOption = False,
+    storage_option: StorageOption = None,
 ) -> None:
     """Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`, which it is with --out NAME.kfc. Needs no Spark.
 
@@ -259,7 +445,9 @@ def scan(
     Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought
     together from all brokers and given to `fleet audit`.
     """
-    if evidence.endswith(ENDING):
+    from kforensics.commands.capture import names_a_capture
+
+    if names_a_capture(evidence):
         if digests_only:
             raise UsageError(
                 "a capture has rows a batch only where a truncation can still happen: leave --digests-only out"
@@ -289,6 +477,7 @@ def scan(
         rate=parse_rate(read_rate, "--read-rate") if read_rate is not None else None,
         digests_only=digests_only,
         normal_priority=normal_priority,
+        storage=pairs(storage_option, "--storage-option"),
         keep_going=keep_going,
     )
     with output.progress() as progress:
@@ -296,5 +485,5 @@ def scan(
     output.finish(result)
 
 
-for _command in (audit, report, scan):
+for _command in (audit, report, trend, scan):
     fleet.command(help=help_of(_command), epilog=epilog_of(f"fleet {_command.__name__}"))(_command)

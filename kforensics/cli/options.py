@@ -10,6 +10,7 @@ import typer
 
 from kforensics.cli.terminal import ColourChoice
 from kforensics.errors import UsageError
+from kforensics.units import Depth
 
 
 class Protocol(StrEnum):
@@ -142,11 +143,31 @@ ReplicasOption = Annotated[
     ),
 ]
 
+TimesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="A..B",
+        help="Only records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
+        show_default=False,
+    ),
+]
+
 StoppedOption = Annotated[
     bool,
     typer.Option(
         "--stopped",
         help="No broker ran while its directories were copied: ends of logs that don't fit then are no effect of copying.",
+    ),
+]
+
+DepthOption = Annotated[
+    Depth | None,
+    typer.Option(
+        "--depth",
+        help="How much of the logs is read. tails: checkpoints, the ends of logs, and where replicas part: fast at any size, and content below is not looked at. "
+        "content: every batch.",
+        show_default=False,
     ),
 ]
 

@@ -7,6 +7,7 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
+    DepthOption,
     KeepGoingOption,
     PartitionsOption,
     PathsArgument,
@@ -14,6 +15,7 @@ from kforensics.cli.options import (
     parse_pairs,
     parse_time,
 )
+from kforensics.units import Depth
 
 
 @with_output("predict")
@@ -74,6 +76,7 @@ def predict(
     ] = False,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
+    depth: DepthOption = None,
     keep_going: KeepGoingOption = False,
 ) -> None:
     """Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.
@@ -96,6 +99,7 @@ def predict(
         settings=parse_pairs(setting or (), "--set"),
         ways_out=ways_out,
         order=order,
+        depth=depth or Depth.CONTENT,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
     )

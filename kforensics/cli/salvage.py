@@ -16,6 +16,7 @@ from kforensics.cli.options import (
     PartitionsOption,
     ReadRateOption,
     StoppedOption,
+    TimesOption,
     TopicsOption,
     apply_read_rate,
     parse_offsets,
@@ -99,15 +100,7 @@ def salvage(
         str | None,
         typer.Option("--offsets", metavar="A..B", help="Only these offsets, both ends included.", show_default=False),
     ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time",
-            metavar="A..B",
-            help="Only records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
-            show_default=False,
-        ),
-    ] = None,
+    time: TimesOption = None,
     leader: LeaderOption = None,
     with_aborted: Annotated[
         bool,

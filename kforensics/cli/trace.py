@@ -17,6 +17,7 @@ from kforensics.cli.options import (
     PartitionsOption,
     PathsArgument,
     StoppedOption,
+    TimesOption,
     parse_times,
 )
 from kforensics.errors import UsageError
@@ -66,19 +67,11 @@ def trace(
         typer.Option(
             "--value-regex",
             metavar="RE",
-            help="What the value matches somewhere, in the syntax of RE2; needs the package google-re2.",
+            help="What the value matches somewhere, in the syntax of RE2, which is matched in linear time; needs kforensics[regex].",
             show_default=False,
         ),
     ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time",
-            metavar="A..B",
-            help="Records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
-            show_default=False,
-        ),
-    ] = None,
+    time: TimesOption = None,
     before: BeforeOption = None,
     partition: PartitionsOption = None,
     all_partitions: Annotated[
@@ -86,6 +79,13 @@ def trace(
         typer.Option(
             "--all-partitions",
             help="Search every partition of the topic, as is done unless --partition names some: no hash of a key proves where it is not.",
+        ),
+    ] = False,
+    erasure: Annotated[
+        bool,
+        typer.Option(
+            "--erasure",
+            help="Report whether any bytes of the key are left: every place, until when they lie there, and the hashes of all files that were searched.",
         ),
     ] = False,
     leader: LeaderOption = None,
@@ -124,6 +124,7 @@ def trace(
         value=_bytes(value),
         value_regex=value_regex,
         time_ms=parse_times(time, "--time") if time is not None else None,
+        erasure=erasure,
         leader=leader,
         cluster=cluster,
         keep_going=keep_going,

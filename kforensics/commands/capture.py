@@ -34,7 +34,7 @@ from kforensics.errors import EvidenceError, Stopped, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
-from kforensics.source.capture import COORDINATORS_FOLDER, RECORDS_FOLDER, open_capture
+from kforensics.source.capture import COORDINATORS_FOLDER, ENDING, RECORDS_FOLDER, open_capture
 from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
@@ -195,6 +195,11 @@ def _require_possible(request: CaptureRequest) -> None:
         raise UsageError("--with-tail takes records of users along as they are: it does not go with --redact")
     if request.since:
         raise UsageError("--since takes rows of an earlier capture as they are: it does not go with --redact")
+
+
+def names_a_capture(out: str) -> bool:
+    """Return whether an output has the name of a capture."""
+    return out.endswith(ENDING)
 
 
 def resume_path(out: Path) -> Path:

@@ -33,7 +33,7 @@ def cited_files(result: Explanation, inputs: Inputs) -> tuple[CitedFile, ...]:
         inputs: those that it was found in.
     """
     named = {(citation.input, citation.path) for citation in _citations(result)}
-    files = (_hashed(inputs.found[at], at, path) for at, path in sorted(named) if at < len(inputs.found))
+    files = (hashed_file(inputs.found[at], at, path) for at, path in sorted(named) if at < len(inputs.found))
     return tuple(file for file in files if file is not None)
 
 
@@ -52,7 +52,14 @@ def _citations(result: Explanation) -> Iterable[Citation]:
     )
 
 
-def _hashed(found: FoundInput, at: int, path: str) -> CitedFile | None:
+def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:
+    """One file of an input with its hash; none where it is a directory.
+
+    Args:
+        found: the input.
+        at: its number.
+        path: relative to it.
+    """
     try:
         if stat.S_ISDIR((found.root / path).lstat().st_mode):
             return None

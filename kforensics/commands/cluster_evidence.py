@@ -16,7 +16,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory, Partitio
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
-from kforensics.evidence.metadata.state import METADATA_VERSION
+from kforensics.evidence.metadata.state import METADATA_VERSION, BrokerState, ControllerState
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
@@ -80,6 +80,7 @@ def gather_cluster_evidence(
     earlier: Collection[int] = (),
     since_ms: int | None = None,
     until_ms: int | None = None,
+    read: ClusterEvidence | None = None,
 ) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
@@ -93,12 +94,22 @@ def gather_cluster_evidence(
         earlier: inputs that are not as they are now.
         since_ms: log files that are older need not be read.
         until_ms: log files that are younger need not be read.
+        read: of these inputs and others behind them, whose logs are not read again.
     """
-    histories = tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+    histories = (
+        tuple(read_metadata_log(files) for files in find_metadata_logs(inputs))
+        if read is None
+        else tuple(one for one in read.histories if one.input < len(inputs.found))
+    )
     newest = newest_log(histories)
-    not_read = _logs_outside(inputs, newest, since_ms, until_ms)
-    log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
-    log_files = logs_of_cluster(inputs, log_files)
+    problems: list[Problem] = []
+    not_read: Mapping[LogPlace, LogSpan]
+    if read is None:
+        not_read = _logs_outside(inputs, newest, since_ms, until_ms)
+        log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
+        log_files = logs_of_cluster(inputs, log_files)
+    else:
+        not_read, log_files = read.logs_not_read, read.log_files
     settings = ServerSettings(inputs)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = _versions(log_files)
@@ -140,8 +151,21 @@ def _logs_outside(
     if not isinstance(end, int) or (since_ms is None and until_ms is None):
         return {}
     places = find_logs(inputs)
-    outside = files_outside([place.location for place in places], TimeWindow(since_ms, until_ms, end))
+    starts = _last_starts(newest, since_ms) if newest is not None and since_ms is not None else ()
+    outside = files_outside([place.location for place in places], TimeWindow(since_ms, until_ms, end, starts))
     return {places[one.at]: one for one in outside}
+
+
+def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
+    """When each node registered last before a time, as a new incarnation."""
+    last: set[int] = set()
+    nodes: list[Sequence[BrokerState | ControllerState]] = [*newest.brokers.values(), *newest.controllers.values()]
+    for states in nodes:
+        first: dict[str | Absent, int] = {}
+        for state in states:
+            first.setdefault(state.incarnation_id, state.when.timestamp_ms)
+        last |= {max((time for time in first.values() if 0 <= time < before_ms), default=-1)}
+    return tuple(sorted(last - {-1}))
 
 
 def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:

@@ -7,26 +7,33 @@ from pathlib import Path
 
 import numpy as np
 
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
-from kforensics.commands.result import Conclusion, Result, check_seal_of
-from kforensics.commands.result import Progress as ProgressOf
+from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
+from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import changes_since, collect_replica, scan_place, segment_paths
+from kforensics.evidence.replica.collect import (
+    CollectedReplica,
+    changes_since,
+    collect_replica,
+    scan_place,
+    segment_paths,
+)
 from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
 from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
@@ -39,7 +46,7 @@ from kforensics.reconcile.replicas.partition import (
 )
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
@@ -51,9 +58,6 @@ SMALL_WORK = 24 << 20
 QUIET_VERDICTS = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
 QUIET_STATES = frozenset({State.UNKNOWN, State.BEHIND, State.SAME_ENDS, State.AGREE})
 """Of partitions that get no block on the screen where no replica has a verdict that needs one."""
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes read since the last call, and the findings so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class DiffOptions:
     """No broker ran when its directories were copied."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in the result."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +111,7 @@ class DiffResult:
     partitions: tuple[PartitionResult, ...]
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
+    depth: Depth = Depth.CONTENT
     dropped: Callable[[], Iterable[tuple[TopicPartition, str, Iterable[Record]]]] = tuple
     """Reads the records that the truncations would discard: the partition, whose replica, and the records."""
     not_captured: tuple[Problem, ...] = ()
@@ -148,9 +155,11 @@ class DiffRequest:
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
-def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[DiffResult]:
+def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffResult]:
     """Compare the replicas of every partition below the paths.
 
     Args:
@@ -173,6 +182,7 @@ def run(request: DiffRequest, progress: ProgressOf | None = None) -> Result[Diff
         replicas=request.replicas,
         is_stopped=request.is_stopped,
         rename_group=request.pseudonyms.group if request.pseudonyms else str,
+        depth=request.depth,
     )
     inputs = find_inputs(
         request.paths,
@@ -218,13 +228,38 @@ def _dropped(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class Comparison:
+    """What every comparison of the replicas of a partition needs."""
+
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     reader: FileBatchReader
     facts: ClusterFacts
     options: DiffOptions
-    flatten: Flatten | None
-    keep_quiet: bool
+    flatten: Flatten | None = None
+    keep_quiet: bool = True
+
+
+def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, options: DiffOptions) -> Comparison:
+    """What is needed to compare the partitions that the options ask for; no log is read.
+
+    Args:
+        inputs: as they are now.
+        places: their partition directories.
+        gathered: their evidence beyond the replicas.
+        options: leader, protocol, which partitions.
+    """
+    options = replace(
+        options,
+        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
+        possible_protocols=gathered.possible_protocols,
+        given=gathered.given,
+    )
+    return Comparison(
+        groups=[(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)],
+        reader=FileBatchReader([one.root for one in inputs.found]),
+        facts=gathered.facts,
+        options=options,
+    )
 
 
 def compare(
@@ -248,13 +283,8 @@ def compare(
     """
     places = find_places(inputs)
     gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
-    options = replace(
-        options,
-        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
-        possible_protocols=gathered.possible_protocols,
-        given=gathered.given,
-    )
-    groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
+    shared = replace(comparison_of(inputs, places, gathered, options), flatten=flatten, keep_quiet=keep_quiet)
+    groups = shared.groups
     if places.by_partition:
         check_wanted(
             topics=options.topics,
@@ -271,14 +301,6 @@ def compare(
                 if not isinstance(place.state.broker_id, Absent)
             },
         )
-    shared = _Shared(
-        groups=groups,
-        reader=FileBatchReader([one.root for one in inputs.found]),
-        facts=gathered.facts,
-        options=options,
-        flatten=flatten,
-        keep_quiet=keep_quiet,
-    )
     results = _run(shared, jobs or default_jobs(), progress)
     results += _without_directories(shared, places, newest_log(gathered.histories))
     results.sort(key=lambda one: one.partition)
@@ -304,10 +326,11 @@ def compare(
         partitions=tuple(results),
         findings=findings,
         problems=problems,
+        depth=options.depth,
     )
 
 
-def _without_directories(shared: _Shared, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
+def _without_directories(shared: Comparison, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
     known = {
         partition: topic_id
         for partition, topic_id in known_partitions(history, places.lost).items()
@@ -417,10 +440,15 @@ def single_files(inputs: Inputs) -> Iterator[Problem]:
             yield Problem(input=index, path=WHOLE_INPUT, message=words)
 
 
-def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[PartitionResult]:
-    weights = [sum(place.length for place in group) for _, group in shared.groups]
+def _run(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:
+    is_by_ends = shared.options.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
         jobs = 1
+    if progress:
+        progress.expect(sum(weights))
     large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
     scans = _scan_large(shared, large, jobs, progress)
     small = [at for at in range(len(weights)) if at not in set(large)]
@@ -429,50 +457,77 @@ def _run(shared: _Shared, jobs: int, progress: Progress | None) -> list[Partitio
         for first, end in in_chunks((weights[at] for at in small), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS)
     ]
     results: dict[int, PartitionResult] = {}
-    found = 0
-    for chunk, members in zip(chunks, spread(_compare_chunk, shared, chunks, jobs=jobs), strict=True):
+    sizes = [sum(weights[at] for at in chunk) for chunk in chunks]
+    done = spread(_compare_chunk, shared, chunks, jobs=jobs, sizes=sizes, progress=progress)
+    for chunk, members in zip(chunks, done, strict=True):
         results.update(zip(chunk, members, strict=True))
-        found += sum(len(member.findings) for member in members)
-        if progress:
-            progress(sum(member.length for member in members), found)
+    if progress:
+        progress(0, sum(len(one.findings) for one in results.values()))
     for at in large:
         results[at] = _compare_one(shared, at, scans.get(at, {}))
     return [results[at] for at in range(len(weights))]
 
 
 def _scan_large(
-    shared: _Shared, large: Sequence[int], jobs: int, progress: Progress | None
+    shared: Comparison, large: Sequence[int], jobs: int, progress: Progress | None
 ) -> dict[int, dict[tuple[int, str], Segment]]:
-    tasks = [
-        (at, number, path)
-        for at in large
-        for number, place in enumerate(shared.groups[at][1])
-        for path in segment_paths(place)
-    ]
+    tasks: list[tuple[int, int, str]] = []
+    sizes: list[int] = []
+    for at in large:
+        for number, place in enumerate(shared.groups[at][1]):
+            paths = segment_paths(place)
+            tasks += [(at, number, path) for path in paths]
+            sizes += [place.length // len(paths)] * len(paths)
     scans: dict[int, dict[tuple[int, str], Segment]] = {}
-    for (at, number, path), segment in zip(tasks, spread(_scan_one, shared, tasks, jobs=jobs), strict=True):
+    done = spread(_scan_one, shared, tasks, jobs=jobs, sizes=sizes, progress=progress)
+    for (at, number, path), segment in zip(tasks, done, strict=True):
         if segment is not None:
             scans.setdefault(at, {})[number, path] = segment
-            if progress:
-                progress(segment.length, 0)
     return scans
 
 
-def _scan_one(shared: _Shared, task: tuple[int, int, str]) -> Segment | None:
+def _scan_one(shared: Comparison, task: tuple[int, int, str]) -> Segment | None:
     at, number, path = task
     return scan_place(shared.groups[at][1][number], path)
 
 
-def _compare_chunk(shared: _Shared, chunk: Iterable[int]) -> list[PartitionResult]:
-    return [_compare_one(shared, at, {}) for at in chunk]
+def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionResult]:
+    if shared.options.depth is Depth.CONTENT:
+        return [_compare_one(shared, at, {}) for at in chunk]
+    with ends_at_hand(shared.groups[at][1] for at in chunk):
+        return [_compare_one(shared, at, {}) for at in chunk]
 
 
-def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
+def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
-    collected = [
-        collect_replica(place, scanned={path: segment for (n, path), segment in scans.items() if n == number})
-        for number, place in enumerate(places)
-    ]
+
+    def collect(depth: Depth) -> list[CollectedReplica]:
+        return [
+            collect_replica(
+                place, scanned={path: segment for (n, path), segment in scans.items() if n == number}, depth=depth
+            )
+            for number, place in enumerate(places)
+        ]
+
+    try:
+        return compare_replicas(shared, places, collect(shared.options.depth))
+    except EndsDoNotDecideError:
+        return compare_replicas(shared, places, collect(Depth.CONTENT))
+
+
+def compare_replicas(
+    shared: Comparison, places: Sequence[PartitionPlace], collected: Sequence[CollectedReplica]
+) -> PartitionResult:
+    """Compare the replicas of one partition that have been read.
+
+    Args:
+        shared: what every comparison needs.
+        places: the directories of the partition.
+        collected: what was read of each of them.
+
+    Raises:
+        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+    """
     replicas = [one.replica for one in collected]
     report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
     problems = (
@@ -488,7 +543,7 @@ def _compare_one(shared: _Shared, at: int, scans: Mapping[tuple[int, str], Segme
 
 
 def _result(
-    shared: _Shared,
+    shared: Comparison,
     report: PartitionReport,
     findings: tuple[Finding, ...],
     problems: tuple[Problem, ...],
@@ -524,6 +579,7 @@ def judge_partition(
         stated_replicas=options.replicas,
         given=options.given,
         is_stopped=options.is_stopped,
+        depth=options.depth,
     )
     return report, tuple(partition_findings(report))
 
@@ -577,7 +633,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
     def view(one: LoadedLog) -> LoadedLog:
         if id(one) not in slim:
             segments = tuple(map(_slim_segment, one.segments))
-            slim[id(one)] = replace(one, replica=_slim_replica(one.replica), segments=segments)
+            slim[id(one)] = replace(one, replica=without_tables(one.replica), segments=segments)
         return slim[id(one)]
 
     def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
@@ -597,14 +653,15 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         replicas=replicas,
         what_if=what_if,
         leader=leader,
-        set_aside=tuple(map(_slim_replica, report.set_aside)),
+        set_aside=tuple(map(without_tables, report.set_aside)),
         odd_ones=tuple(replace(one, view=view(one.view)) for one in report.odd_ones),
         sole_holders=holders(report.sole_holders),
         unassigned_holders=holders(report.unassigned_holders),
     )
 
 
-def _slim_replica(replica: Replica) -> Replica:
+def without_tables(replica: Replica) -> Replica:
+    """The replica without the batch tables and digests of its segments."""
     return replace(
         replica,
         segments=tuple(map(_slim_segment, replica.segments)),

@@ -12,13 +12,14 @@ from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffse
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.offsets_log import PositionsNow
-from kforensics.commands.processes import default_jobs, in_chunks, spread
+from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.result import Conclusion, Result, check_seal_of
+from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.coordinators.replica_log import holds_records
+from kforensics.evidence.coordinators.transaction_log import TRANSACTIONS_TOPIC
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
@@ -28,8 +29,9 @@ from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
@@ -41,9 +43,10 @@ from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
-from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
@@ -55,7 +58,7 @@ from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, 
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 from kforensics.words import counted
 
 if TYPE_CHECKING:
@@ -89,6 +92,8 @@ class ExplainOptions:
     """The function that gives the names of consumer groups in the explanation."""
     leader: int | None = None
     """Taken as the final leader of every partition that it holds."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +132,8 @@ class Explanation:
     """The files that citations name, with their hashes, where they were asked for."""
     is_redacted: bool = False
     """Whether names are pseudonyms."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +164,16 @@ class ExplainRequest:
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
-def run(request: ExplainRequest) -> Result[Explanation]:
+def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Explanation]:
     """Explain what happened to every partition below the paths.
 
     Args:
         request: paths, snapshots, filters and seal.
+        progress: called with the bytes of logs that were read.
 
     Returns:
         The explanation, redacted where that was asked for.
@@ -184,13 +194,14 @@ def run(request: ExplainRequest) -> Result[Explanation]:
         until_ms=request.until_ms,
         log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
         rename_group=pseudonyms.group if pseudonyms else str,
+        depth=request.depth,
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     paths = (*request.paths, *request.before)
     seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
-    result = explain(evidence, options, jobs=request.jobs)
+    result = explain(evidence, options, jobs=request.jobs, progress=progress)
     if seal is not None:
         # The findings of the seal are redacted with the others.
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
@@ -211,7 +222,9 @@ def run(request: ExplainRequest) -> Result[Explanation]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shared:
+class Account:
+    """What the account of every partition needs."""
+
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     evidence: Evidence
     facts: ClusterEvidence
@@ -226,15 +239,19 @@ class _Shared:
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
     leader: int | None = None
+    depth: Depth = Depth.CONTENT
 
 
-def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None) -> Explanation:
+def explain(
+    evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None, progress: Progress | None = None
+) -> Explanation:
     """Explain what happened to every partition of the inputs that the options ask for.
 
     Args:
         evidence: inputs, snapshots and their order.
         options: which partitions and times, and the zone of the logs.
         jobs: processes; one for each core where not given.
+        progress: called with the bytes of logs that were read.
     """
     inputs = evidence.inputs
     places = find_places(inputs)
@@ -248,7 +265,6 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         since_ms=options.since_ms,
         until_ms=options.until_ms,
     )
-    settings = ServerSettings(inputs)
     clocks, events = gathered.clocks, gathered.events
     truncations = logged_truncations(events)
     recorded = _recorded_partitions(gathered)
@@ -260,27 +276,14 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
             partitions=options.partitions,
             known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
         )
-    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
-    known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
-    shared = _Shared(
-        groups=groups,
-        evidence=evidence,
-        facts=gathered,
-        reader=FileBatchReader([one.root for one in inputs.found]),
-        logged=_by_partition(truncations),
-        made=incarnations(events),
-        signs=partition_signs(events),
-        signs_of_brokers=broker_signs(events),
-        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, gathered, settings, options),
-        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
-        whole_returns=_whole_returns(events),
-        deleted_topics=deleted_topics(logged_operations(events)),
-        leader=options.leader,
+    shared = account_of(evidence, places, gathered, options)
+    groups = shared.groups
+    results = _explain_all(shared, jobs or default_jobs(), progress)
+    stuck = _hanging(places, evidence, gathered, groups, options, jobs or default_jobs())
+    incidents = tuple(
+        replace(one, hanging=stuck.get((one.partition, one.leader), ()))
+        for one in _with_returned_doubts([incident for incident, _ in results])
     )
-    results = _explain_all(shared, jobs or default_jobs())
-    incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
     others = sorted(partition for partition in recorded - given.keys() if _is_wanted(partition, options))
@@ -326,7 +329,7 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         notes=(
             *evidence.notes,
             *([] if is_whole else [UNCLEAN_ONLY.format(len(others))]),
-            *_logs_not_read(inputs, gathered),
+            *_logs_not_read(inputs, gathered, options.until_ms),
         ),
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
@@ -336,7 +339,48 @@ def explain(evidence: Evidence, options: ExplainOptions, *, jobs: int | None = N
         least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
         hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
+        depth=options.depth,
     )
+
+
+def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
+    """What is needed to explain the partitions that the options ask for; no log of theirs is read.
+
+    Args:
+        evidence: inputs, snapshots and their order.
+        places: partition directories of the inputs.
+        gathered: the evidence beyond the replicas.
+        options: which partitions, and the final leader.
+    """
+    events, settings = gathered.events, ServerSettings(evidence.inputs)
+    truncations = logged_truncations(events)
+    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
+    known = {tp for tp, _ in groups}
+    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
+    return Account(
+        groups=groups,
+        evidence=evidence,
+        facts=gathered,
+        reader=FileBatchReader([one.root for one in evidence.inputs.found]),
+        logged=_by_partition(truncations),
+        made=incarnations(events),
+        signs=partition_signs(events),
+        signs_of_brokers=broker_signs(events),
+        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
+        commits=_final_commits(places, evidence, gathered, settings, options),
+        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
+        whole_returns=_whole_returns(events),
+        deleted_topics=deleted_topics(logged_operations(events)),
+        leader=options.leader,
+        depth=options.depth,
+    )
+
+
+def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
+    """The incidents of partitions that something happened to, each with its state, once those of all partitions are known."""
+    for incident in _with_returned_doubts(incidents):
+        if _is_eventful(incident):
+            yield replace(incident, state=incident_state(incident).value)
 
 
 def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
@@ -428,18 +472,19 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
     return f" since {_utc(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
 
 
-def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence) -> Iterator[str]:
+def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | None) -> Iterator[str]:
     """Name the log files that are outside of the time asked about, by directory."""
-    folders: dict[tuple[int, str], list[tuple[LogSpan, str]]] = defaultdict(list)
+    folders: dict[tuple[int, str, str], list[tuple[LogSpan, str]]] = defaultdict(list)
     for place, span in gathered.logs_not_read.items():
         folder, _, name = place.path.rpartition("/")
-        folders[place.input, folder].append((span, name))
-    for (number, folder), files in folders.items():
+        option = "--until" if until_ms is not None and span.first_ms > until_ms else "--since"
+        folders[place.input, folder, option].append((span, name))
+    for (number, folder, option), files in folders.items():
         names = [name for _, name in sorted(files, key=lambda one: one[0].first_ms)]
         where = join(inputs.found[number].described.path, folder) if folder else inputs.found[number].described.path
         which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        number_of = counted(len(names), "log file was", "log files were")
-        yield f"{number_of} not read in {where}, because of --since or --until: {which}."
+        number_of = counted(len(names), "log file")
+        yield f"{number_of} in {where} {'was' if len(names) == 1 else 'were'} not read, because of {option}: {which}."
 
 
 def _utc(time_ms: int) -> str:
@@ -478,6 +523,43 @@ def _final_commits(
     return PositionsNow(given, options.rename_group)
 
 
+def _hanging(
+    places: Places,
+    evidence: Evidence,
+    gathered: ClusterEvidence,
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
+    options: ExplainOptions,
+    jobs: int,
+) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
+    """Return the open transactions that no coordinator ends, by partition and broker."""
+    from kforensics.commands.transactions import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
+
+    given = CoordinatorEvidence(
+        evidence=evidence, places=places, cluster=gathered, server_settings=ServerSettings(evidence.inputs)
+    )
+    if not given.live(TRANSACTIONS_TOPIC):
+        return {}
+    asked = {partition for partition, _ in groups}
+    wanted = {partition: held for partition, held in given.live().items() if partition in asked}
+    return {
+        (one.topic_partition, one.replica.place.state.broker_id): tuple(
+            HangingTransaction(
+                producer_id=each.open.producer_id,
+                first_offset=each.open.first_offset,
+                last_stable_offset=one.last_stable_offset,
+                verdict=each.judgement.verdict.value,
+                confidence=each.judgement.confidence,
+                # It names the transactional id.
+                reason=each.judgement.reason if options.rename_group is str else "no coordinator ends it",
+                citations=each.judgement.citations,
+            )
+            for each in one.open
+            if each.judgement.holds_back
+        )
+        for one in stuck_replicas(given, wanted, is_stopped=options.is_stopped, jobs=jobs)
+    }
+
+
 def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
     if options.topics and partition.topic not in options.topics:
         return False
@@ -491,26 +573,60 @@ def _is_eventful(incident: PartitionIncident) -> bool:
         or incident.groups
         or incident.residuals
         or incident.past_end
+        or incident.hanging
         or any(state.unclean for state in incident.leaderships)
         or incident.doubts
     )
 
 
-def _explain_all(shared: _Shared, jobs: int) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    weights = [sum(place.length for place in group) for _, group in shared.groups]
+def _explain_all(
+    shared: Account, jobs: int, progress: Progress | None
+) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+    is_by_ends = shared.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
     if sum(weights) < SMALL_WORK:
         jobs = 1
     chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
-    return [result for chunk in spread(_explain_chunk, shared, chunks, jobs=jobs) for result in chunk]
+    if progress:
+        progress.expect(sum(weights))
+    sizes = [sum(weights[first:end]) for first, end in chunks]
+    done = spread(_explain_chunk, shared, chunks, jobs=jobs, sizes=sizes, progress=progress)
+    return [result for chunk in done for result in chunk]
 
 
-def _explain_chunk(shared: _Shared, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    return [_explain_one(shared, at) for at in range(*chunk)]
+def _explain_chunk(shared: Account, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+    if shared.depth is Depth.CONTENT:
+        return [_explain_one(shared, at) for at in range(*chunk)]
+    with ends_at_hand(group for _, group in shared.groups[slice(*chunk)]):
+        return [_explain_one(shared, at) for at in range(*chunk)]
 
 
-def _explain_one(shared: _Shared, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     partition, places = shared.groups[at]
-    collected = [collect_replica(place) for place in places]
+    try:
+        return explain_replicas(shared, partition, [collect_replica(place, depth=shared.depth) for place in places])
+    except EndsDoNotDecideError:
+        return explain_replicas(shared, partition, [collect_replica(place) for place in places])
+
+
+def explain_replicas(
+    shared: Account, partition: TopicPartition, collected: Sequence[CollectedReplica]
+) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+    """Explain what happened to one partition whose replicas have been read.
+
+    Args:
+        shared: what every account needs.
+        partition: to explain.
+        collected: what was read of each of its directories.
+
+    Returns:
+        The incident, and what could not be read.
+
+    Raises:
+        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+    """
     ranks = shared.evidence.ranks
     incident = explain_partition(
         partition,

@@ -1,12 +1,12 @@
 """The rules of loading asked of a partition directory on disk: what they need is read, and nothing else."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Need
+from kforensics.evidence.replica.loader_values import Batches, Need
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
@@ -18,6 +18,8 @@ class DirectoryOnDisk:
 
     folder: Path
     files: Mapping[str, int]
+    folders: frozenset[str] = frozenset()
+    """What lies there and is no plain file."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Where a file is on disk under another name."""
     written: Mapping[Need, object] = field(default_factory=dict)
@@ -40,7 +42,11 @@ class DirectoryOnDisk:
         contents = _Contents(self)
         while True:
             directory = LoadedDirectory(
-                name=self.folder.name, files=self.files, unreadable=frozenset(contents.missing), contents=contents
+                name=self.folder.name,
+                files=self.files,
+                folders=self.folders,
+                unreadable=frozenset(contents.missing),
+                contents=contents,
             )
             outcome = load_partition(
                 directory,
@@ -58,7 +64,7 @@ class DirectoryOnDisk:
     def after(self, outcome: LoadOutcome) -> "DirectoryOnDisk":
         """The directory as a load leaves it."""
         origins = {name: self.origins.get(before, before) for name, before in outcome.origins.items()}
-        return DirectoryOnDisk(self.folder, outcome.tree, origins, outcome.written, self.read, self.unreadable)
+        return replace(self, files=outcome.tree, origins=origins, written=outcome.written)
 
 
 class _Contents(Mapping[Need, object]):
@@ -76,6 +82,10 @@ class _Contents(Mapping[Need, object]):
         if need in self._known:
             return True
         disk = self._disk
+        written = disk.written.get(need._replace(position=0))
+        if isinstance(written, Batches):
+            self._known[need] = written.behind(need.position)
+            return True
         on_disk = need._replace(file=disk.origins.get(need.file, need.file))
         if on_disk not in disk.read:
             try:

@@ -39,7 +39,12 @@ def lost_pieces(
         gone = change.action is FileAction.DELETE or (
             change.action is FileAction.RENAME and str(change.to_name).endswith(DELETED)
         )
-        if gone and change.rule != "replaced-by-swap":
+        if gone and change.rule == "segment-split":
+            # Its records lie in the segments that replace it, but for what recovery truncates of them.
+            if not isinstance(outcome.state, Absent):
+                end = max(first, outcome.state.log_end_offset)
+                pieces.append(LostPiece(on_disk, 0, disk.files[change.name], end))
+        elif gone and change.rule != "replaced-by-swap":
             pieces.append(LostPiece(on_disk, 0, disk.files[change.name], first))
         elif change.action is FileAction.TRUNCATE and isinstance(change.to_length, int):
             pieces.append(LostPiece(on_disk, change.to_length, disk.files[change.name], first))

@@ -12,6 +12,7 @@ from kforensics.findings.answers.ls import ls_answer
 from kforensics.findings.inventory import inventory_findings
 from kforensics.protocol.loading.starts import start_word_by_name
 from kforensics.source.walk import FoundFile
+from kforensics.units import Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class LsRequest:
     paths: tuple[Path, ...]
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    depth: Depth = Depth.TAILS
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,7 @@ class Listing:
 
     inventory: Inventory
     found: Inputs
+    depth: Depth = Depth.TAILS
 
     def files(self) -> Iterator[ListedFile]:
         """Every file of every input; a million of them are never held at once."""
@@ -56,7 +60,7 @@ class Listing:
 
 
 def run(request: LsRequest) -> Result[Listing]:
-    """List what is below the paths; of each log only the end is read.
+    """List what is below the paths; of each log only the end is read where nothing else is asked for.
 
     Args:
         request: the paths.
@@ -68,12 +72,12 @@ def run(request: LsRequest) -> Result[Listing]:
         EvidenceError: a path can't be used.
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
-    inventory = _with_starts(take_inventory(inputs))
+    inventory = _with_starts(take_inventory(inputs, depth=request.depth))
     findings = inventory_findings(inventory)
     return Result(
         command="ls",
         inputs=inputs.described,
-        body=Listing(inventory=inventory, found=inputs),
+        body=Listing(inventory=inventory, found=inputs, depth=request.depth),
         concluded=Conclusion(
             answer=ls_answer(inventory, inputs.described), findings=findings, problems=tuple(inventory.problems)
         ),

@@ -1,4 +1,4 @@
-"""What `predict` does: plays the start of each node over its log directories, start after start, until one ends well or nothing changes."""
+"""What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
+from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, Reads, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of
-from kforensics.commands.predicting.playing import Conditions, Outcomes, PlayedNode, Reads, play_node
 from kforensics.commands.predicting.settings import parse_settings
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
@@ -30,6 +30,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
+from kforensics.units import Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,11 @@ class PredictRequest:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the broker that are started with, as given."""
     ways_out: bool = False
-    """Play the starts under changes too, and rank them."""
+    """Predict the starts under changes too, and rank them."""
     order: bool = False
     """Say in which order to start the brokers of a stopped cluster."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is compared for that order; a start itself reads what the broker reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +73,11 @@ class Prediction:
     ways_out: tuple[WayOut, ...] = ()
     """The best first, node by node; none where they were not asked for."""
     order: StartOrder | None = None
+    depth: Depth = Depth.CONTENT
 
 
 def run(request: PredictRequest) -> Result[Prediction]:
-    """Play the starts.
+    """Predict the starts.
 
     Args:
         request: the paths and the version.
@@ -98,14 +102,14 @@ def run(request: PredictRequest) -> Result[Prediction]:
     log_files = _log_files(inputs, problems)
     ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
     surroundings = look_around(inputs, log_files, problems, is_of_one_moment=len(ids) == len(set(ids)))
-    playing = _Playing(request, inputs, surroundings, nodes, given)
-    played = [playing.play(node) for node in nodes]
-    problems += [problem for one in played for problem in one.problems]
-    logs = _with_lost_records(inputs, tuple(log for one in played for log in one.logs), problems)
-    starts = tuple(start for one in played for start in one.starts)
-    metadata_logs = _metadata_logs(inputs, played, problems)
-    versions = playing.others(played)
-    known = [playing.versions[node.first] for node in nodes]
+    starting = _Nodes(request, inputs, surroundings, nodes, given)
+    started = [starting.start(node) for node in nodes]
+    problems += [problem for one in started for problem in one.problems]
+    logs = _with_lost_records(inputs, tuple(log for one in started for log in one.logs), problems)
+    starts = tuple(start for one in started for start in one.starts)
+    metadata_logs = _metadata_logs(inputs, started, problems)
+    versions = starting.others(started)
+    known = [starting.versions[node.first] for node in nodes]
     body = Prediction(
         kafka=str(max(one.version for one in known)),
         kafka_source=max((one.source for one in known), key=RANK.__getitem__),
@@ -113,7 +117,8 @@ def run(request: PredictRequest) -> Result[Prediction]:
         logs=logs,
         metadata_logs=metadata_logs,
         versions=versions,
-        ways_out=tuple(way for one in played for way in playing.ways_out(one, problems)) if request.ways_out else (),
+        depth=request.depth,
+        ways_out=tuple(way for one in started for way in starting.ways_out(one, problems)) if request.ways_out else (),
         order=_order(request, nodes) if request.order else None,
     )
     answer = predict_answer(
@@ -134,10 +139,10 @@ def run(request: PredictRequest) -> Result[Prediction]:
                 new=one.new_directories,
                 empty=one.empty_folders,
             )
-            for one in played
+            for one in started
         ],
-        unknown_strays=[one.node.first for one in played if one.has_unknown_strays],
-        unclean_nodes={one.node.first: one.unclean_reason for one in played if one.unclean_reason},
+        unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
+        unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
         order=body.order,
         allows_older=any(one.allows_older for one in known),
         is_partial=bool(request.topics or request.partitions),
@@ -176,7 +181,7 @@ def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
         )
     from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - much to load, for few
 
-    return find_order(request.paths, keep_going=request.keep_going)
+    return find_order(request.paths, keep_going=request.keep_going, depth=request.depth)
 
 
 def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
@@ -190,7 +195,7 @@ def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
     return logs_of_cluster(inputs, log_files)
 
 
-class _Playing:
+class _Nodes:
     """The starts of all nodes, under the version of each."""
 
     def __init__(
@@ -230,9 +235,9 @@ class _Playing:
             without=self._without,
         )
 
-    def play(self, node: Node, conditions: Conditions | None = None) -> PlayedNode:
+    def start(self, node: Node, conditions: Conditions | None = None) -> NodeStarts:
         """The starts of a node."""
-        return play_node(
+        return start_node(
             node,
             conditions or self.conditions(node),
             self._around,
@@ -241,42 +246,42 @@ class _Playing:
             outcomes=self._outcomes,
         )
 
-    def ways_out(self, played: PlayedNode, problems: list[Problem]) -> tuple[WayOut, ...]:
+    def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
         """What starts of a node come to under changes, the best first."""
-        node = played.node
+        node = started.node
         return WaysOut(
             node=node,
             inputs=self._inputs,
             conditions=self.conditions(node),
-            play=lambda conditions: self.play(node, conditions),
+            start=lambda conditions: self.start(node, conditions),
             reads=self.reads,
             problems=problems,
-        ).find(played)
+        ).find(started)
 
-    def others(self, played: Sequence[PlayedNode]) -> tuple[VersionOutcome, ...]:
+    def others(self, started: Sequence[NodeStarts]) -> tuple[VersionOutcome, ...]:
         """The results by other versions that the evidence allows, where they differ."""
         out = []
-        for one in played:
+        for one in started:
             for version in self.versions[one.node.first].others:
-                other = self.play(one.node, replace(self.conditions(one.node), version=version))
+                other = self.start(one.node, replace(self.conditions(one.node), version=version))
                 if _compared(other) != _compared(one):
                     last = other.starts[-1]
                     out.append(VersionOutcome(one.node.first, str(version), last.result, last.exception, last.reason))
         return tuple(out)
 
 
-def _compared(played: PlayedNode) -> object:
+def _compared(started: NodeStarts) -> object:
     """What two versions are compared by."""
     return (
-        [replace(start, kafka="") for start in played.starts],
-        [(log.path, log.start, log.exception, log.after, log.fate, log.files) for log in played.logs],
-        played.metadata_log,
+        [replace(start, kafka="") for start in started.starts],
+        [(log.path, log.start, log.exception, log.after, log.fate, log.files) for log in started.logs],
+        started.metadata_log,
     )
 
 
-def _metadata_logs(inputs: Inputs, played: Sequence[PlayedNode], problems: list[Problem]) -> tuple[MetadataLoad, ...]:
+def _metadata_logs(inputs: Inputs, started: Sequence[NodeStarts], problems: list[Problem]) -> tuple[MetadataLoad, ...]:
     """The metadata log of each node, with the records that it loses."""
-    loads = [one.metadata_log.load for one in played if one.metadata_log is not None]
+    loads = [one.metadata_log.load for one in started if one.metadata_log is not None]
     return tuple(
         replace(load, lost=find_lost_records(inputs, load.input, load.path, load.lost, problems))
         if load.lost.pieces

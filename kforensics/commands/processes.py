@@ -12,6 +12,9 @@ Shared = TypeVar("Shared")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+END_OF_LOG = 256 << 10
+"""Bytes that take as long to read as opening a log and reading its end."""
+
 
 def default_jobs() -> int:
     """The cores this process may use."""
@@ -44,6 +47,8 @@ def spread(
     *,
     jobs: int,
     weights: Sequence[int] | None = None,
+    sizes: Sequence[int] = (),
+    progress: Callable[[int], None] | None = None,
 ) -> list[Result]:
     """The results of `function(shared, task)` in the order of the tasks, each task worth a process of its own.
 
@@ -53,12 +58,23 @@ def spread(
         tasks: small enough to be sent, as results have to be.
         jobs: the most processes to use.
         weights: the larger ones are done first; all alike where not given.
+        sizes: the bytes that each task reads, which are reported when it is done.
+        progress: called in this process with these bytes.
     """
+
+    def work(numbered: tuple[int, Task], report: Callable[[int], None]) -> Result:
+        at, task = numbered
+        result = function(shared, task)
+        if sizes:
+            report(sizes[at])
+        return result
+
     return parallel.spread(
-        lambda task, _: function(shared, task),
-        tasks,
+        work,
+        list(enumerate(tasks)),
         weights=[parallel.WORTH_A_PROCESS + one for one in weights or [0] * len(tasks)],
         jobs=jobs,
+        progress=progress or (lambda _: None),
     )
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from kforensics.commands.processes import default_jobs
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.inputs import with_inputs
-from kforensics.findings.answers.model import Answer, exit_code
+from kforensics.findings.answers.model import Answer, State, exit_code
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.source.capture import with_records
 
@@ -37,6 +37,8 @@ class Conclusion:
     """The gravest first."""
     problems: tuple[Problem, ...] = ()
     """The problems: what could not be read."""
+    exit_code: int | None = None
+    """The exit code by rules that were asked for; None where it follows from the state of the answer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,9 +98,28 @@ class Result(Generic[Body]):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command: it follows from the state of the answer."""
+        """The exit code of the command: it follows from the state of the answer, unless rules for it were asked for."""
         found = self.conclusion
+        if found.exit_code is not None:
+            return found.exit_code
         return exit_code(self.command, found.answer, found.findings, found.problems)
+
+
+def confirms(content: Result[Any], ends: Result[Any]) -> bool:
+    """Whether what all content shows says nothing else than what the ends of logs showed.
+
+    Args:
+        content: the result of a command at depth content.
+        ends: its result at depth tails.
+    """
+    mine, its = content.conclusion, ends.conclusion
+    state = State.AGREE if its.answer.state is State.SAME_ENDS else its.answer.state
+    return (
+        mine.answer.state is state
+        and content.exit_code == ends.exit_code
+        and {(one.code, one.statement) for one in mine.findings} == {(one.code, one.statement) for one in its.findings}
+        and mine.problems == its.problems
+    )
 
 
 def check_seal_of(

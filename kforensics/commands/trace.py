@@ -1,36 +1,50 @@
 """One record's life: every copy of it on every disk and what became of it, or what was searched without finding it."""
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.diff import DiffOptions, compare
-from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.cited import CitedFile, hashed_file
+from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
+from kforensics.commands.diff import Comparison, DiffOptions, compare_replicas, comparison_of, without_tables
+from kforensics.commands.explain import ExplainOptions, account_of, explain_replicas, settled
 from kforensics.commands.filters import check_wanted
+from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.snapshots import Evidence, gather_evidence
+from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.coverage import searched
-from kforensics.commands.tracing.scan import Hit, ScannedReplica, scan_places
+from kforensics.commands.tracing.outline import outline_of, search_at
+from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
+from kforensics.commands.tracing.removal import removal_settings
+from kforensics.commands.tracing.scan import (
+    Hit,
+    Markers,
+    ScannedPartition,
+    ScannedReplica,
+    scan_partitions,
+    scanned_replica,
+)
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
+from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
-from kforensics.evidence.model import Citation, Problem, Replica
-from kforensics.findings.answers.trace import trace_answer, trace_findings
-from kforensics.formats.log.records import Record
+from kforensics.evidence.model import Citation, Input, Problem, Replica
+from kforensics.evidence.replica.collect import CollectedReplica
+from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
 from kforensics.protocol.partitioner import Placement, place_key
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.fate import FateJudge, FoundRecord
-from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedCopy, TracedRecord
+from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
+from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord
 from kforensics.source.foreign import ForeignPath
+from kforensics.source.naming import FileSuffix, parse_file_name
 from kforensics.units import TopicPartition
 
 MOST_KEYS = 10_000
@@ -58,6 +72,8 @@ class TraceRequest:
     """A pattern of RE2 that the value matches somewhere."""
     time_ms: tuple[int, int] | None = None
     """From the first on, and before the second."""
+    erasure: bool = False
+    """Answer whether any bytes of the key are left, and hash the files that were searched."""
     leader: int | None = None
     cluster: str | None = None
     keep_going: bool = False
@@ -79,16 +95,46 @@ class TraceRequest:
         return tuple(name for name, value in given.items() if value is not None)
 
 
+class TracedRecords:
+    """The records that were found, by partition and offset; where they are many they are read again each time they are asked for.
+
+    Args:
+        parts: gives those of each partition.
+        tally: what was counted of them.
+    """
+
+    def __init__(self, parts: Sequence[Callable[[], Iterable[TracedRecord]]], tally: TraceTally) -> None:
+        self._parts = parts
+        self.tally = tally
+
+    def __iter__(self) -> Iterator[TracedRecord]:
+        for part in self._parts:
+            yield from part()
+
+    def __len__(self) -> int:
+        return self.tally.records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What proves an erasure report."""
+
+    files: tuple[CitedFile, ...]
+    """The files that were searched."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceReport:
     """The records that were found, and what was searched."""
 
     by: tuple[str, ...]
     topic: str
-    records: tuple[TracedRecord, ...]
+    records: TracedRecords
     partitions: tuple[SearchedPartition, ...]
     placement: Placement | None
     """Where default partitioners put the key, if it is known."""
+    erasure: Erasure | None = None
+    """Where `--erasure` asks for it."""
 
 
 def run(request: TraceRequest) -> Result[TraceReport]:
@@ -105,12 +151,13 @@ def run(request: TraceRequest) -> Result[TraceReport]:
         UsageError: nothing or something impossible is searched for, or the topic is not among the inputs.
     """
     search = _search(request)
+    jobs = request.jobs or default_jobs()
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     for one in evidence.inputs.found:
         if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
             raise UsageError(f"{one.described.path} is not on this machine: trace reads files and captures")
     places = find_places(evidence.inputs)
-    gathered = gather_cluster_evidence(evidence.for_facts(), places, earlier=evidence.ranks.keys())
+    gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
     recorded = _recorded_partitions(gathered.histories, request.topic)
     held = {tp for tp in places.by_partition if tp.topic == request.topic}
     check_wanted(
@@ -127,41 +174,67 @@ def run(request: TraceRequest) -> Result[TraceReport]:
         },
     )
     numbers = sorted(request.partitions or {tp.partition for tp in held} | recorded)
+    partitions = [TopicPartition(request.topic, number) for number in numbers]
     problems = [*places.problems, *gathered.problems]
-    reports = _reports(evidence, request, held, places.by_partition, problems)
-    incidents = _incidents(evidence, request, held, problems)
+    inquiry = _Inquiry(request, search, evidence, places, gathered, jobs, problems)
+    found = inquiry.partitions(partitions)
     placement = None
     if request.key is not None:
         count = len(recorded) or max((tp.partition for tp in held), default=0) + 1
         placement = place_key(request.key, count, is_recorded=bool(recorded))
-    traced: list[TracedRecord] = []
-    looked: list[SearchedPartition] = []
-    for number in numbers:
-        partition = TopicPartition(request.topic, number)
-        records, what = _trace(
-            partition,
-            places.by_partition.get(partition, ()),
-            evidence,
-            search,
-            reports.get(partition),
-            incidents.get(partition),
-            problems,
-        )
-        traced += records
-        looked.append(what)
+    records = _counted([one.records for one in found])
     problems = list(dict.fromkeys(problems))
-    findings = trace_findings(traced, placement)
     is_whole_topic = bool(recorded) or bool(request.partitions)
-    answer = trace_answer(traced, looked, offset=request.offset, problems=problems, is_whole_topic=is_whole_topic)
+    looked = tuple(one.looked for one in found)
+    erasure: Erasure | None = None
+    if request.erasure:
+        erasure = Erasure(files=_hashed(evidence.inputs.found, [file for one in found for file in one.files], jobs))
+        damaged = [_named(evidence.inputs.described, *file) for one in found for file in one.damaged]
+        answer = erasure_answer(
+            records.tally,
+            looked,
+            damaged=damaged,
+            files=len(erasure.files),
+            problems=problems,
+            is_whole_topic=is_whole_topic,
+        )
+    else:
+        answer = trace_answer(
+            records.tally, looked, offset=request.offset, problems=problems, is_whole_topic=is_whole_topic
+        )
     report = TraceReport(
-        by=request.by, topic=request.topic, records=tuple(traced), partitions=tuple(looked), placement=placement
+        by=request.by,
+        topic=request.topic,
+        records=records,
+        partitions=looked,
+        placement=placement,
+        erasure=erasure,
     )
     return Result(
-        command="trace",
+        command="trace" if erasure is None else "trace --erasure",
+        shape="trace",
         inputs=evidence.inputs.described,
         body=report,
-        concluded=Conclusion(answer=answer, findings=findings, problems=tuple(problems)),
+        concluded=Conclusion(answer=answer, findings=records.tally.findings(placement), problems=tuple(problems)),
     )
+
+
+def _hashed(found: Sequence[FoundInput], files: Sequence[Place], jobs: int) -> tuple[CitedFile, ...]:
+    hashed = spread(lambda shared, file: hashed_file(shared[file[0]], *file), found, sorted(files), jobs=jobs)
+    return tuple(one for one in hashed if one is not None)
+
+
+def _named(inputs: Sequence[Input], number: int, path: str) -> str:
+    return Problem(input=number, path=path, message="").place(inputs)
+
+
+def _counted(parts: Sequence[Callable[[], Iterable[TracedRecord]]]) -> TracedRecords:
+    """The records, counted while they are judged; those of partitions whose copies are held are kept."""
+    tally = TraceTally()
+    for part in parts:
+        for one in part():
+            tally.add(one)
+    return TracedRecords(parts, tally)
 
 
 def _search(request: TraceRequest) -> RecordSearch:
@@ -169,6 +242,8 @@ def _search(request: TraceRequest) -> RecordSearch:
         raise UsageError(
             "what to trace is needed: --key, --key-base64, --key-sha256, --offset, --header, --value or --time"
         )
+    if request.erasure and set(request.by) not in ({"key"}, {"key-sha256"}):
+        raise UsageError("--erasure reports on all records of a key: give --key, --key-base64 or --key-sha256 alone")
     if request.key is not None and request.key_sha256 is not None:
         raise UsageError("--key and --key-sha256 name the same thing: give one of them")
     return RecordSearch(
@@ -183,21 +258,24 @@ def _search(request: TraceRequest) -> RecordSearch:
 
 
 def _compiled(pattern: str) -> Any:
-    """A pattern that is matched in linear time.
+    """A pattern that is matched in time linear in the value, whatever the pattern is: by RE2, which does not go back.
 
     Raises:
-        UsageError: google-re2 is not installed, or the pattern is none.
+        MissingExtra: google-re2 is not installed.
+        UsageError: it is no pattern of RE2.
     """
     try:
         re2 = import_module("re2")
     except ImportError:
-        raise UsageError(
-            "--value-regex needs the package google-re2, which matches in linear time; --value takes a literal without it"
-        ) from None
+        raise MissingExtra("regex", "--value-regex") from None
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re2.compile(pattern.encode())
+        return re2.compile(pattern.encode("utf-8", "surrogateescape"), options)
     except re2.error as error:
-        raise UsageError(f"--value-regex: {error}") from error
+        reason = error.args[0] if error.args else error
+        words = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise UsageError(f"--value-regex {pattern}: {words}") from error
 
 
 def _recorded_partitions(histories: Sequence[MetadataHistory], topic: str) -> set[int]:
@@ -209,81 +287,276 @@ def _recorded_partitions(histories: Sequence[MetadataHistory], topic: str) -> se
     return {number for topic_id, number in newest.partitions if topic_id == named[-1].topic_id}
 
 
-def _reports(
-    evidence: Evidence,
+class _TracedPartition(NamedTuple):
+    looked: SearchedPartition
+    records: Callable[[], Iterable[TracedRecord]]
+    files: Sequence[Place]
+    """The segment files that were searched."""
+    damaged: Sequence[Place]
+    """Those of them that can't be read at some place."""
+
+
+class _Inquiry:
+    """The search of the partitions of a topic, whose files are read once for what `diff` and `explain` say of them and for their records."""
+
+    def __init__(
+        self,
+        request: TraceRequest,
+        search: RecordSearch,
+        evidence: Evidence,
+        places: Places,
+        gathered: ClusterEvidence,
+        jobs: int,
+        problems: list[Problem],
+    ) -> None:
+        self._search = search
+        self._ranks = evidence.ranks
+        self._places = places.by_partition
+        self._jobs = jobs
+        self._problems = problems
+        topics = frozenset({request.topic})
+        self._comparison = _comparison(request, evidence, places, gathered, problems)
+        self._account = account_of(
+            evidence,
+            places,
+            gathered,
+            ExplainOptions(
+                topics=topics,
+                partitions=request.partitions,
+                is_stopped=request.is_stopped,
+                leader=request.leader,
+            ),
+        )
+        self._explained = {tp for tp, _ in self._account.groups}
+        self._has_logs = bool(gathered.log_files)
+        self._truncations = TruncationAccount(gathered)
+        self._settings = removal_settings(request.topic, evidence, gathered.histories, problems)
+
+    def partitions(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition]:
+        """What was searched of each partition, and the records that match."""
+        glanced = self._glances(wanted)
+        if glanced is not None:
+            return glanced
+        groups = [self._places.get(partition, ()) for partition in wanted]
+        scanned: list[ScannedPartition] = []
+        reports: list[PartitionReport | None] = []
+        incidents: list[PartitionIncident] = []
+        scans = scan_partitions(groups, self._ranks, self._search, jobs=self._jobs, problems=self._problems)
+        for partition, one in zip(wanted, scans, strict=True):
+            reports.append(self._report(one))
+            incidents += self._incident(partition, one)
+            scanned.append(one if one.hits is None else _without_batches(one))
+        settled_of = {one.partition: one for one in settled(incidents)}
+        return [
+            self._traced(partition, one, report, settled_of.get(partition))
+            for partition, one, report in zip(wanted, scanned, reports, strict=True)
+        ]
+
+    def _glances(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition] | None:
+        """What a look at one offset shows where all replicas hold the same record, without reading the logs whole; None where it does not show all that can be said."""
+        if not self._search.is_by_offset or self._ranks or self._has_logs:
+            return None
+        out = []
+        for partition in wanted:
+            found = self._glance(partition)
+            if found is None:
+                return None
+            out.append(found)
+        return out
+
+    def _glance(self, partition: TopicPartition) -> _TracedPartition | None:
+        offset = self._search.offset
+        places = self._places.get(partition, ())
+        replicas: list[ScannedReplica] = []
+        hits: list[Hit] = []
+        for place in places:
+            outline = outline_of(place)
+            file = (
+                search_at(place, outline, self._search, offset) if outline is not None and offset is not None else None
+            )
+            if (
+                outline is None
+                or file is None
+                or file.segment is None
+                or self._settings(outline.broker_id).is_compacted
+            ):
+                return None
+            collected = CollectedReplica(replica=outline, problems=())
+            replicas.append(scanned_replica(place, collected, CopyKind.LIVE, {file.segment.path: file}))
+            hits += replicas[-1].hits(file.segment.path, file.hits)
+        found = list(grouped(hits, {(one.replica.input, one.replica.path): one.markers for one in replicas}))
+        if len(found) != 1 or len(found[0].copies) != len(places) or found[0].record.is_transactional:
+            return None
+        compared = compare_replicas(self._comparison, places, [one.collected for one in replicas])
+        report = compared.report
+        if report is None or compared.findings or compared.problems or report.is_deleted or report.leader is None:
+            return None
+        current = _current_id(replicas, report)
+        if not all(_is_of(one.replica, current) for one in replicas):
+            return None
+        record = self._judge(partition, replicas, report, None, {}, is_compacted=False).judge(found[0])
+        if record.state != "present" or record.fate:
+            return None
+        looked = searched(partition, replicas, report=report, incident=None, current=current, account=self._truncations)
+        # Every replica holds it: other offsets, and who leads, make no difference to it.
+        gaps = tuple(gap for gap in looked.gaps if isinstance(gap.offsets, Absent) and gap.reason != "unknown-leader")
+        return _TracedPartition(replace(looked, gaps=gaps), lambda: [record], (), ())
+
+    def _report(self, scanned: ScannedPartition) -> PartitionReport | None:
+        now = [one for one in scanned.replicas if one.replica.input not in self._ranks]
+        if not now:
+            return None
+        compared = compare_replicas(
+            self._comparison, [one.place for one in now], [_without_swap(one.collected) for one in now]
+        )
+        self._problems += compared.problems
+        return compared.report
+
+    def _incident(self, partition: TopicPartition, scanned: ScannedPartition) -> Iterator[PartitionIncident]:
+        if partition in self._explained:
+            incident, met = explain_replicas(
+                self._account, partition, [_without_swap(one.collected) for one in scanned.replicas]
+            )
+            self._problems += met
+            yield incident
+
+    def _traced(
+        self,
+        partition: TopicPartition,
+        scanned: ScannedPartition,
+        report: PartitionReport | None,
+        incident: PartitionIncident | None,
+    ) -> _TracedPartition:
+        replicas = scanned.replicas
+        current = _current_id(replicas, report)
+        is_compacted = any(
+            not isinstance(one.replica.cleaner_point, Absent) or one.log.cleaned_below > 0 for one in replicas
+        ) or any(self._settings(one.replica.broker_id).is_compacted for one in replicas)
+        reread = Reread(replicas=tuple(replicas), search=self._search, slices=slices_of(replicas))
+        markers = {(one.replica.input, one.replica.path): one.markers for one in replicas}
+        successors = self._successors(scanned, reread, markers) if is_compacted else {}
+        judge = self._judge(partition, replicas, report, incident, successors, is_compacted=is_compacted)
+        looked = searched(
+            partition, replicas, report=report, incident=incident, current=current, account=self._truncations
+        )
+        segments = [(one.replica.input, segment) for one in replicas for segment in one.files()]
+        files = [(number, segment.path) for number, segment in segments]
+        damaged = [(number, segment.path) for number, segment in segments if segment.damage]
+        if scanned.hits is None:
+            return _TracedPartition(looked, partial(_read_again, judge, reread, markers), files, damaged)
+        records = [judge.judge(one) for one in grouped(scanned.hits, markers)]
+        if self._search.is_by_offset and self._search.offset is not None and not records:
+            unseen = judge.unseen(self._search.offset)
+            records += [unseen] if unseen is not None else []
+        return _TracedPartition(looked, lambda: records, files, damaged)
+
+    def _judge(
+        self,
+        partition: TopicPartition,
+        replicas: Sequence[ScannedReplica],
+        report: PartitionReport | None,
+        incident: PartitionIncident | None,
+        successors: Mapping[bytes, Sequence[LaterRecord]],
+        *,
+        is_compacted: bool,
+    ) -> FateJudge:
+        current = _current_id(replicas, report)
+        return FateJudge(
+            partition,
+            report=report,
+            incident=incident,
+            views=[one.log for one in replicas if one.kind is CopyKind.LIVE and _is_of(one.replica, current)],
+            is_compacted=is_compacted,
+            successors=successors,
+            topic_ids=frozenset(
+                str(one.replica.topic_id)
+                for one in replicas
+                if one.kind is CopyKind.LIVE and not isinstance(one.replica.topic_id, Absent)
+            ),
+            settings=self._settings,
+        )
+
+    def _successors(
+        self, scanned: ScannedPartition, reread: Reread, markers: Mapping[Place, Markers]
+    ) -> dict[bytes, list[LaterRecord]]:
+        """Records of the found keys, those of aborted and open transactions apart: a cleaner removes nothing for them."""
+        found: Iterable[Hit] = ()
+        if scanned.hits is None:
+            found = _last_hits(reread) if self._search.is_by_key else ()
+        elif self._search.is_by_key:
+            found = scanned.hits
+        else:
+            keys = frozenset(hit.record.key for hit in scanned.hits if hit.record.key is not None)
+            if keys and len(keys) <= MOST_KEYS:
+                live = [one.place for one in scanned.replicas if one.kind is CopyKind.LIVE]
+                scans = scan_partitions([live], {}, RecordSearch(keys=keys), jobs=self._jobs, problems=[])
+                found = next(scans).hits or ()
+        out: dict[bytes, list[LaterRecord]] = defaultdict(list)
+        for hit in found:
+            if hit.record.key is None:
+                continue
+            file = hit.file
+            outcome = outcome_of(hit.record, [markers[file.replica.input, file.replica.path]])
+            if outcome is False or outcome is Absent.NOT_APPLICABLE:
+                citation = Citation(input=file.replica.input, path=file.path)
+                out[hit.record.key].append(LaterRecord(hit.record, citation, is_live=file.kind is CopyKind.LIVE))
+        return out
+
+
+def _read_again(judge: FateJudge, reread: Reread, markers: Mapping[Place, Markers]) -> Iterator[TracedRecord]:
+    for offsets in reread.slices:
+        for one in grouped(reread.hits(offsets), markers):
+            yield judge.judge(one)
+
+
+def _last_hits(reread: Reread) -> list[Hit]:
+    """The copies in the last slice that has any on a live replica."""
+    for offsets in reversed(reread.slices):
+        found = reread.hits(offsets)
+        if any(hit.file.kind is CopyKind.LIVE for hit in found):
+            return found
+    return []
+
+
+def _comparison(
     request: TraceRequest,
-    held: Iterable[TopicPartition],
-    places: Any,
+    evidence: Evidence,
+    places: Places,
+    gathered: ClusterEvidence,
     problems: list[Problem],
-) -> dict[TopicPartition, PartitionReport]:
-    now = {tp.partition for tp in held if any(place.state.input not in evidence.ranks for place in places[tp])}
-    wanted = frozenset(now & request.partitions if request.partitions else now)
-    if not wanted:
-        return {}
+) -> Comparison:
+    options = DiffOptions(
+        leader=request.leader,
+        topics=frozenset({request.topic}),
+        partitions=request.partitions,
+        is_stopped=request.is_stopped,
+    )
+    if not evidence.ranks:
+        return comparison_of(evidence.inputs, places, gathered, options)
     inputs = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
-    options = DiffOptions(
-        leader=request.leader, topics=frozenset({request.topic}), partitions=wanted, is_stopped=request.is_stopped
+    now = find_places(inputs)
+    problems += now.problems
+    return comparison_of(inputs, now, gather_cluster_evidence(inputs, now, read=gathered), options)
+
+
+def _without_swap(collected: CollectedReplica) -> CollectedReplica:
+    """The replica as commands collect it that do not look into what a cleaner left."""
+    deleted = collected.replica.deleted_segments
+    kept = tuple(one for one in deleted if parse_file_name(one.path.rpartition("/")[2]).suffix is FileSuffix.DELETED)
+    return (
+        collected
+        if len(kept) == len(deleted)
+        else replace(collected, replica=replace(collected.replica, deleted_segments=kept))
     )
-    compared = compare(inputs, options, jobs=request.jobs, keep_quiet=True)
-    problems += compared.problems
-    return {one.partition: one for one in compared.reports}
 
 
-def _incidents(
-    evidence: Evidence, request: TraceRequest, held: Iterable[TopicPartition], problems: list[Problem]
-) -> dict[TopicPartition, PartitionIncident]:
-    wanted = frozenset({tp.partition for tp in held} & request.partitions)
-    if not list(held) or (request.partitions and not wanted):
-        return {}
-    options = ExplainOptions(
-        topics=frozenset({request.topic}), partitions=wanted, is_stopped=request.is_stopped, leader=request.leader
-    )
-    found = explain(evidence, options, jobs=request.jobs)
-    problems += found.problems
-    return {one.partition: one for one in found.incidents}
-
-
-def _trace(
-    partition: TopicPartition,
-    places: Sequence[PartitionPlace],
-    evidence: Evidence,
-    search: RecordSearch,
-    report: PartitionReport | None,
-    incident: PartitionIncident | None,
-    problems: list[Problem],
-) -> tuple[list[TracedRecord], SearchedPartition]:
-    scanned, hits = scan_places(places, evidence, search, problems)
-    current = _current_id(scanned, report)
-    views = [load_log(one.replica) for one in scanned if one.kind is CopyKind.LIVE and _is_of(one.replica, current)]
-    is_compacted = any(
-        not isinstance(one.replica.cleaner_point, Absent) or load_log(one.replica).cleaned_below > 0 for one in scanned
-    )
-    looked = searched(partition, scanned, report=report, incident=incident, current=current)
-    judge = FateJudge(
-        partition,
-        report=report,
-        incident=incident,
-        views=views,
-        is_compacted=is_compacted,
-        successors=_successors(hits, scanned, places, evidence, search) if is_compacted else {},
-        topic_ids=frozenset(
-            str(one.replica.topic_id)
-            for one in scanned
-            if one.kind is CopyKind.LIVE and not isinstance(one.replica.topic_id, Absent)
-        ),
-    )
-    records = [judge.judge(one) for one in _grouped(hits, scanned)]
-    if search.offset is not None and not records and _is_only_offset(search):
-        unseen = judge.unseen(search.offset)
-        records += [unseen] if unseen is not None else []
-    return records, looked
-
-
-def _is_only_offset(search: RecordSearch) -> bool:
-    others = (search.keys, search.key_sha256, search.header, search.value, search.value_pattern, search.time_ms)
-    return all(one is None for one in others)
+def _without_batches(scanned: ScannedPartition) -> ScannedPartition:
+    """The partition without the batch tables of its segments, of which there may be thousands."""
+    for one in scanned.replicas:
+        one.collected = replace(one.collected, replica=without_tables(one.replica))
+    return scanned
 
 
 def _current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None) -> str | Absent:
@@ -295,89 +568,3 @@ def _current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | Non
 
 def _is_of(replica: Replica, current: str | Absent) -> bool:
     return isinstance(current, Absent) or isinstance(replica.topic_id, Absent) or replica.topic_id == current
-
-
-def _successors(
-    hits: Sequence[Hit],
-    scanned: Sequence[ScannedReplica],
-    places: Sequence[PartitionPlace],
-    evidence: Evidence,
-    search: RecordSearch,
-) -> dict[bytes, list[tuple[Record, Citation]]]:
-    """Records of the found keys that live replicas hold, those of aborted and open transactions apart: a cleaner removes nothing for them."""
-    keys = frozenset(hit.record.key for hit in hits if hit.record.key is not None)
-    if not keys or len(keys) > MOST_KEYS:
-        return {}
-    is_by_key = replace(search, keys=None, key_sha256=None) == RecordSearch()
-    found: Iterable[Hit] = hits
-    if not is_by_key:
-        now = [place for place in places if place.state.input not in evidence.ranks]
-        _, found = scan_places(now, evidence, RecordSearch(keys=keys), [])
-    markers = {(one.replica.input, one.replica.path): one.markers for one in scanned}
-    out: dict[bytes, list[tuple[Record, Citation]]] = defaultdict(list)
-    for hit in found:
-        if hit.kind is not CopyKind.LIVE or hit.record.key is None:
-            continue
-        outcome = _outcome(hit.record, [markers[hit.replica.input, hit.replica.path]])
-        if outcome is False or outcome is Absent.NOT_APPLICABLE:
-            out[hit.record.key].append((hit.record, Citation(input=hit.replica.input, path=hit.path)))
-    return out
-
-
-def _grouped(hits: Sequence[Hit], scanned: Sequence[ScannedReplica]) -> Iterator[FoundRecord]:
-    """The distinct records among the hits, by topic id, offset, leader epoch and content."""
-    markers = {(one.replica.input, one.replica.path): one.markers for one in scanned}
-    groups: dict[tuple[Any, ...], list[Hit]] = defaultdict(list)
-    for hit in hits:
-        record = hit.record
-        topic_id = "" if isinstance(hit.replica.topic_id, Absent) else hit.replica.topic_id
-        groups[record.offset, record.partition_leader_epoch, topic_id, _digest(record)].append(hit)
-    _join_nameless(groups)
-    for key in sorted(groups):
-        those = groups[key]
-        record = those[0].record
-        yield FoundRecord(
-            record=record,
-            topic_id=key[2] or Absent.UNKNOWN,
-            copies=tuple(
-                TracedCopy(
-                    broker_id=hit.replica.broker_id,
-                    input=hit.replica.input,
-                    path=hit.path,
-                    position=hit.record.batch_position,
-                    kind=hit.kind,
-                )
-                for hit in those
-            ),
-            holders=tuple((hit.replica, hit.kind) for hit in those),
-            outcome=_outcome(record, [markers[hit.replica.input, hit.replica.path] for hit in those]),
-        )
-
-
-def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
-    """Copies in directories that have no topic id are of the record that one with an id holds, where there is one such alone."""
-    named: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
-    for key in groups:
-        if key[2]:
-            named[key[0], key[1], key[3]].append(key)
-    for key in [key for key in groups if not key[2]]:
-        twins = named.get((key[0], key[1], key[3]), ())
-        if len(twins) == 1:
-            groups[twins[0]] += groups.pop(key)
-
-
-def _outcome(record: Record, markers: Sequence[dict[int, list[tuple[int, bool]]]]) -> bool | Absent | None:
-    if not record.is_transactional:
-        return Absent.NOT_APPLICABLE
-    ends = [
-        min(later)
-        for one in markers
-        if (later := [end for end in one.get(record.producer_id, ()) if end[0] > record.offset])
-    ]
-    return min(ends)[1] if ends else None
-
-
-def _digest(record: Record) -> bytes:
-    return hashlib.sha256(
-        repr((record.timestamp_ms, record.key, record.value, record.headers)).encode("utf-8", "surrogateescape")
-    ).digest()

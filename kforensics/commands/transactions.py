@@ -196,6 +196,32 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     )
 
 
+def stuck_replicas(
+    given: CoordinatorEvidence,
+    wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
+    *,
+    is_stopped: bool,
+    jobs: int,
+) -> tuple[PartitionTransactions, ...]:
+    """The replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them.
+
+    Args:
+        given: the inputs.
+        wanted: replicas as they are now, by partition.
+        is_stopped: no broker ran while its directories were copied.
+        jobs: processes.
+    """
+    request = TransactionsRequest(paths=(), is_stopped=is_stopped)
+    scans = _scan(request, wanted, jobs)
+    open_producers = {one.producer_id for scan in scans for one in scan.open}
+    if not open_producers:
+        return ()
+    states = _StateLogs(given, request)
+    coordinators = states.joined({one.transactional_id for one in states.newest() if _is_of(one, open_producers)})
+    judged = _judge(request, given, scans, coordinators, _last_known_time(given, scans, coordinators))
+    return tuple(one for one in judged if any(each.judgement.holds_back for each in one.open))
+
+
 def _last_known_time(
     given: CoordinatorEvidence, scans: Sequence[ReplicaTransactions], coordinators: Coordinators
 ) -> int:

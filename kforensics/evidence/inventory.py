@@ -33,7 +33,7 @@ from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileName, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +151,14 @@ class Inventory:
 NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kforensics verify` says why"
 
 
-def take_inventory(inputs: Inputs) -> Inventory:
-    """Go through all inputs once; what can't be read is a problem, and the rest is still listed."""
-    lister = _Lister()
+def take_inventory(inputs: Inputs, *, depth: Depth = Depth.TAILS) -> Inventory:
+    """Go through all inputs once; what can't be read is a problem, and the rest is still listed.
+
+    Args:
+        inputs: what was named.
+        depth: how much of the logs is read.
+    """
+    lister = _Lister(depth)
     lister.problems.extend(inputs.problems)
     for index, one in enumerate(inputs.found):
         lister.list_input(index, one)
@@ -210,7 +215,8 @@ class _Partition:
 class _Lister:
     """Gathers an inventory, input by input."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: Depth) -> None:
+        self.depth = depth
         self.nodes: list[ListedNode] = []
         self.partitions: list[ListedPartition] = []
         self.directories: list[OtherDirectory] = []
@@ -365,7 +371,7 @@ class _Lister:
 
     def _tail(self, index: int, one: FoundInput, seen: _Partition) -> LogTail | Absent:
         try:
-            return read_log_tail(one, seen.segments, seen.indexes)
+            return read_log_tail(one, seen.segments, seen.indexes, depth=self.depth)
         except EvidenceError as error:
             self.problems.append(_problem(index, one, error))
             return Absent.UNREADABLE

@@ -107,6 +107,8 @@ class Segment:
     """Some batches lack records that they were written with, as a cleaner leaves them (magic 2)."""
     batches_from: int = 0
     """Batches below this offset can't be read: a capture holds only digests of them."""
+    unread_below: int = 0
+    """Batches below this offset were not read: counts, digests, damage and the table are of those from it on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +157,11 @@ class Replica:
     def batches_from(self) -> int:
         """The offset from which its batches can be read; below it, of some segment only digests are here."""
         return max((segment.batches_from for segment in self.segments), default=0)
+
+    @property
+    def unread_below(self) -> int:
+        """The offset from which all of its batches were read, 0 where all were."""
+        return max((segment.unread_below for segment in self.segments), default=0)
 
     @property
     def owner(self) -> str:

@@ -139,7 +139,7 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF202": FindingKind(
         title="a replica will discard records that may have been committed",
-        meaning="Nothing on these disks proves that the records were committed, and nothing speaks against it.",
+        meaning="These disks do not prove that committed records will be discarded, and nothing speaks against it.",
         advice="Copy the directory before the broker is started; client logs or another replica can show more.",
         references=("KIP-101", "KIP-279", "KIP-595"),
     ),
@@ -264,9 +264,9 @@ CATALOGUE: dict[str, FindingKind] = {
         references=("KIP-966",),
     ),
     "KF308": FindingKind(
-        title="a torn transaction",
-        meaning="A loss separated the data of a transaction from its end marker: read_committed consumers wait, or see less than was committed.",
-        advice="Look at the producer's application: what it committed in one transaction is no longer complete. kafka-transactions can abort what hangs.",
+        title="a torn or hanging transaction",
+        meaning="A loss separated the data of a transaction from its end marker, or no coordinator will write that marker: read_committed consumers wait, or see less than was committed.",
+        advice="Look at the producer's application: what it committed in one transaction may not be complete. kafka-transactions can abort what hangs; `kforensics transactions` prints the command.",
         references=("KIP-98", "KIP-664"),
     ),
     "KF309": FindingKind(

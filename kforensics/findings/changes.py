@@ -45,9 +45,9 @@ FINDING_COLUMNS = (
     "last_offset",
     "statement",
 )
-NODE_COLUMNS = ("input", "cluster_id", "node_id")
+NODE_COLUMNS = ("audit_id", "input", "cluster_id", "node_id")
 REPLICA_COLUMNS = ("cluster_id", "topic", "partition", "node_id")
-PROBLEM_COLUMNS = ("input", "topic", "partition")
+PROBLEM_COLUMNS = ("audit_id", "input", "topic", "partition")
 
 TABLES: Mapping[str, tuple[str, ...]] = {
     "earlier_findings": FINDING_COLUMNS,
@@ -73,7 +73,7 @@ read_again as (
   select n.cluster_id, n.node_id, p.input as problem_input,
     case when r.topic is not null then p.topic end as topic, case when r.topic is not null then p.partition end as partition
   from later_nodes n
-  left join later_problems p on p.input = n.input
+  left join later_problems p on p.audit_id = n.audit_id and p.input = n.input
   left join known_partitions r on r.topic = p.topic and r.partition = p.partition
   where n.node_id is not null
 ),

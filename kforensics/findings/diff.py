@@ -155,15 +155,24 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
     records = f"{counts.records} records" if counts.records != 1 else "1 record"
     if counts.markers:
         records += f" and {counts.markers} transaction markers" if counts.markers > 1 else " and 1 transaction marker"
-    head = f"{report.partition}: {_if_led(report)}{report.owner_of(replica.view)} will truncate its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
+    is_open = bool(replica.by_other_protocols) or replica.is_tail_of_a_copy
+    is_led = report.leader is None or report.leader.is_known
+    verb = "may" if is_open else "will"
+    head = f"{report.partition}: {_if_led(report)}{report.owner_of(replica.view)} {verb} truncate its log from {replica.view.log_end_offset} to {expected.offset}: {records}"
     if report.is_observer(replica.view):
         # What an observer holds has no part in what the quorum commits.
         code, severity, tail = "KF203", Severity.NOTE, ", a copy of what the voters may not have committed"
-    elif lost.certain:
+    elif lost.certain and not is_open and is_led:
         code, severity, tail = (
             "KF201",
             Severity.CRITICAL,
             f", {_of_them(lost.certain, counts.records)}certainly committed and not on the leader",
+        )
+    elif lost.certain:
+        code, severity, tail = (
+            "KF202",
+            Severity.ERROR,
+            f", {_of_them(lost.certain, counts.records)}committed and not in the log of {'the leader' if is_led else 'that leader'} as it was copied",
         )
     elif lost.possible:
         code, severity, tail = (
@@ -180,11 +189,10 @@ def _truncation_finding(report: PartitionReport, replica: ReplicaReport) -> Find
             if not lost.records
             else ""
         )
-    is_assumed = bool(replica.by_other_protocols)
     return finding(
         code,
         severity=severity,
-        confidence=_confidence(report, is_open=is_assumed or replica.is_tail_of_a_copy),
+        confidence=_confidence(report, is_open=is_open),
         statement=head + tail + _hedge(replica),
         topic_partition=report.partition,
         broker_id=broker,

@@ -7,6 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.partition_state import JudgedPartition
 from kforensics.findings.changes import Change
+from kforensics.findings.gate import Gate
 from kforensics.findings.model import Finding
 from kforensics.units import OffsetRange
 
@@ -116,6 +117,17 @@ class FleetSummary:
     tables: str
     read_bytes: int
     reused_segments: int
+    audit_id: str
+    audited_ms: int
+    """When the audit began."""
+    seconds: Mapping[str, float]
+    """The time that each stage took; empty where the history had the audit already."""
+    findings_by_cluster: Mapping[str, Mapping[str, int]]
+    """The number of findings of each severity, by cluster; the cluster is empty where it is not known."""
+    comparison: "AuditComparison | None" = None
+    """What changed since an earlier audit, where there is one to compare with."""
+    gate: Gate | None = None
+    """Whether the audit fails a schedule, where rules for that are given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +192,39 @@ class AuditComparison:
     def count(self, change: Change) -> int:
         """The number of findings with this change."""
         return self.findings_by_change.get(change.value, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendLine:
+    """One audit among others."""
+
+    audit_id: str
+    audited_ms: int
+    clusters: tuple[str, ...]
+    partition_count: int
+    states: Mapping[str, int]
+    findings_by_severity: Mapping[str, int]
+    compared_with: str | Absent
+    """The id of the audit before it that has a cluster in common with it."""
+    findings_by_change: Mapping[str, int]
+    """The findings of either, by what became of them."""
+    gone_nodes: tuple[str, ...]
+    problem_count: int
+
+    def count(self, change: Change) -> int:
+        """The number of findings with this change."""
+        return self.findings_by_change.get(change.value, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTrend:
+    """Audits one after the other."""
+
+    tables: tuple[str, ...]
+    audit_count: int
+    """The number of audits that there are, of which `lines` has the latest."""
+    lines: tuple[TrendLine, ...]
+    """The oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from kforensics.errors import EvidenceUnreadable, UsageError, did_you_mean, nearest_names
 from kforensics.findings.model import Severity
+from kforensics.fleet.publishing import part_stem
 from kforensics.fleet.schemas import AUDIT_TABLES
-from kforensics.fleet.storage import parse_location
+from kforensics.fleet.storage import Options, parse_location
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 AUDIT_SCHEMA = "kforensics/fleet-tables/2"
@@ -144,7 +145,7 @@ class AuditTables(Tables):
 
 def manifest_name(audit_id: str) -> str:
     """The manifest of an audit in a history."""
-    return f"{AUDITS}/{quote(audit_id, safe='')}.json"
+    return f"{AUDITS}/{part_stem(audit_id)}.json"
 
 
 def history_of(tables: Tables) -> list[AuditTables]:
@@ -199,13 +200,14 @@ def open_audit(location: Path, audit_id: str | None = None) -> AuditTables:
     return _whole(chosen)
 
 
-def earlier_audit(later: AuditTables, named: str) -> AuditTables:
+def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProxyType({})) -> AuditTables:
     """The audit that another one is compared with.
 
     Args:
         later: the other one.
         named: the tables of an audit; or where the other is of a history, the name of an audit there, or `previous`: the
             last one before it that has a cluster in common with it.
+        storage: options of storage that is not of this machine.
 
     Raises:
         EvidenceUnreadable: there are no such tables.
@@ -213,15 +215,25 @@ def earlier_audit(later: AuditTables, named: str) -> AuditTables:
     """
     known = history_of(later)
     if named == PREVIOUS:
-        before = [one for one in known if (one.audited_ns, one.audit_id) < (later.audited_ns, later.audit_id)]
-        clusters = set(later.manifest.get("clusters", ()))
-        alike = [one for one in before if clusters & set(one.manifest.get("clusters", ()))]
-        if not alike:
+        before = previous_audit(later)
+        if before is None:
             why = "its history has none before it of the same cluster" if known else "its tables are in no history"
             raise UsageError(f"there is no previous audit to compare {later.audit_id} with: {why}")
-        return _whole(alike[-1])
+        return before
     of_history = next((one for one in known if one.audit_id == named), None)
-    return open_audit(parse_location(named)) if of_history is None else _whole(of_history)
+    return open_audit(parse_location(named, storage)) if of_history is None else _whole(of_history)
+
+
+def previous_audit(later: AuditTables) -> AuditTables | None:
+    """The last audit of a history before another one that has a cluster in common with it; None where there is none."""
+    clusters = set(later.manifest.get("clusters", ()))
+    alike = [
+        one
+        for one in history_of(later)
+        if (one.audited_ns, one.audit_id) < (later.audited_ns, later.audit_id)
+        and clusters & set(one.manifest.get("clusters", ()))
+    ]
+    return _whole(alike[-1]) if alike else None
 
 
 def _whole(audit: AuditTables) -> AuditTables:

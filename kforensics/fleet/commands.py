@@ -1,15 +1,23 @@
 """The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
-from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer
-from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
+from kforensics.findings.answers.model import State, exit_code
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
+from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
+from kforensics.fleet.file_systems import check_options
+from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import parse_location, require_pyarrow
 from kforensics.protocol.truncation import ProtocolName
@@ -19,7 +27,17 @@ if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
     from kforensics.fleet.watch import Stage
 
-__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan"]
+__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRequest:
+    """The rules by which a scheduled audit fails."""
+
+    fail_on: tuple[str, ...]
+    """Severities, `new` or `worse`; those of severity `warning` where none is named."""
+    accept: Path | None = None
+    """A file of accepted findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +46,12 @@ class AuditRequest:
 
     sources: tuple[str, ...]
     tables: str
+    """A directory for this audit alone, or a history that it is appended to."""
+    is_history: bool = False
+    audit_id: str | None = None
+    """A name for the audit; what a history has under this name is shown again, and nothing is read."""
+    table_format: str | None = None
+    """The table format of a history; what it has, or plain Parquet, where None."""
     since: str | None = None
     """Tables of an earlier audit: what has not changed since is not read again."""
     master: str | None = None
@@ -47,6 +71,9 @@ class AuditRequest:
     """A source that can't be used is a problem beside the others."""
     take_over: bool = False
     """Take the lock of an audit that ended without releasing it."""
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
+    gate: "GateRequest | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +90,21 @@ class ReportRequest:
     codes: frozenset[str] = frozenset()
     least_severity: str = Severity.NOTE.value
     most: int = 100
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
+    gate: GateRequest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRequest:
+    """Audits, and which part of them is to be counted."""
+
+    tables: tuple[str, ...]
+    """Histories, or tables of single audits."""
+    last: int
+    """Audits that are shown."""
+    report: ReportRequest
+    """Gives the filters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +129,8 @@ class ScanRequest:
     normal_priority: bool = False
     keep_going: bool = False
     """A path that can't be used is a problem beside the others."""
+    storage: Mapping[str, str] = field(default_factory=dict)
+    """Options of storage that is not of this machine."""
 
 
 def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
@@ -105,10 +149,19 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         MissingExtra: Spark is not installed.
     """
     from kforensics.fleet.audit import audit
+    from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.lock import require_free
+    from kforensics.fleet.output import open_output
     from kforensics.fleet.sources import check_output, read_sources
+    from kforensics.fleet.table_formats import TableFormat, require_table_format
 
-    found = read_sources(list(request.sources))
-    target = parse_location(request.tables)
+    table_format = None if request.table_format is None else TableFormat(request.table_format)
+    if table_format is not None:
+        require_table_format(table_format)
+    check_options(request.storage)
+    found = read_sources(list(request.sources), request.storage)
+    rules = _gate_rules(request.gate)
+    target = parse_location(request.tables, request.storage)
     check_output(target, found)
     options = DiffOptions(
         leader=request.leader,
@@ -118,19 +171,32 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         topics=request.topics,
         partitions=request.partitions,
     )
-    since = parse_location(request.since) if request.since else None
-    with open_session(request.master, dict(request.settings)) as session:
-        outcome = audit(
-            session,
-            found,
-            target,
-            options=options,
-            since=since,
-            take_over=request.take_over,
-            keep_going=request.keep_going,
-            progress=progress,
+    since = parse_location(request.since, request.storage) if request.since else None
+    with _named_errors(target):
+        # What is refused, or there already, needs no Spark.
+        output = open_output(
+            target, is_history=request.is_history, audit_id=request.audit_id, table_format=table_format
         )
-    return _summary("fleet audit", outcome.tables, most=request.most)
+        tables = output.finished
+        if tables is None:
+            require_free(output.tables, take_over=request.take_over)
+            with open_session(request.master, dict(request.settings)) as session:
+                outcome = audit(
+                    session,
+                    found,
+                    target,
+                    options=options,
+                    since=since,
+                    take_over=request.take_over,
+                    is_history=request.is_history,
+                    audit_id=request.audit_id,
+                    table_format=table_format,
+                    keep_going=request.keep_going,
+                    progress=progress,
+                )
+            tables = outcome.tables
+        earlier = _compared_with(tables, request.since, request.storage)
+        return _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
 
 
 def run_report(request: ReportRequest) -> Result[FleetSummary]:
@@ -144,8 +210,52 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     """
     from kforensics.fleet.audit_tables import open_audit
 
-    tables = open_audit(parse_location(request.tables), request.audit_id)
-    return _summary("fleet report", tables, most=request.most, filters=_filters(request))
+    check_options(request.storage)
+    rules = _gate_rules(request.gate)
+    place = parse_location(request.tables, request.storage)
+    with _named_errors(place):
+        tables = open_audit(place, request.audit_id)
+        earlier = _compared_with(tables, None, request.storage)
+        return _summary("fleet report", tables, earlier, most=request.most, filters=_filters(request), rules=rules)
+
+
+@contextmanager
+def _named_errors(place: Path) -> Iterator[None]:
+    """What storage refuses while tables are read or written, as an error that names them and shows no credential.
+
+    Raises:
+        EvidenceUnreadable: it refused something.
+    """
+    from pyarrow.lib import ArrowException
+
+    try:
+        yield
+    except EvidenceError:
+        raise
+    except (OSError, ArrowException) as error:
+        if not isinstance(error, OSError) and type(error) is not ArrowException:
+            raise  # of the classes below it a defect has one, too
+        words = redacted(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+        raise EvidenceUnreadable(str(place), f"can't be read or written: {words}") from None
+
+
+def _compared_with(tables: "AuditTables", since: str | None, storage: Mapping[str, str]) -> "AuditTables | None":
+    """The audit that an audit is compared with without being asked: what it was built on, or the one before it in its history."""
+    from kforensics.fleet.audit_tables import PREVIOUS, earlier_audit, previous_audit
+
+    return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since, storage)
+
+
+def _gate_rules(request: GateRequest | None) -> "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None":
+    if request is None:
+        return None
+    accepted: tuple[Acceptance, ...] = ()
+    if request.accept is not None:
+        try:
+            accepted = parse_acceptances(request.accept.read_text(encoding="utf-8"), str(request.accept))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--accept {request.accept} can't be read: {error}") from error
+    return tuple(map(FailOn, request.fail_on)) or (FailOn.WARNING,), accepted
 
 
 def _filters(request: ReportRequest) -> "Filters":
@@ -173,12 +283,39 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     from kforensics.fleet.audit_tables import earlier_audit, open_audit
     from kforensics.fleet.comparison import compare_audits
 
-    later = open_audit(parse_location(request.report.tables), request.report.audit_id)
-    earlier = earlier_audit(later, request.earlier)
-    comparison = compare_audits(earlier, later, _filters(request.report))
+    storage = request.report.storage
+    check_options(storage)
+    place = parse_location(request.report.tables, storage)
+    with _named_errors(place):
+        later = open_audit(place, request.report.audit_id)
+        earlier = earlier_audit(later, request.earlier, storage)
+        comparison = compare_audits(earlier, later, _filters(request.report))
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
     )
+
+
+def run_trend(request: TrendRequest) -> Result[AuditTrend]:
+    """Count the findings of audits one after the other.
+
+    Args:
+        request: tables and filters.
+
+    Raises:
+        EvidenceError: they are no tables of finished audits.
+    """
+    from kforensics.fleet.audit_tables import open_audits
+    from kforensics.fleet.trend import trend_of
+
+    storage = request.report.storage
+    check_options(storage)
+    audits = []
+    for place in (parse_location(text, storage) for text in request.tables):
+        with _named_errors(place):
+            audits += open_audits(place)
+    audits.sort(key=lambda one: (one.audited_ns, one.audit_id))
+    trend = trend_of(audits, request.last, _filters(request.report))
+    return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
 
 
 def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[ScanResult]:
@@ -196,14 +333,17 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
 
     if not request.normal_priority:
         lower_priority()
-    found = scan_node(
-        request.paths,
-        parse_location(request.evidence),
-        rate=request.rate,
-        digests_only=request.digests_only,
-        keep_going=request.keep_going,
-        progress=progress,
-    )
+    check_options(request.storage)
+    place = parse_location(request.evidence, request.storage)
+    with _named_errors(place):
+        found = scan_node(
+            request.paths,
+            place,
+            rate=request.rate,
+            digests_only=request.digests_only,
+            keep_going=request.keep_going,
+            progress=progress,
+        )
     return Result(
         command="fleet scan",
         inputs=found.inputs,
@@ -213,14 +353,36 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
 
 
 def _summary(
-    command: str, tables: "AuditTables", *, most: int, filters: "Filters | None" = None
+    command: str,
+    tables: "AuditTables",
+    earlier: "AuditTables | None",
+    *,
+    most: int,
+    filters: "Filters",
+    rules: "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None",
 ) -> Result[FleetSummary]:
+    from kforensics.fleet.comparison import compare_audits, gated_findings
     from kforensics.fleet.summary import summarise
 
     summary = summarise(tables, most=most, filters=filters)
-    return Result(
-        command=command,
-        inputs=summary.inputs,
-        body=summary,
-        concluded=Conclusion(answer=fleet_answer(summary), findings=summary.findings, problems=summary.problems),
-    )
+    comparison = None if earlier is None else compare_audits(earlier, tables, filters)
+    answer = fleet_answer(summary)
+    concluded = Conclusion(answer=answer, findings=summary.findings, problems=summary.problems)
+    gate = None
+    if rules is not None:
+        fail_on, accepted = rules
+        by_change = comparison is not None and {FailOn.NEW, FailOn.WORSE} & set(fail_on)
+        is_unknown = exit_code(command, answer, (), summary.problems) == EXIT_INCOMPLETE or (
+            by_change and comparison is not None and comparison_answer(comparison).state is State.UNKNOWN
+        )
+        gate = decide(
+            gated_findings(tables, earlier, filters),
+            fail_on,
+            accepted,
+            today=datetime.now(UTC).date(),
+            is_incomplete=bool(is_unknown or summary.problem_count),
+            compared_with=Absent.NOT_APPLICABLE if earlier is None else earlier.audit_id,
+        )
+        concluded = replace(concluded, exit_code=gate.exit_code)
+    body = replace(summary, comparison=comparison, gate=gate)
+    return Result(command=command, inputs=summary.inputs, body=body, concluded=concluded)

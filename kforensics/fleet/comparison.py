@@ -10,6 +10,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import known_or
 from kforensics.findings.changes import TABLES, Change, ChangedRow, changed_rows
 from kforensics.findings.fleet_summary import AuditComparison, FindingChange, VerdictChange
+from kforensics.findings.gate import GatedFinding
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, is_in, one_of
 from kforensics.reconcile.replicas.partition import Verdict
@@ -58,6 +59,28 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
         problem_count=after.row_count("problems"),
         limits=limits,
     )
+
+
+def gated_findings(tables: AuditTables, earlier: AuditTables | None, filters: Filters) -> Iterator[GatedFinding]:
+    """The findings of an audit and what became of each since an earlier one; all are new where there is none.
+
+    Args:
+        tables: of the audit.
+        earlier: the audit before it.
+        filters: which findings it is about.
+    """
+    if earlier is None:
+        for one in tables.rows("findings", columns=["finding_id", "severity"], where=filters.of_findings()):
+            yield GatedFinding(finding_id=one["finding_id"], severity=Severity(one["severity"]))
+        return
+    scope, _ = _scope(earlier, tables)
+    compared = set()
+    for row in _changed(earlier, tables, filters, scope):
+        if row.severity is not None and Severity(row.severity).rank >= filters.least_severity.rank:
+            compared.add(row.finding_id)
+            yield GatedFinding(finding_id=row.finding_id, severity=Severity(row.severity), change=row.change)
+    if scope is not None:  # what the earlier audit did not look at was not there as far as anyone knows
+        yield from (one for one in gated_findings(tables, None, filters) if one.finding_id not in compared)
 
 
 def _scope(before: AuditTables, after: AuditTables) -> tuple[Any, tuple[str, ...]]:

@@ -1,5 +1,7 @@
 """What the stages of an audit wrote -> the tables of the finished audit: few large parts, their rows counted, and columns that tell audits apart."""
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from kforensics.fleet.tables import Tables
 PART_BYTES = 128 << 20
 ROWS_A_GROUP = 1 << 16
 """Rows that are written, and found by their statistics, at once."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]|^[._]")
 
 NO_CLUSTER = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder whose value is null, as Hive, Spark and pyarrow have it."""
@@ -54,6 +58,19 @@ class AuditStamp:
         return pa.table(columns, schema=schema)
 
 
+def part_stem(audit_id: str) -> str:
+    """The name of an audit in names of files: of characters that no storage and no engine writes in another way."""
+    plain = _UNSAFE.sub("_", audit_id)
+    if plain == audit_id:
+        return plain
+    return f"{plain.lstrip('._-') or 'audit'}-{hashlib.sha256(audit_id.encode()).hexdigest()[:8]}"
+
+
+def is_part_of(name: str, audit_id: str) -> bool:
+    """Return whether a file of a history is a part of an audit, by its name."""
+    return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """The names of the parts: flat for one audit, in folders of cluster and day for a history."""
@@ -70,7 +87,7 @@ class Layout:
 
     def part(self, cluster: str | None, number: int) -> str:
         """The name of a part."""
-        stem = quote(self.stamp.audit_id, safe="") if self.is_history else "part"
+        stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
         return f"{self.folder(cluster)}{stem}-{number:05d}"
 
     def schema(self, table: str) -> pa.Schema:
@@ -105,12 +122,15 @@ class Publisher:
         self._target = target
         self._layout = layout
 
-    def publish(self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]]) -> dict[str, int]:
+    def publish(
+        self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]], *, empty_for: str | None
+    ) -> dict[str, int]:
         """Write one table.
 
         Args:
             table: its name.
             chunks: rows, and the cluster of each.
+            empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers.
 
         Returns:
             The rows of each part.
@@ -129,8 +149,9 @@ class Publisher:
                         self._write(table, cluster, part)
                         if part.stream.tell() >= PART_BYTES:
                             self._close(table, cluster, part, counts)
-            if not parts and not self._layout.is_history:
-                parts[None] = _Part(waiting=[self._layout.schema(table).empty_table()])
+            if not parts:
+                nothing = self._layout.schema(table).empty_table()
+                parts[empty_for if self._layout.is_history else None] = _Part(waiting=[nothing])
             for cluster, part in parts.items():
                 if part.waiting:
                     self._write(table, cluster, part)

@@ -1,26 +1,35 @@
-"""A Spark session: the user's where there is one, else a quiet local one with the interpreter that runs this program."""
+"""A Spark session: the user's where there is one, else a quiet local one with the interpreter that runs this program.
+
+What the user has set stays as it is, wherever Spark would take it from: options, `spark-defaults.conf`, `PYSPARK_SUBMIT_ARGS`.
+"""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from kforensics.errors import EvidenceUnreadable, MissingExtra, UsageError
+from kforensics.fleet.secrets import hide, redacted
 
 LEAST_JAVA = 17
 LOCAL_FAILURES = 4
 """Attempts of a task in local mode, where Spark's own default is one."""
 
+APP_NAME = "kforensics fleet audit"
+
 CONNECT = "sc://"
 
 _LOCAL_MASTER = re.compile(r"local\[(?P<cores>[0-9]+|\*)\]")
+_SETTING = re.compile(r"\s*(spark\.[^\s=:#]+)\s*[\s=:]\s*(.*)")
 _JAVA_VERSION = re.compile(r'version "(?P<major>[0-9]+)(\.(?P<minor>[0-9]+))?')
 _JAVA_PLACES = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines", "/opt/java", "/opt")
 
@@ -104,13 +113,40 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ
 
 
+def configured() -> dict[str, str]:
+    """The settings that Spark would take from where users keep them, by name; those of `--conf` before those of a file."""
+    found: dict[str, str] = {}
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    files = [value for word, value in pairwise(words) if word == "--properties-file"]
+    for path in files or [str(folder / "spark-defaults.conf") for folder in _conf_folders()[:1]]:
+        try:
+            lines = Path(path).read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        found |= {one[1]: one[2].strip() for line in lines if (one := _SETTING.match(line)) is not None}
+    for word, value in pairwise(words):
+        if word in {"--conf", "-c"}:
+            name, _, setting = value.partition("=")
+            found[name] = setting
+        elif word == "--master":
+            found["spark.master"] = value
+    return found
+
+
+def _conf_folders() -> list[Path]:
+    from pyspark.find_spark_home import _find_spark_home
+
+    given = os.environ.get("SPARK_CONF_DIR")
+    return [Path(given) if given else Path(_find_spark_home()) / "conf"]
+
+
 @contextmanager
 def open_session(master: str | None, settings: dict[str, str] | None = None) -> Iterator[Any]:
     """The active session, that of spark-submit, or one of our own, which ends with the work.
 
     Args:
-        master: as Spark knows it, or a server of Spark Connect (`sc://…`); `local[*]` if none is given and no
-            spark-submit started this program.
+        master: as Spark knows it, or a server of Spark Connect (`sc://…`); where none is given and no spark-submit started
+            this program that of Spark's configuration, else `local[*]`.
         settings: further Spark settings.
 
     Raises:
@@ -121,16 +157,17 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     require_spark()
     from pyspark.sql import SparkSession
 
+    settings = dict(settings or {})
+    hide(settings)
     active = SparkSession.getActiveSession()
     if active is not None and master is None:
         yield active
         return
     if is_submitted():
-        session = SparkSession.builder.appName("kforensics fleet audit").getOrCreate()
-        yield session
+        yield _configured(SparkSession.builder.appName(APP_NAME), settings).getOrCreate()
         return
     if master is not None and master.startswith(CONNECT):
-        session = _connected(master, settings or {})
+        session = _connected(master, settings)
         try:
             yield session
         finally:
@@ -139,32 +176,39 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    master = with_attempts(master or "local[*]")
+    known = configured() | settings
+    hide(known)
+    master = with_attempts(master or known.get("spark.master") or "local[*]")
     with tempfile.TemporaryDirectory(prefix="kforensics-spark-") as scratch:
         words = Path(scratch, "log4j2.properties")
         words.write_text(_QUIET_LOG)
-        builder = SparkSession.builder.master(master).appName("kforensics fleet audit")
-        for name, value in {**_defaults(master, words, scratch), **(settings or {})}.items():
-            builder = builder.config(name, value)
+        unset = {name: value for name, value in _defaults(master, words, scratch).items() if name not in known}
+        builder = _configured(SparkSession.builder.master(master), unset | settings)
+        if "spark.app.name" not in known:
+            builder = builder.appName(APP_NAME)
         try:
             with _stderr_in(Path(scratch, "stderr")):
                 session = builder.getOrCreate()
         except Exception as error:
             said = _last_words(Path(scratch, "stderr")) or str(error).partition("\n")[0]
-            raise EvidenceUnreadable(master, f"Spark does not start: {said}") from error
+            raise EvidenceUnreadable(redacted(master), f"Spark does not start: {redacted(said)}") from error
         try:
             yield session
         finally:
             session.stop()
 
 
+def _configured(builder: Any, settings: Mapping[str, str]) -> Any:
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
+
+
 def _connected(url: str, settings: dict[str, str]) -> Any:
     """A session of Spark Connect, which needs no Java here; its server has one."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.remote(url).appName("kforensics fleet audit")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    builder = _configured(SparkSession.builder.remote(url).appName(APP_NAME), settings)
     try:
         return builder.getOrCreate()
     except ImportError as error:
@@ -181,21 +225,29 @@ def with_attempts(master: str) -> str:
 
 
 def _defaults(master: str, words: Path, scratch: str) -> dict[str, str]:
+    """What is set where the user sets nothing."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={words.as_uri()} -XX:-UsePerfData",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-        "spark.python.worker.reuse": "true",
+        # Tasks and groups are planned by bytes: there is nothing to coalesce or to split, and re-planning takes half of a small job.
+        "spark.sql.adaptive.enabled": "false",
     }
+    has_words = any((folder / "log4j2.properties").exists() for folder in _conf_folders())
+    options = ["-XX:-UsePerfData", *([] if has_words else [f"-Dlog4j2.configurationFile={words.as_uri()}"])]
     if master.startswith("local"):
+        # The work is done in Python: a machine that compiles little is ready in half of the time.
+        options.append("-XX:TieredStopAtLevel=1")
+        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         settings |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": scratch,
             "spark.sql.warehouse.dir": str(Path(scratch, "warehouse")),
+            "spark.python.daemon.module": "kforensics.fleet.daemon",
         }
-    return settings
+        if "SPARK_LOCAL_IP" not in os.environ:
+            settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    # Spark puts these before the user's own spark.driver.extraJavaOptions.
+    return settings | {"spark.driver.defaultJavaOptions": " ".join(options)}
 
 
 @contextmanager

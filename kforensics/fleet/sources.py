@@ -5,11 +5,13 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from kforensics.damage import Span
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
-from kforensics.fleet.storage import StoragePath, expand_glob, parse_location
+from kforensics.fleet.secrets import redacted
+from kforensics.fleet.storage import Options, StoragePath, expand_glob, parse_location
 from kforensics.source.mapped import open_evidence
 
 INVENTORY_SUFFIXES = frozenset({".yaml", ".yml", ".csv", ".parquet"})
@@ -30,24 +32,30 @@ class Source:
     rack: str | None = None
 
 
-def read_sources(given: Sequence[str]) -> tuple[Source, ...]:
+def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
     """Resolve the sources of a command line to places, in their order.
+
+    Args:
+        given: as they were named.
+        storage: options of storage that is not of this machine.
 
     Raises:
         EvidenceError: an inventory can't be read, or a pattern matches nothing.
         FormatError: an inventory is no list of nodes and locations.
     """
-    return tuple(one for text in given for one in _read_source(text))
+    return tuple(one for text in given for one in _read_source(text, storage))
 
 
-def _read_source(text: str) -> Iterator[Source]:
-    location = parse_location(text)
+def _read_source(text: str, storage: Options) -> Iterator[Source]:
+    location = parse_location(text, storage)
     if location.suffix.lower() in INVENTORY_SUFFIXES and not _is_directory(location):
-        yield from read_inventory(location)
+        yield from read_inventory(location, storage)
         return
     places = expand_glob(location)
     if not places:
-        raise EvidenceNotFound(text, "nothing matches this pattern", ("a mistyped path", "the volume is not mounted"))
+        raise EvidenceNotFound(
+            redacted(text), "nothing matches this pattern", ("a mistyped path", "the volume is not mounted")
+        )
     for place in places:
         yield Source(location=place, is_evidence=_is_evidence(place))
 
@@ -65,7 +73,7 @@ def _is_evidence(location: Path) -> bool:
         return False
 
 
-def read_inventory(location: Path) -> tuple[Source, ...]:
+def read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
     """The nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
     with open_evidence(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
@@ -73,7 +81,7 @@ def read_inventory(location: Path) -> tuple[Source, ...]:
         rows = list(_rows(location.suffix.lower(), data))
     except (ValueError, TypeError, KeyError, UnicodeDecodeError) as error:
         raise EvidenceUnreadable(str(location), f"not an inventory of nodes: {error}") from error
-    return tuple(source for number, row in enumerate(rows, 1) for source in _sources_of(location, number, row))
+    return tuple(source for number, row in enumerate(rows, 1) for source in _sources_of(location, number, row, storage))
 
 
 def _rows(suffix: str, data: bytes) -> Iterable[Any]:
@@ -109,7 +117,7 @@ def _yaml_rows(document: Any) -> Iterator[Any]:
     yield from document
 
 
-def _sources_of(inventory: Path, number: int, row: Any) -> Iterator[Source]:
+def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Iterator[Source]:
     if isinstance(row, str):
         row = {"location": row}
     if not isinstance(row, Mapping) or not row.get("location"):
@@ -125,9 +133,9 @@ def _sources_of(inventory: Path, number: int, row: Any) -> Iterator[Source]:
     locations = row["location"] if isinstance(row["location"], list) else [row["location"]]
     rack = row.get("rack")
     for text in locations:
-        place = parse_location(str(text))
-        if not isinstance(place, StoragePath) and not place.is_absolute() and not isinstance(inventory, StoragePath):
-            place = inventory.parent / place
+        # A relative path is one beside the inventory.
+        is_beside = "://" not in str(text) and not isinstance(inventory, StoragePath)
+        place = inventory.parent / str(text) if is_beside else parse_location(str(text), storage)
         for one in expand_glob(place) or [place]:
             yield Source(
                 location=one,

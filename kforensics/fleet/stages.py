@@ -3,7 +3,8 @@
 import functools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,19 +13,19 @@ import pyarrow.dataset as pd
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.evidence.model import Problem
-from kforensics.fleet.arrow import apply_in_arrow, map_in_arrow
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
-from kforensics.fleet.places import FoundSources
+from kforensics.fleet.places import LISTERS, FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals, Piece, list_log_dir, part_name, place_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
 from kforensics.fleet.schemas import PLAN
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
+from kforensics.words import byte_count, counted
 
 LISTED_HERE = 6_000
-"""Partition directories that a local audit lists by itself."""
+"""Partition directories that the driver lists by itself, where a job would take longer to start."""
 
 GROUP_PARTITIONS = 64
 MOST_GROUPS = 4_000
@@ -75,31 +76,44 @@ def list_fleet(
 ) -> tuple[LogDirTotals, ...]:
     """List every log directory where it lies, into the table `plan`; only totals come back."""
     context = _context(session)
-    is_local = context is not None and str(context.master).startswith("local")
-    if is_local and sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
+    if sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
         # Quicker than to have a job started for it.
-        return tuple(list_log_dir(task, tables, options) for task in tasks)
+        with ThreadPoolExecutor(LISTERS) as pool:
+            return tuple(pool.map(lambda task: list_log_dir(task, tables, options), tasks))
     if not tasks:
         return ()
     slices = min(len(tasks), 1_000)
     work = functools.partial(_list_slice, tuple(tasks), slices, tables, options)
-    frame = map_in_arrow(session.range(0, slices, 1, slices), work, "totals string")
-    with watch_tasks(context, Stage(name="plan", tasks=slices), Counters(None), progress):
+    frame = session.range(0, slices, 1, slices).select(_on_workers(work, "array<string>")("id").alias("totals"))
+    words = f"kforensics fleet audit, {tables}: list {counted(len(tasks), 'log directory')}"
+    with watch_tasks(context, Stage(name="plan", tasks=slices), Counters(None), progress, words):
         rows = frame.collect()
-    totals = [LogDirTotals(**json.loads(row.totals)) for row in rows]
+    totals = [LogDirTotals(**json.loads(one)) for row in rows for one in row.totals]
     return tuple(sorted(totals, key=lambda one: one.number))
 
 
+def _on_workers(work: Callable[..., Any], kind: str) -> Any:
+    """A column function of Spark that calls `work` with the values of a row, and needs no pandas."""
+    from pyspark.sql.functions import arrow_udf
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import _parse_datatype_string
+
+    arrow_type = to_arrow_type(_parse_datatype_string(kind))
+
+    def each(*columns: pa.Array) -> pa.Array:
+        return pa.array(
+            [work(*values) for values in zip(*(one.to_pylist() for one in columns), strict=True)], arrow_type
+        )
+
+    return arrow_udf(each, kind).asNondeterministic()
+
+
 def _list_slice(
-    tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: DiffOptions, batches: Iterator[Any]
-) -> Iterator[Any]:
+    tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: DiffOptions, number: int
+) -> list[str]:
     from kforensics.render.json.document import to_plain
 
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            for task in tasks[number::slices]:
-                totals = list_log_dir(task, tables, options)
-                yield pa.RecordBatch.from_pydict({"totals": [json.dumps(to_plain(totals))]})
+    return [json.dumps(to_plain(list_log_dir(task, tables, options))) for task in tasks[number::slices]]
 
 
 def scan_and_judge(
@@ -143,30 +157,28 @@ def _blamed(scan: ScanContext) -> frozenset[int]:
 def _run(
     session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
 ) -> Counter[str]:
+    from pyspark.sql.functions import collect_list, explode
+
     context = _context(session)
     counters = Counters(context)
     count = len(scan.pieces)
+    scanned = _on_workers(functools.partial(_scan_task, scan, counters), "array<struct<group:int,parcel:binary>>")
     numbers = session.range(0, count, 1, count)
-    parcels = map_in_arrow(numbers, functools.partial(_scan_tasks, scan, counters), "group int, parcel binary")
+    parcels = numbers.select(explode(scanned("id")).alias("one")).select("one.group", "one.parcel")
     # By number where Spark can (4.1 and later): hashes would give one task several of few groups, and others none.
     spread = parcels.repartitionById if hasattr(parcels, "repartitionById") else parcels.repartition
     grouped = spread(min(scan.groups, MOST_GROUP_TASKS), "group").groupBy("group")
-
-    # Spark decides by the types of the signature what it passes.
-    def judge_rows(table: pa.Table) -> pa.Table:
-        group = table.column("group")[0].as_py()
-        counts = judge_group(group, table.column("parcel").to_pylist(), judge)
-        counters.add_findings(counts["findings"])
-        return pa.table({"group": pa.array([group], pa.int32()), "counts": [json.dumps(counts)]})
-
-    judged = apply_in_arrow(grouped, judge_rows, "group int, counts string")
+    judge_rows = _on_workers(functools.partial(_judge, judge, counters), "string")
+    judged = grouped.agg(collect_list("parcel").alias("parcels")).select(judge_rows("group", "parcels").alias("counts"))
     stage = Stage(
         name="scan",
         tasks=count,
         files=sum(one.segments for one in totals),
         bytes=sum(one.bytes for one in totals),
     )
-    with watch_tasks(context, stage, counters, progress):
+    amount = f"{counted(stage.files, 'segment')} of {byte_count(stage.bytes)}"
+    words = f"kforensics fleet audit, {scan.tables}: read {amount} and judge their partitions"
+    with watch_tasks(context, stage, counters, progress, words):
         groups = judged.collect()
     rows: Counter[str] = Counter()
     for one in groups:
@@ -174,17 +186,18 @@ def _run(
     return rows
 
 
-def _scan_tasks(scan: ScanContext, counters: Counters, batches: Iterator[Any]) -> Iterator[Any]:
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            _note_attempt(scan, number)
-            scanned = scan_task(scan, number)
-            counters.add_read(len(scanned.segments), sum(row["length"] for row in scanned.segments))
-            parcels = pack(scanned, scan.clusters, scan.groups)
-            if parcels:
-                yield pa.RecordBatch.from_pydict(
-                    {"group": pa.array(parcels, pa.int32()), "parcel": pa.array(parcels.values(), pa.binary())}
-                )
+def _scan_task(scan: ScanContext, counters: Counters, number: int) -> list[dict[str, Any]]:
+    _note_attempt(scan, number)
+    scanned = scan_task(scan, number)
+    counters.add_read(len(scanned.segments), sum(row["length"] for row in scanned.segments))
+    parcels = pack(scanned, scan.clusters, scan.groups)
+    return [{"group": group, "parcel": parcel} for group, parcel in parcels.items()]
+
+
+def _judge(judge: JudgeContext, counters: Counters, group: int, parcels: list[bytes]) -> str:
+    counts = judge_group(group, parcels, judge)
+    counters.add_findings(counts["findings"])
+    return json.dumps(counts)
 
 
 def _note_attempt(scan: ScanContext, number: int) -> None:

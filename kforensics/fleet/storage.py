@@ -1,18 +1,24 @@
-"""Evidence on storage that pyarrow can read (HDFS, S3, GCS, …), as paths that the rest of the package takes for local ones.
+"""Evidence on storage that pyarrow or fsspec can read (HDFS, S3, GCS, Azure, …), as paths that the rest of the package takes for local ones.
 
 A URI is kept as path components, `s3:` first, so that joining and splitting work as for any path.
 """
 
 import functools
+import hashlib
+import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kforensics.errors import EvidenceUnreadable, MissingExtra
+from kforensics.fleet.file_systems import SCHEMES, make_file_system, options_of
+from kforensics.fleet.secrets import hide, redacted
 from kforensics.source.foreign import ForeignEntry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, unreadable
 
@@ -23,24 +29,72 @@ DEFAULT_AUTHORITY = "default"
 GLOB_CHARACTERS = frozenset("*?[")
 
 
-def parse_location(text: str) -> Path:
-    """A local path, or a path on other storage where the text is a URI.
+Options = Mapping[str, str]
+"""Options of a file system, such as its region, by name; `SCHEME:NAME` is one of that scheme alone."""
+
+
+def parse_location(text: str, options: Options = MappingProxyType({})) -> Path:
+    """A local path, made absolute, or a path on other storage where the text is a URI.
+
+    Args:
+        text: the path or URI; a query in it is options too.
+        options: of the storage, where it is none of this machine.
 
     Raises:
         EvidenceUnreadable: the URI can't be understood.
     """
     scheme, separator, _ = text.partition("://")
     if not separator or not scheme.isalnum():
-        return Path(text)
-    if scheme == "file":
-        return Path(unquote(urlsplit(text).path))
+        return Path(text).absolute()
     try:
         parts = urlsplit(text)
     except ValueError as error:
-        raise EvidenceUnreadable(text, f"no valid URI: {error}") from error
-    authority = parts.netloc or ("" if scheme in WITHOUT_AUTHORITY else DEFAULT_AUTHORITY)
-    query = f"?{quote(parts.query, safe='=&')}" if parts.query else ""
-    return StoragePath(f"{scheme}:", authority + query, *parts.path.split("/"))
+        raise EvidenceUnreadable(redacted(text), f"no valid URI: {redacted(str(error))}") from None
+    if scheme == "file":
+        return Path(unquote(parts.path)).absolute()
+    authority, found = _without_password(scheme, parts.netloc)
+    given = {**options_of(scheme, options), **found, **dict(parse_qsl(parts.query))}
+    hide(given)
+    authority = authority or ("" if scheme in WITHOUT_AUTHORITY else DEFAULT_AUTHORITY)
+    return StoragePath(f"{scheme}:", f"{authority}?{_kept(given)}" if given else authority, *parts.path.split("/"))
+
+
+def _without_password(scheme: str, netloc: str) -> tuple[str, dict[str, str]]:
+    """The authority of a URI without what nobody should read, and that as options."""
+    user, at, host = netloc.rpartition("@")
+    name, colon, password = user.partition(":")
+    if not at or not colon:
+        return netloc, {}
+    kind = SCHEMES.get(scheme)
+    if kind == "s3":
+        return host, {"access_key": unquote(name), "secret_key": unquote(password)}
+    if kind == "abfs":
+        return f"{name}@{host}", {"account_key": unquote(password)}
+    return host, {"userinfo": user}
+
+
+_options: dict[str, dict[str, str]] = {}
+"""The options of paths by their digest, which alone is in a path: nothing that shows a path shows a credential."""
+
+
+def _kept(options: Options) -> str:
+    name = hashlib.sha256(json.dumps(sorted(options.items())).encode()).hexdigest()[:16]
+    _options[name] = dict(options)
+    return name
+
+
+@functools.lru_cache(maxsize=64)
+def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
+    name, _, options = authority.partition("?")
+    return make_file_system(scheme, name, _options.get(options, {}))
+
+
+def _restored(parts: tuple[str, ...], options: Options) -> "StoragePath":
+    """Where a path arrives on a worker its options do too."""
+    if options:
+        hide(options)
+        _kept(options)
+    return StoragePath(*parts)
 
 
 class StoragePath(ForeignPath):
@@ -49,6 +103,10 @@ class StoragePath(ForeignPath):
     def __str__(self) -> str:
         scheme, authority, rest = self._pieces()
         return f"{scheme}://{authority.partition('?')[0]}{rest}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        name = self._pieces()[1].partition("?")[2]
+        return _restored, (tuple(self.parts), _options.get(name, {}))
 
     def _pieces(self) -> tuple[str, str, str]:
         scheme = self.parts[0].rstrip(":") if self.parts else ""
@@ -59,18 +117,22 @@ class StoragePath(ForeignPath):
         return scheme, authority, f"/{rest}" if rest else ""
 
     def place(self) -> tuple[Any, str]:
-        """The pyarrow file system and the path in it."""
+        """The pyarrow file system and the path in it.
+
+        Raises:
+            OSError: the storage can't be reached.
+        """
         scheme, authority, rest = self._pieces()
-        name, _, query = authority.partition("?")
-        filesystem, base = _filesystem(f"{scheme}://{name}/" + (f"?{unquote(query)}" if query else ""))
+        filesystem, base = _filesystem(scheme, authority)
         return filesystem, f"{base.rstrip('/')}{rest}" if base.strip("/") else rest or "/"
 
     def mode(self) -> int:
         """A directory's or a regular file's; a `FileNotFoundError` where nothing is there."""
         from pyarrow.fs import FileType
 
-        filesystem, path = self.place()
-        info = filesystem.get_file_info(path)
+        with _as_os_error():
+            filesystem, path = self.place()
+            info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:
             raise FileNotFoundError(2, "there is no such file or directory", str(self))
         return stat.S_IFDIR if info.type == FileType.Directory else stat.S_IFREG
@@ -79,16 +141,19 @@ class StoragePath(ForeignPath):
         """Yield the entries of the directory."""
         from pyarrow.fs import FileSelector, FileType
 
-        filesystem, path = self.place()
-        for info in filesystem.get_file_info(FileSelector(path)):
+        with _as_os_error():
+            filesystem, path = self.place()
+            found = filesystem.get_file_info(FileSelector(path))
+        for info in found:
             mode = stat.S_IFDIR if info.type == FileType.Directory else stat.S_IFREG
             yield ForeignEntry(info.base_name, mode, info.size or 0, info.mtime_ns or 0)
 
     def open_as_evidence(self) -> "StorageFile":
         """The file, open for reading."""
         try:
-            return StorageFile(self)
-        except (OSError, ValueError) as error:
+            with _as_os_error():
+                return StorageFile(self)
+        except OSError as error:
             raise unreadable(self, error) from error
 
 
@@ -106,23 +171,25 @@ class StorageFile(EvidenceFile):
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
         try:
-            self._file.seek(min(position, self.size))
-            filled = 0
-            while filled < len(buffer):
-                count = self._file.readinto(buffer[filled:])
-                if not count:
-                    break
-                filled += count
-        except (OSError, ValueError) as error:
+            with _as_os_error():
+                self._file.seek(min(position, self.size))
+                filled = 0
+                while filled < len(buffer):
+                    count = self._file.readinto(buffer[filled:])
+                    if not count:
+                        break
+                    filled += count
+        except OSError as error:
             raise unreadable(self.path, error, f" at byte {position}") from error
         return filled
 
     def changed(self) -> bool:
         """Return whether size or time of change are not what they were when it was opened."""
         assert isinstance(self.path, StoragePath)
-        filesystem, name = self.path.place()
         try:
-            info = filesystem.get_file_info(name)
+            with _as_os_error():
+                filesystem, name = self.path.place()
+                info = filesystem.get_file_info(name)
         except OSError:
             return True
         return (info.size or 0, info.mtime_ns or 0) != (self.size, self.mtime_ns)
@@ -132,14 +199,18 @@ class StorageFile(EvidenceFile):
         self._file.close()
 
 
-@functools.lru_cache(maxsize=64)
-def _filesystem(uri: str) -> tuple[Any, str]:
-    from pyarrow.fs import FileSystem
-
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Whatever a storage raises, as an `OSError` without credentials: each has errors of its own, and some show requests."""
     try:
-        return FileSystem.from_uri(uri)  # type: ignore[no-any-return]
-    except (OSError, ValueError) as error:
-        raise OSError(None, f"this storage can't be reached: {error}") from error
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        words = redacted(error.strerror or str(error))
+        raise type(error)(error.errno, words) if error.errno else OSError(None, words) from None
+    except Exception as error:  # noqa: BLE001 - see above
+        raise OSError(None, redacted(f"{type(error).__name__}: {error}")) from None
 
 
 def expand_glob(location: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from kforensics.findings.answers.model import State, worst_state
 from kforensics.findings.answers.partition_state import JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, is_in, list_length, sum_of
+from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, grouped, is_in, list_length, sum_of
 from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares, node_health, set_aside
 from kforensics.fleet.report_rows import finding_of, input_of, problem_of
 from kforensics.fleet.tables import Tables
@@ -108,7 +108,18 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         tables=str(tables),
         read_bytes=int(tables.manifest.get("read_bytes", 0)),
         reused_segments=int(tables.manifest.get("reused_segments", 0)),
+        audit_id=tables.audit_id,
+        audited_ms=tables.audited_ns // 1_000_000,
+        seconds=dict(tables.manifest.get("seconds", {})),
+        findings_by_cluster=_by_cluster(findings),
     )
+
+
+def _by_cluster(findings: pa.Table) -> dict[str, dict[str, int]]:
+    out: dict[str, dict[str, int]] = {}
+    for row in sorted(grouped(findings, ["cluster_id", "severity"], []), key=lambda row: row["cluster_id"] or ""):
+        out.setdefault(row["cluster_id"] or "", {})[row["severity"]] = row["count_all"]
+    return out
 
 
 def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tuple[JudgedPartition, ...]:

@@ -159,7 +159,8 @@ class Tables:
         """Write a manifest, whole or not at all."""
         filesystem, path = self.place(name)
         is_local = isinstance(filesystem, LocalFileSystem)
-        target = self.place(f".{name}.part")[1] if is_local else path
+        folder, _, last = name.rpartition("/")
+        target = self.place(folder, f".{last}.part")[1] if is_local else path
         with filesystem.open_output_stream(target) as stream:
             stream.write((json.dumps(content, indent=2) + "\n").encode())
         if is_local:
@@ -220,6 +221,12 @@ class Tables:
         filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(one.base_name for one in found if one.is_file and not one.base_name.startswith("."))
+
+    def all_names(self, folder: str) -> list[str]:
+        """Return the files below a folder, as paths from it."""
+        filesystem, path = self.place(folder)
+        found = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
+        return sorted(one.path.removeprefix(f"{path}/") for one in found if one.is_file)
 
     def is_empty(self, ignored: frozenset[str] = frozenset()) -> bool:
         """Return whether nothing is there yet, names that are to be ignored aside."""

@@ -1,6 +1,7 @@
 """Report the progress of Spark while it works."""
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -55,16 +56,51 @@ class Counters:
         return replace(stage, files_done=self._files.value, bytes_done=self._bytes.value, findings=self._findings.value)
 
 
+_GROUP, _DESCRIPTION, _INTERRUPT = "spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"
+
+
 @contextmanager
-def watch_tasks(context: Any, stage: Stage, counters: Counters, progress: Progress | None) -> Iterator[None]:
-    """Report the progress of a job whose first stage is `stage`, if Spark reports it."""
+def named_job(context: Any, words: str) -> Iterator[str]:
+    """The jobs that are started meanwhile have a group and a description of their own; those of the session's owner keep theirs.
+
+    Args:
+        context: of Spark; none under Spark Connect, which has no job groups.
+        words: what the jobs do.
+    """
+    if context is None:
+        yield ""
+        return
+    before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION, _INTERRUPT)}
+    group = f"kforensics-{uuid.uuid4().hex[:12]}"
+    context.setJobGroup(group, words)
+    try:
+        yield group
+    except BaseException:
+        context.cancelJobGroup(group)
+        raise
+    finally:
+        for name, value in before.items():
+            context.setLocalProperty(name, value)
+
+
+@contextmanager
+def watch_tasks(
+    context: Any, stage: Stage, counters: Counters, progress: Progress | None, words: str
+) -> Iterator[None]:
+    """Name the jobs that are started meanwhile, and report the progress of one whose first stage is `stage`, if Spark reports it."""
+    with named_job(context, words) as group, _progress(context, group, stage, counters, progress):
+        yield
+
+
+@contextmanager
+def _progress(context: Any, group: str, stage: Stage, counters: Counters, progress: Progress | None) -> Iterator[None]:
     if progress is None or context is None:
         yield
         return
     progress(stage)
     done = threading.Event()
     thread = threading.Thread(
-        target=_look, args=(context.statusTracker(), stage, counters, progress, done), daemon=True
+        target=_look, args=(context.statusTracker(), group, stage, counters, progress, done), daemon=True
     )
     thread.start()
     try:
@@ -75,11 +111,13 @@ def watch_tasks(context: Any, stage: Stage, counters: Counters, progress: Progre
         progress(counters.read_into(replace(stage, tasks_done=stage.tasks)))
 
 
-def _look(tracker: Any, stage: Stage, counters: Counters, progress: Progress, done: threading.Event) -> None:
+def _look(
+    tracker: Any, group: str, stage: Stage, counters: Counters, progress: Progress, done: threading.Event
+) -> None:
     furthest = 0
     reported: Stage | None = None
     while not done.wait(INTERVAL):
-        for info in _running(tracker):
+        for info in _running(tracker, group):
             is_first = info.numTasks == stage.tasks and (stage.name != "scan" or furthest < stage.tasks)
             if is_first:
                 furthest = info.numCompletedTasks
@@ -96,8 +134,10 @@ def _look(tracker: Any, stage: Stage, counters: Counters, progress: Progress, do
                 reported = now
 
 
-def _running(tracker: Any) -> list[Any]:
+def _running(tracker: Any, group: str) -> list[Any]:
     try:
-        return [info for one in tracker.getActiveStageIds() if (info := tracker.getStageInfo(one)) is not None]
+        jobs = (job for one in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(one)) is not None)
+        own = {stage for job in jobs for stage in job.stageIds}
+        return [info for one in tracker.getActiveStageIds() if one in own and (info := tracker.getStageInfo(one))]
     except Exception:  # noqa: BLE001 - a look that fails must not end the work
         return []

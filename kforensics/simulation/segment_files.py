@@ -45,6 +45,9 @@ class SegmentFiles:
     _max_timestamp_ms: int = -1
     _max_timestamp_offset: int = 0
 
+    def __post_init__(self) -> None:
+        self._max_timestamp_offset = self.base_offset
+
     def append(self, data: bytes, *, last_offset: int, timestamp_ms: int) -> None:
         """Append one batch, and an index entry if enough bytes have followed the last one."""
         if timestamp_ms > self._max_timestamp_ms:

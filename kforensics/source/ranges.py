@@ -1,20 +1,28 @@
 """Read many small ranges of many files: in the order of their places, with many requests under way at once.
 
-A disk behind a network answers one request in milliseconds and sixty-four in the same milliseconds. What is in memory already is read by the caller's own thread; only
-what the disk must be asked for waits in threads. Pages that were not in memory before are given back, so that a broker keeps its own.
+A disk behind a network answers one request in milliseconds and sixty-four in the same milliseconds. What is in memory already is read by the caller's own thread, and so is what
+a local disk answers at once, since threads would cost more than it does; only where each answer is waited for, requests wait in threads. Pages that were not in memory
+before are given back, so that a broker keeps its own.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import NamedTuple
 
 from kforensics.errors import EvidenceError
-from kforensics.source.mapped import PAGE, EvidenceFile, open_evidence, read_rate_is_limited
+from kforensics.source.mapped import PAGE, EvidenceFile, held_ranges, open_evidence, read_rate_is_limited
 
 MOST_REQUESTS = 64
 """The requests that are under way at once."""
+
+PROBES = 8
+"""The first requests that the disk must be asked for are sent one after the other: threads are begun where even the quickest answer took a `LONG_WAIT`."""
+LONG_WAIT = 0.0003
+"""Seconds: a local disk without moving parts is quicker, what is behind a network is not."""
 
 LARGEST_REQUEST = 1 << 20
 """Ranges of one file that are less than a page apart are read by one request, unless it would be longer than this."""
@@ -36,7 +44,7 @@ class RangeRead(NamedTuple):
     error: EvidenceError | None = None
 
 
-def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Iterator[RangeRead]:
+def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Generator[RangeRead, None, None]:
     """Read ranges of files.
 
     Args:
@@ -48,13 +56,19 @@ def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> It
     """
     pending: deque[_Request] = deque()
     threads: ThreadPoolExecutor | None = None
+    waits: list[float] = []
     most = 1 if read_rate_is_limited() else requests
     try:
         for request in _requests(sorted(wanted, key=lambda one: (str(one.path), one.position, one.length))):
             if request.needs_disk() and most > 1:
-                # No thread is left behind where a process is forked later.
-                threads = threads or ThreadPoolExecutor(most, thread_name_prefix="ranges")
-                request.under_way = threads.submit(request.read)
+                if len(waits) < PROBES:
+                    begun = perf_counter()
+                    request.read()
+                    waits.append(perf_counter() - begun)
+                elif min(waits, default=LONG_WAIT) >= LONG_WAIT:
+                    # No thread is left behind where a process is forked later.
+                    threads = threads or ThreadPoolExecutor(most, thread_name_prefix="ranges")
+                    request.under_way = threads.submit(request.read)
             pending.append(request)
             if len(pending) >= 2 * most:
                 yield from pending.popleft().results()
@@ -65,6 +79,27 @@ def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> It
             threads.shutdown(cancel_futures=True)
         for request in pending:
             request.close(early=True)
+
+
+@contextmanager
+def at_hand(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Iterator[None]:
+    """Hold ranges of files in memory for as long as the block runs: a read that lies within one of them does not wait for a disk.
+
+    Blocks may be nested; all that is held is let go with the outer one. What could not be read is not held, so that whoever reads it meets the error.
+
+    Args:
+        wanted: as for `read_ranges`.
+        requests: likewise.
+    """
+    is_outer = not held_ranges
+    try:
+        for one in read_ranges(wanted, requests=requests):
+            if one.data and one.error is None:
+                held_ranges.add(str(one.wanted.path), one.wanted.position, one.data)
+        yield
+    finally:
+        if is_outer:
+            held_ranges.clear()
 
 
 class _Request:
@@ -80,7 +115,7 @@ class _Request:
         there = 0 if isinstance(file, EvidenceError) or self._position < 0 else min(end, file.size)
         self._buffer = bytearray(max(there - max(self._position, 0), 0))
         self._filled = 0
-        self._can_tell = False
+        self._can_tell = self._is_read = False
         self._error: EvidenceError | None = file if isinstance(file, EvidenceError) else None
 
     def needs_disk(self) -> bool:
@@ -93,9 +128,10 @@ class _Request:
         return self._file.is_of_the_system and self._filled < len(self._buffer)
 
     def read(self) -> None:
-        """Read what is missing still."""
-        if isinstance(self._file, EvidenceError) or self._filled == len(self._buffer):
+        """Read what is missing still, once."""
+        if isinstance(self._file, EvidenceError) or self._is_read or self._filled == len(self._buffer):
             return
+        self._is_read = True
         start = self._position + self._filled
         try:
             self._filled += self._file.read_into(start, memoryview(self._buffer)[self._filled :])

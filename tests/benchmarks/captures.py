@@ -8,13 +8,11 @@ Whole processes in one run, page cache warm, processor time beside wall time, si
 """
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from tests.benchmarks.measure import Measured, line, load, measured, warm
-from tests.benchmarks.segments import segment_path
+from tests.benchmarks.measure import Measured, kforensics, line, load, measured
+from tests.benchmarks.segments import made_segment
 
 NODES = (1, 2, 3)
 TIME = 1_790_000_000_000
@@ -50,8 +48,8 @@ def make_broker(folder: Path, node: int, partitions: int, bytes_in_all: int) -> 
 
 
 def command(*arguments: str) -> list[str]:
-    """The command of this checkout."""
-    return [sys.executable, "-m", "kforensics", *arguments, "--quiet"]
+    """The command without its progress."""
+    return kforensics(*arguments, "--quiet")
 
 
 def capture(paths: list[Path], out: Path, *options: str) -> Measured:
@@ -93,11 +91,7 @@ def main() -> None:
     of_files = measured(command("diff", *map(str, captures)), runs=1, expect=(0, 3))
     of_directories = measured(command("diff", *map(str, brokers)), runs=1, expect=(0, 3))
     compare("diff over captures : over directories", of_files, of_directories)
-    segment = segment_path(root, "batches-16k")
-    if not segment.exists():
-        generator = [sys.executable, str(Path(__file__).with_name("segments.py")), str(root)]
-        subprocess.run([*generator, "--generate", "batches-16k"], check=True)
-    warm(segment)
+    segment = made_segment(root, "batches-16k")
     taken = capture([segment.parent], root / "segment.kfc", "--all-batches", "--jobs", "1")
     print(
         line("capture : verify --level crc", taken, measured(command("verify", "--level", "crc", str(segment)), runs=1))

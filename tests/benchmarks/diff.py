@@ -5,13 +5,8 @@ and with `--kafka-libs` (the jars of Kafka 4.1 and what they need) kafka-dump-lo
 record on three brokers instead, with the peak memory.
 """
 
-import argparse
 import os
-import resource
 import struct
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 from kforensics.formats.checkpoint.leader_epoch import (
@@ -21,53 +16,45 @@ from kforensics.formats.checkpoint.leader_epoch import (
 )
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from tests.benchmarks.measure import benchmark_options, dump_log, kforensics, line, load, measured, warm
 
 BROKERS = (1, 2, 3)
 SEGMENT_LENGTH = 1_000_000_000
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 RECORDS = 40
 VALUE_LENGTH = 394
-RUNS = 3
 _OFFSET = struct.Struct(">q")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--kafka-libs", type=Path)
+    parser = benchmark_options(__doc__)
     parser.add_argument("--partitions", type=int)
     arguments = parser.parse_args()
-    command = [str(Path(sys.executable).with_name("kforensics")), "diff", "--jobs", "2"]
+    print(load())
     if arguments.partitions:
         root = arguments.directory / f"many-{arguments.partitions}"
         if not root.exists():
             generate_many(root, arguments.partitions)
-        seconds, peak = timed([*command, str(root)])
-        print(f"{arguments.partitions:,} partitions on 3 brokers: {seconds:.1f} s, peak {peak / 1e6:.0f} MB a process")
+        ours = measured(kforensics("diff", "--jobs", "2", str(root)), runs=1, expect=(0, 3))
+        print(line(f"{arguments.partitions:,} partitions x 3", ours, None))
         return
     nodes = [arguments.directory / f"broker-{broker}" for broker in BROKERS]
     for broker, node in zip(BROKERS, nodes, strict=True):
         if not node.exists():
             generate_large(node, broker)
-    files = [str(node / "orders-0" / f"{0:020}.log") for node in nodes]
+    files = [node / "orders-0" / f"{0:020}.log" for node in nodes]
     for file in files:
-        subprocess.run(["cat", file], stdout=subprocess.DEVNULL, check=True)
-    ours, peak = min(timed([*command, *map(str, nodes)]) for _ in range(RUNS))
-    hashes = min(timed(["xargs", "-P2", "-n1", "sha256sum"], text="\n".join(files))[0] for _ in range(RUNS))
-    print(f"kforensics diff         {ours:6.2f} s   peak {peak / 1e6:.0f} MB a process")
-    print(f"sha256sum, two at once  {hashes:6.2f} s   {hashes / ours:.1f}x")
+        warm(file)
+    ours = measured(kforensics("diff", "--jobs", "2", *map(str, nodes)), runs=arguments.runs, expect=(0, 3))
+    hash_all = ["sh", "-c", 'printf "%s\\0" "$@" | xargs -0 -P2 -n1 sha256sum', "sh", *map(str, files)]
+    print(line("diff, sha256sum two at once", ours, measured(hash_all, runs=arguments.runs)))
     if arguments.kafka_libs:
-        dump = ["java", "-cp", f"{arguments.kafka_libs}/*", "kafka.tools.DumpLogSegments", "--files"]
-        peer = sum(timed([*dump, file])[0] for file in files)
-        print(f"kafka-dump-log, each    {peer:6.2f} s   {peer / ours:.1f}x")
-
-
-def timed(command: list[str], text: str | None = None) -> tuple[float, int]:
-    """Seconds of the whole process, and the largest peak memory of its processes in bytes."""
-    begin = time.perf_counter()
-    subprocess.run(command, input=text, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    seconds = time.perf_counter() - begin
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        # One after the other: what they need adds up.
+        each = [measured(dump_log(arguments.kafka_libs, file), runs=1) for file in files]
+        total = max(each)._replace(
+            seconds=sum(one.seconds for one in each), processor_seconds=sum(one.processor_seconds for one in each)
+        )
+        print(line("diff, kafka-dump-log of each", ours, total))
 
 
 def write_node(node: Path, broker: int) -> None:

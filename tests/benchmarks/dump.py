@@ -3,34 +3,23 @@
 Whole processes in one run, page cache warm, default jobs, output thrown away. The segment is that of segments.py with 16 KB batches, 1 GB.
 """
 
-import argparse
-import subprocess
-import sys
-from pathlib import Path
-
-from tests.benchmarks.measure import dump_log, kforensics, line, load, measured, warm
-from tests.benchmarks.segments import segment_path
+from tests.benchmarks.measure import benchmark_options, dump_log, kforensics, line, load, measured, measured_in_turn
+from tests.benchmarks.segments import made_segment
 
 NAME = "batches-16k"
 FLOOR = 2
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--kafka-libs", type=Path)
-    parser.add_argument("--runs", type=int, default=3)
-    arguments = parser.parse_args()
-    path = segment_path(arguments.directory, NAME)
-    if not path.exists():
-        generator = [sys.executable, str(Path(__file__).with_name("segments.py")), str(arguments.directory)]
-        subprocess.run([*generator, "--generate", NAME], check=True)
-    warm(path)
-    options = ("--records", "--format", "jsonl", "--show-payload")
-    ours = measured(kforensics("dump", *options, str(path)), runs=arguments.runs)
+    arguments = benchmark_options(__doc__).parse_args()
+    path = made_segment(arguments.directory, NAME)
+    command = kforensics("dump", "--records", "--format", "jsonl", "--show-payload", str(path))
     peer = None
     if arguments.kafka_libs:
-        peer = measured(dump_log(arguments.kafka_libs, path, "--print-data-log"), runs=arguments.runs)
+        other = dump_log(arguments.kafka_libs, path, "--print-data-log")
+        ours, peer = measured_in_turn(command, other, runs=arguments.runs)
+    else:
+        ours = measured(command, runs=arguments.runs)
     print(load())
     print(line(f"{NAME} jsonl", ours, peer, FLOOR))
 

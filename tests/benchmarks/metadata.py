@@ -6,7 +6,6 @@ brokers register, topics come and go, settings change, and a NoOpRecord is writt
 the same records with `--cluster-metadata-decoder`.
 """
 
-import argparse
 import random
 import shutil
 import uuid
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
-from tests.benchmarks.measure import Measured, dump_log, kforensics, line, load, measured, warm
+from tests.benchmarks.measure import Measured, benchmark_options, dump_log, kforensics, line, load, measured, warm
 
 RECORDS = 1_000_000
 TOPICS = 1_000
@@ -41,11 +40,7 @@ Written = tuple[str, dict[str, Any]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--kafka-libs", type=Path)
-    parser.add_argument("--runs", type=int, default=3)
-    arguments = parser.parse_args()
+    arguments = benchmark_options(__doc__).parse_args()
     node = arguments.directory / "metadata-restarts"
     path = node / "__cluster_metadata-0" / f"{0:020}.log"
     if not path.exists():

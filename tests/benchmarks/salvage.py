@@ -3,14 +3,11 @@
 Whole processes, page cache warm, default jobs. The partition is the segment of segments.py with 16 KB batches, 1 GB. Written files are removed after each run.
 """
 
-import argparse
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.benchmarks.measure import Measured, dump_log, kforensics, line, load, measured, warm
-from tests.benchmarks.segments import segment_path
+from tests.benchmarks.measure import Measured, benchmark_options, dump_log, kforensics, line, load, measured
+from tests.benchmarks.segments import made_segment
 
 NAME = "batches-16k"
 FLOORS = {"jsonl": 5.0, "parquet": 8.0}
@@ -28,21 +25,13 @@ def timed(command: list[str], out: Path, runs: int) -> Measured:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--kafka-libs", type=Path)
-    parser.add_argument("--runs", type=int, default=3)
-    arguments = parser.parse_args()
-    path = segment_path(arguments.directory, NAME)
-    if not path.exists():
-        generator = [sys.executable, str(Path(__file__).with_name("segments.py")), str(arguments.directory)]
-        subprocess.run([*generator, "--generate", NAME], check=True)
+    arguments = benchmark_options(__doc__).parse_args()
+    path = made_segment(arguments.directory, NAME)
     partition = arguments.directory / "salvaged" / "orders-0"
     partition.mkdir(parents=True, exist_ok=True)
     segment = partition / f"{0:020d}.log"
     if not segment.exists():
         segment.hardlink_to(path)
-    warm(path)
     out = arguments.directory / "out"
     peers: dict[str, Measured | None] = dict.fromkeys(FLOORS)
     if arguments.kafka_libs:

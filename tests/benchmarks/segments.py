@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.compression import Codec
+from tests.benchmarks.measure import warm
 
 SEED = 20_240_229
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
@@ -29,6 +30,8 @@ class Shape:
     value_length: int
     codec: Codec = Codec.NONE
 
+
+_THIS = (sys.executable, "-m", "tests.benchmarks.segments")
 
 MB = 1_000_000
 SHAPES = {
@@ -59,18 +62,24 @@ def main() -> None:
         generate(segment_path(arguments.directory, arguments.generate), SHAPES[arguments.generate])
         return
     for name in arguments.names or SHAPES:
-        path = segment_path(arguments.directory, name)
-        if not path.exists():
-            # In a process of its own: a child's peak memory starts with that of its parent.
-            subprocess.run([sys.executable, __file__, str(arguments.directory), "--generate", name], check=True)
+        path = made_segment(arguments.directory, name)
         for level in ("headers", "crc", "records"):
-            command = [sys.executable, __file__, str(arguments.directory), "--walk", str(path), level]
+            command = [*_THIS, str(arguments.directory), "--walk", str(path), level]
             times, output = zip(*(timed(command) for _ in range(arguments.repeat)), strict=True)
             print(f"{name:14} {level:8} {min(times):6.2f} s whole process; {output[0]}", flush=True)
 
 
 def segment_path(directory: Path, name: str) -> Path:
     return directory / name / f"{0:020}.log"
+
+
+def made_segment(directory: Path, name: str) -> Path:
+    """A segment of that shape, made where it is missing, by a process of its own: a child's peak memory starts with that of its parent."""
+    path = segment_path(directory, name)
+    if not path.exists():
+        subprocess.run([*_THIS, str(directory), "--generate", name], check=True)
+    warm(path)
+    return path
 
 
 def timed(command: list[str]) -> tuple[float, str]:

@@ -26,12 +26,21 @@ def one_finding(code="KF201", severity=Severity.CRITICAL, broker=2, partition=3,
 
 
 def write_audit(
-    out, findings=(), *, audit_id=None, is_history=False, nodes=(1, 2), cluster=CLUSTER, problems=(), scope=None
+    out,
+    findings=(),
+    *,
+    audit_id=None,
+    is_history=False,
+    table_format=None,
+    nodes=(1, 2),
+    cluster=CLUSTER,
+    problems=(),
+    scope=None,
 ):
     """Write an audit of some findings; every node holds a replica of every partition that they are about."""
     tables = Tables(out)
     with hold_lock(tables):
-        output = open_output(out, is_history=is_history, audit_id=audit_id)
+        output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         begun = output.begin(
             {
                 "tool_version": "0",
@@ -68,9 +77,9 @@ def write_audit(
                     "cluster_id": cluster,
                     "topic": topic,
                     "partition": partition,
-                    "state": "at-risk" if findings else "agree",
-                    "verdict": "will-truncate" if findings else "consistent",
-                    "verdict_rank": 6 if findings else 1,
+                    "state": "agree",
+                    "verdict": "consistent",
+                    "verdict_rank": 1,
                 }
                 for topic, partition in partitions
             ],
@@ -82,7 +91,9 @@ def write_audit(
         publisher = Publisher(tables, output.layout)
         cluster_of = _cluster_of([cluster] * len(nodes), ())
         counts = {
-            table: publisher.publish(table, working_chunks(output.work, table, output.run, cluster_of))
+            table: publisher.publish(
+                table, working_chunks(output.work, table, output.run, cluster_of), empty_for=cluster
+            )
             for table in TABLES
         }
         return output.finish(begun, {table: len(content) for table, content in rows.items()}, counts)

@@ -1,10 +1,19 @@
 """A summary of an audit with everything that one can hold."""
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input, Problem
-from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, FleetSummary, LeaderShare, PartitionLine
+from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.changes import Change
+from kforensics.findings.fleet_summary import (
+    AuditComparison,
+    BrokerHealth,
+    DiskDamage,
+    FindingChange,
+    FleetSummary,
+    LeaderShare,
+    PartitionLine,
+)
 from kforensics.findings.model import Severity, finding
-from kforensics.units import TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 
 
 def fleet_summary(word=""):
@@ -15,6 +24,15 @@ def fleet_summary(word=""):
         statement=f"statement{word}",
         topic_partition=TopicPartition(f"topic{word}", 0),
         citations=(),
+    )
+    damaged = finding(
+        "KF101",
+        severity=Severity.ERROR,
+        statement=f"damaged{word}",
+        topic_partition=TopicPartition(f"topic{word}", 0),
+        offsets=OffsetRange(1_000, 1_049),
+        citations=(Citation(input=0, path=f"topic{word}-0/00000000000000000000.log"),),
+        advice=f"advice{word}",
     )
     return FleetSummary(
         inputs=(Input(path=f"input{word}", kind="broker", broker_id=1, cluster_id=f"cluster{word}"),),
@@ -80,14 +98,55 @@ def fleet_summary(word=""):
             ),
         ),
         not_consistent=1,
-        findings=(found,),
-        finding_ids=(f"KF301/cluster{word}/topic{word}-0/-",),
-        finding_count=1,
-        findings_by_severity={"critical": 1},
-        findings_by_code={"KF301": 1},
+        findings=(found, damaged),
+        finding_ids=(f"KF301/cluster{word}/topic{word}-0/-", f"KF101/cluster{word}/topic{word}-0/1"),
+        finding_count=2,
+        findings_by_severity={"critical": 1, "error": 1},
+        findings_by_code={"KF301": 1, "KF101": 1},
         problems=(Problem(input=0, path=f"bad{word}", message=f"message{word}"),),
         problem_count=1,
         tables=f"tables{word}",
         read_bytes=5_000,
         reused_segments=0,
+        audit_id=f"audit{word}",
+        audited_ms=1_700_000_000_000,
+        seconds={"plan": 0.5},
+        findings_by_cluster={f"cluster{word}": {"critical": 1, "error": 1}},
+        comparison=fleet_comparison(word),
+    )
+
+
+def fleet_comparison(word=""):
+    """A comparison in which one finding of the summary is new."""
+    new = FindingChange(
+        finding_id=f"KF101/cluster{word}/topic{word}-0/1",
+        change=Change.NEW,
+        code="KF101",
+        cluster_id=f"cluster{word}",
+        topic=f"topic{word}",
+        partition=0,
+        broker_id=1,
+        statement=f"damaged{word}",
+        severity="error",
+        severity_before=Absent.NOT_APPLICABLE,
+        offsets=OffsetRange(1_000, 1_049),
+        offsets_before=Absent.NOT_APPLICABLE,
+        statement_before=Absent.NOT_APPLICABLE,
+    )
+    return AuditComparison(
+        earlier=f"earlier{word}",
+        later=f"tables{word}",
+        earlier_audit=f"sunday{word}",
+        later_audit=f"audit{word}",
+        findings_by_change={"new": 1, "unchanged": 1},
+        new_findings=(new,),
+        worse_findings=(),
+        changed_findings=(),
+        better_findings=(),
+        unchecked_findings=(),
+        gone_findings=(),
+        changes=(),
+        new_nodes=(),
+        gone_nodes=(),
+        problem_count=0,
     )

@@ -116,3 +116,16 @@ def test_the_advice_is_one_plan_without_an_order_that_contradicts_itself(inciden
     assert 1 == sum(f"cp -a {snapshot / 'broker-1'} " in line for line in answer["now"])
     assert 1 == sum(f"cp -a {snapshot / 'broker-2'} " in line for line in answer["now"])
     assert "Do not force an unclean election of orders-2 while broker 1 is down." in answer["now"]
+
+
+@pytest.mark.parametrize(("name", "epoch"), [("unclean-election-4.x", 1), ("unclean-election-2.8", 13)])
+def test_directories_that_are_older_than_the_log_lines_do_not_agree(name, epoch, incident, capsys):
+    root = incident(name)
+    first = min((root / "snapshots").iterdir())
+
+    assert 3 == run(["diff", str(first), str(root / "logs"), "--brief"])
+    out = capsys.readouterr().out
+    assert "were copied before the last log lines" in out
+    assert f"leader epoch {epoch} of" in out
+    assert 0 == run(["diff", str(root / "snapshots" / "99-final"), str(root / "logs"), "--brief"])
+    assert "copied before" not in capsys.readouterr().out

@@ -206,6 +206,11 @@ def test_the_zone_of_the_logs_by_option(incident, capsys):
     first, second = (doc["timeline"][0]["time_ms"] for doc in (plain, shifted))
     assert 2 * 3_600_000 == first - second
     assert {"option"} == {clock["source"] for clock in shifted["clocks"]}
+    run(["explain", *arguments_of(root), "--log-timezone", "+02:00"])
+    happened = capsys.readouterr().out.partition("What happened")[2].partition("What was truncated")[0]
+    assert happened.count("-2:00:00]") == happened.count(".log:") > 3
+    run(["explain", *arguments_of(root), "--log-timezone", "UTC"])
+    assert ":00:00]" not in capsys.readouterr().out
 
 
 def test_only_what_is_asked_for(incident, capsys):

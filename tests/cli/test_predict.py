@@ -27,6 +27,10 @@ def predict(capsys, *arguments, code):
 
 
 def mark_clean(broker):
+    """Put the marker there, and trim the time indexes as a clean stop does: their zeros would be read as times (KAFKA-10207)."""
+    for index in broker.glob("*/*.timeindex"):
+        data = index.read_bytes().rstrip(b"\0")
+        index.write_bytes(data + bytes(-len(data) % 12))
     (broker / ".kafka_cleanshutdown").write_text("")
 
 
@@ -38,7 +42,7 @@ def test_a_killed_broker_starts_and_loses_nothing(cluster, capsys):
     document = predict(capsys, cluster / "broker-1", code=0)
 
     assert document["answer"]["state"] == "starts-and-repairs"
-    assert "no record is discarded" in document["answer"]["headline"]
+    assert "discards no record" in document["answer"]["headline"]
     (start,) = document["starts"]
     assert (start["outcome"], start["clean"], start["logs_scanned"]) == ("starts", False, 6)
     orders = log_of(document, "orders-0")
@@ -53,7 +57,7 @@ def test_a_clean_log_directory_loads_unscanned(cluster, capsys):
     document = predict(capsys, cluster / "broker-1", code=0)
 
     assert document["starts"][0]["bytes_scanned"] == 0
-    assert "as after a crash" not in document["answer"]["headline"]
+    assert "s after a crash" not in document["answer"]["headline"]
 
 
 def test_zeros_behind_a_clean_log_end_the_first_start_and_not_the_second(cluster, capsys):
@@ -93,7 +97,7 @@ def test_a_flipped_bit_in_what_is_scanned_discards_what_others_hold(cluster, cap
     assert "Keep broker 3, which holds what orders-1 of broker 2 discards." in document["answer"]["now"]
     alone = predict(capsys, cluster / "broker-2", code=1)
     assert next(log for log in alone["logs"] if log["records_lost"])["held_by"] == []
-    assert "62 are on no other replica given" in alone["answer"]["headline"]
+    assert "62 held only here" in alone["answer"]["headline"]
 
 
 def test_a_directory_that_is_no_partition_ends_every_start(cluster, capsys):
@@ -104,7 +108,7 @@ def test_a_directory_that_is_no_partition_ends_every_start(cluster, capsys):
     assert {start["outcome"] for start in document["starts"]} == {"exits"}
     assert log_of(document, "lost+found")["exception"] == "KafkaException"
     assert log_of(document, "lost+found")["topic"] == {"absent": "not-applicable"}
-    assert "does not start later either" in document["answer"]["headline"]
+    assert "Nor does it later" in document["answer"]["headline"]
 
 
 def test_a_malformed_epoch_file_takes_the_only_log_directory_and_the_broker(cluster, capsys):
@@ -129,12 +133,11 @@ def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
     assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["kafka"], document["kafka_source"]) == ("4.1.0", "metadata-log")
-    assert "as the node registered last" in document["answer"]["headline"]
     shutil.rmtree(cluster / "broker-1" / "__cluster_metadata-0")
     assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["kafka"], document["kafka_source"], document["versions"]) == ("4.1.0", "assumed", [])
-    assert "assumed" in document["answer"]["headline"]
+    assert any("Kafka 4.1.0 is assumed" in line for line in document["answer"]["unknown"])
 
     topic_id = cluster / "broker-1" / "orders-1" / "partition.metadata"
     topic_id.write_text(topic_id.read_text().replace("version: 0", "version: 1"))
@@ -169,8 +172,8 @@ def test_the_screen_says_the_answer_first_and_nothing_is_written(cluster, capsys
     assert run(["predict", str(cluster / "broker-1"), "--kafka", "4.1.0", "-v"]) == 0
 
     out = capsys.readouterr().out
-    assert out.startswith("There is no clean-shutdown marker (killed, or still running: then this is what a")
-    assert "By Kafka 4.1.0 all 6 logs load and no record is" in out
+    assert out.startswith("As after a crash, Kafka 4.1.0 loads all 6 logs and discards no record.\n")
+    assert "this is what a crash now would do" in " ".join(out.split())
     assert "broker 1, start 1: starts" in out
     assert "rebuild 00000000000000000000.index" in out
     assert {path: path.stat().st_mtime_ns for path in cluster.rglob("*")} == before
@@ -209,7 +212,7 @@ def test_the_second_start_of_a_broker_with_zookeeper_is_not_played(cluster, caps
     document = json.loads(capsys.readouterr().out)
 
     assert [start["outcome"] for start in document["starts"]] == ["exits"]
-    assert "a second start" in document["answer"]["unknown"][0]
+    assert any("a second start" in line for line in document["answer"]["unknown"])
 
 
 def test_files_that_older_versions_may_have_written_leave_the_start_unknown(cluster, capsys):
@@ -257,6 +260,6 @@ def test_a_controller_without_the_marker_makes_no_broker_unclean(incident, tmp_p
     run(["predict", str(final)])
     killed = capsys.readouterr().out
 
-    assert together.startswith("By Kafka 4.1.0, as the node registered last, all 27 logs load")
-    assert "nothing here keeps the start from succeeding; there is no log of a partition" in " ".join(alone.split())
-    assert killed.startswith("There is no clean-shutdown marker of broker 2 (killed, or still running")
+    assert together.startswith("Kafka 4.1.0 loads all 27 logs")
+    assert "Nothing here keeps Kafka 4.1.0 from starting; no log of a partition" in " ".join(alone.split())
+    assert killed.startswith("As after a crash of broker 2, Kafka 4.1.0 loads all 27 logs")

@@ -1,6 +1,7 @@
 """`kforensics predict` on whole nodes: identity, strays, the metadata log, levels and versions, on recorded directories that were edited."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -73,7 +74,7 @@ def test_directories_that_name_several_nodes_end_the_start_and_change_nothing(no
     assert (code, start["outcome"], start["loads_logs"], start["clean"]) == (1, "exits", False, True)
     assert words in start["reason"]
     assert document["answer"]["state"] == "will-not-start"
-    assert "no file of a log changes" in document["answer"]["headline"]
+    assert "and loads no log" in document["answer"]["headline"]
 
 
 def test_a_cloned_disk_ends_the_start(node, capsys):
@@ -123,7 +124,7 @@ def test_directories_that_no_metadata_assign_become_strays_and_earlier_versions_
     document, _ = predict(capsys, node)
     log = next(log for log in document["logs"] if log["path"].endswith("orders-1"))
     assert (log["becomes"], log["records_lost"]) == ("stray", 0)
-    assert "renamed to -stray" in document["answer"]["headline"]
+    assert "1 is a stray" in document["answer"]["headline"]
 
     shutil.rmtree(node / "data-0" / "__cluster_metadata-0")
     document, code = predict(capsys, node, "--kafka", "4.1.0")
@@ -152,7 +153,7 @@ def test_a_metadata_log_is_read_whole_after_a_clean_stop_too(node, capsys):
     assert metadata["records_lost"] > 0
     assert metadata["held_by"] == []
     assert (code, document["answer"]["state"]) == (1, "loses")
-    assert "metadata log is truncated" in document["answer"]["headline"]
+    assert "records of the metadata log" in document["answer"]["headline"]
 
 
 def test_the_server_log_names_the_version(node, tmp_path, capsys):
@@ -196,14 +197,16 @@ def test_retention_by_settings_that_are_known_is_in_the_headline_and_by_defaults
     document, _ = predict(capsys, node, *late)
     due = [log["retention"] for log in document["logs"]]
     assert any(one.get("known") is False for one in due)
-    assert "retention deletes" not in document["answer"]["headline"]
+    assert document["answer"]["state"] == "unknown"
+    assert "default retention would delete all of" in document["answer"]["headline"]
     assert any("by Kafka's defaults" in line for line in document["answer"]["unknown"])
 
     document, _ = predict(capsys, node, *late, "--set", "log.retention.ms=86400000")
     whole = [log["retention"] for log in document["logs"] if log["retention"].get("whole_log")]
     assert whole
     assert all(one["known"] and one["rule"] == "time" for one in whole)
-    assert "retention deletes" in document["answer"]["headline"]
+    assert document["answer"]["state"] == "loses"
+    assert "retention then deletes all of" in document["answer"]["headline"]
 
     document, _ = predict(capsys, node, *late, "--set", "retention.ms=-1")
     assert {str(log["retention"]) for log in document["logs"]} == {"{'absent': 'not-applicable'}"}
@@ -245,8 +248,39 @@ def test_a_log_that_has_lost_its_end_is_not_calm_though_the_start_discards_nothi
     document, code = predict(capsys, broker)
 
     assert ("starts-and-repairs", "unknown", 3) == (calm["answer"]["state"], document["answer"]["state"], code)
-    assert "1 log ends below the recovery point already" in document["answer"]["headline"]
-    assert any("derived-0 lost records" in words for words in document["answer"]["unknown"])
+    assert "1 log may have lost its end" in document["answer"]["headline"]
+    assert any("derived-0 (recovery-point-offset-checkpoint says" in words for words in document["answer"]["unknown"])
+
+
+@pytest.mark.parametrize(
+    "named", ["replication-offset-checkpoint", "leader-epoch-checkpoint", "00000000000000000009.snapshot"]
+)
+def test_an_emptied_log_whose_recovery_point_is_0_is_not_calm_where_another_file_shows_its_end(
+    incident, tmp_path, capsys, named
+):
+    broker = tmp_path / "broker-2"
+    shutil.copytree(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
+    folder = broker / "derived-0"
+    for file in [*folder.glob("0*"), folder / "leader-epoch-checkpoint"]:
+        file.unlink()
+    for checkpoint in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        lines = (broker / checkpoint).read_text().splitlines()
+        (broker / checkpoint).write_text(
+            "\n".join(re.sub(r"^derived 0 .*", "derived 0 0", line) for line in lines) + "\n"
+        )
+    document, _ = predict(capsys, broker)
+    assert document["answer"]["state"] == "starts-and-repairs", "nothing is left that would show it"
+
+    if named.endswith(".snapshot"):
+        (folder / named).touch()
+    elif named.startswith("leader"):
+        (folder / named).write_text("0\n2\n0 0\n3 7\n")
+    else:
+        (broker / named).write_text((broker / named).read_text().replace("derived 0 0", "derived 0 9"))
+    document, code = predict(capsys, broker)
+
+    assert (document["answer"]["state"], code) == ("unknown", 3)
+    assert any(f"derived-0 ({named} says" in words for words in document["answer"]["unknown"])
 
 
 @pytest.mark.parametrize("options", [("--topic", "ordrs"), ("--topic", "orders", "--partition", "77")])

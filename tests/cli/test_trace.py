@@ -187,7 +187,7 @@ def test_a_pattern_without_a_linear_matcher_is_refused(capsys, unclean, monkeypa
     code, complaint = trace(capsys, unclean / FINAL, "-t", "orders", "--value-regex", "a.*b")
 
     assert code == 2
-    assert "google-re2" in complaint
+    assert "kforensics[regex]" in complaint
 
 
 def test_a_record_that_will_be_truncated_is_present_and_a_warning(capsys, unclean):
@@ -254,3 +254,59 @@ def test_an_unclean_election_on_record_leaves_absence_unproven(capsys, unclean):
     [gap] = document["looked_at"]["partitions"][0]["gaps"]
     assert (code, document["answer"]["state"]) == (3, "unknown")
     assert gap["reason"] == "truncated"
+
+
+def test_records_that_are_too_many_to_hold_are_read_again_and_are_the_same(incident, capsys, monkeypatch):
+    inputs = [
+        *salvaged.arguments_of(incident("consumer-ahead-4.x")),
+        "-t",
+        "billing",
+        "--time",
+        "2000-01-01..2100-01-01",
+    ]
+    _, held = trace(capsys, *inputs)
+    monkeypatch.setattr("kforensics.commands.tracing.scan.MOST_HELD", 0)
+    monkeypatch.setattr("kforensics.commands.tracing.records.SLICE_OFFSETS", 16)
+    _, read_again = trace(capsys, *inputs)
+    run(["trace", *map(str, inputs), "--format", "jsonl"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert len(held["records"]) > 100
+    assert read_again == held
+    assert [{"type": "record", **one} for one in held["records"]] == [one for one in lines if one["type"] == "record"]
+    assert lines[0] == {"type": "answer", **held["answer"]}
+
+
+def test_a_record_that_was_truncated_before_it_was_committed_is_not_called_never_here(incident, capsys):
+    root = incident("epoch-truncate-2.8")
+    final = root / "snapshots" / "99-final"
+    _, alone = trace(capsys, final, "-t", "clicks", "--key", "trd-000583")
+    _, logged = trace(capsys, final, root / "logs", "-t", "clicks", "--key", "trd-000583")
+    _, never = trace(capsys, *salvaged.arguments_of(root), "-t", "clicks", "--key", "never-produced")
+
+    assert alone["answer"]["state"] == logged["answer"]["state"] == "unknown"
+    assert "no server.log of broker 1, 2 and 3" in alone["answer"]["headline"]
+    assert never["answer"]["state"] == "never-here"
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "partition", "offset", "is_glance_enough"),
+    [
+        ("silent-divergence-4.x", "audit", 1, 100, True),
+        ("epoch-truncate-3.9", "trades", 3, 126, True),
+        # A broker that was killed, an offset that no log has: the logs are read.
+        ("power-cut-2.8", "readings", 0, 5, False),
+        ("unclean-election-4.x", "orders", 0, 1_000, False),
+    ],
+)
+def test_a_glance_at_one_offset_says_what_reading_all_says(
+    name, topic, partition, offset, is_glance_enough, incident, capsys, monkeypatch
+):
+    given = (incident(name) / "snapshots" / "99-final", "-t", topic, "-p", partition, "--offset", offset)
+    code, glanced = trace(capsys, *given)
+    monkeypatch.setattr("kforensics.commands.trace.outline_of", lambda place: None)
+    other_code, whole = trace(capsys, *given)
+
+    assert (code, glanced["records"], glanced["findings"]) == (other_code, whole["records"], whole["findings"])
+    assert glanced["answer"]["headline"] == whole["answer"]["headline"]
+    assert (glanced["looked_at"]["bytes"] < whole["looked_at"]["bytes"]) is is_glance_enough

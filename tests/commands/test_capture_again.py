@@ -69,12 +69,16 @@ def test_after_a_kill_the_same_command_goes_on_from_what_was_written(options, no
     monkeypatch.setattr(container, "GROUP_ROWS", 1)
     monkeypatch.setattr(container, "CHUNK_LENGTH", 256)
     out, asked = tmp_path / "one.kfc", iter(range(99))
+
+    def die_at_the_fourth():
+        if next(asked) > 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
     process = os.fork()
     if not process:
         try:
-            _figures(
-                [node], out, is_stopped=lambda: next(asked) > 2 and os.kill(os.getpid(), signal.SIGKILL), **options
-            )
+            _figures([node], out, is_stopped=die_at_the_fourth, **options)
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL

@@ -51,7 +51,7 @@ def rows(*findings, cluster="c"):
 
 
 def node(number, cluster="c"):
-    return {"input": number, "cluster_id": cluster, "node_id": number}
+    return {"audit_id": "a", "input": number, "cluster_id": cluster, "node_id": number}
 
 
 def replica(number, topic="orders", partition=3, cluster="c"):
@@ -112,10 +112,10 @@ def test_findings_are_new_and_gone():
     [
         {"nodes_after": (1,)},
         {"nodes_after": ()},
-        {"problems": [{"input": 1, "topic": None, "partition": None}]},
-        {"problems": [{"input": 2, "topic": "orders", "partition": 3}]},
+        {"problems": [{"audit_id": "a", "input": 1, "topic": None, "partition": None}]},
+        {"problems": [{"audit_id": "a", "input": 2, "topic": "orders", "partition": 3}]},
         # No partition that is known: a log directory may well be called data-0.
-        {"problems": [{"input": 2, "topic": "data", "partition": 0}]},
+        {"problems": [{"audit_id": "a", "input": 2, "topic": "data", "partition": 0}]},
         {"nodes": (1, 2, None)},
         {"replicas": (1, 2, None)},
     ],
@@ -131,14 +131,14 @@ def test_what_was_not_read_again_ends_no_finding(lacking):
 
 
 def test_a_problem_of_another_partition_or_node_ends_nothing_else():
-    other = [{"input": 2, "topic": "orders", "partition": 4}]
+    other = [{"audit_id": "a", "input": 2, "topic": "orders", "partition": 4}]
     found = changed_rows(
         {
             "earlier_findings": rows(one()),
             "later_findings": [],
             "earlier_nodes": [node(1), node(2)],
             "later_nodes": [node(1), node(2), node(3)],
-            "later_problems": [*other, {"input": 3, "topic": None, "partition": None}],
+            "later_problems": [*other, {"audit_id": "a", "input": 3, "topic": None, "partition": None}],
             "earlier_replicas": [replica(1), replica(2), replica(2, partition=4)],
         }
     )

@@ -155,23 +155,33 @@ def test_nothing_proportional_to_batches_is_shuffled(spark, run_audit, incident)
     assert _shuffled(spark) - before <= 600 * summary.partition_count + 200 * summary.segments + 64 * digests
 
 
-def _shuffled(spark) -> int:
-    total = 0
+def _events(spark, kind):
     for file in spark.kforensics_events.iterdir():
         for line in file.read_text().splitlines():
             event = json.loads(line)
-            if event["Event"] == "SparkListenerTaskEnd":
-                total += event["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"]
-    return total
+            if event["Event"] == kind:
+                yield event
 
 
-def test_listing_on_the_workers_finds_the_same(run_audit, incident, monkeypatch):
+def _shuffled(spark) -> int:
+    ended = _events(spark, "SparkListenerTaskEnd")
+    return sum(one["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"] for one in ended)
+
+
+def test_listing_on_the_workers_finds_the_same_in_jobs_that_say_what_they_do(spark, run_audit, incident, monkeypatch):
     snapshot = incident("epoch-truncate-2.8") / "snapshots" / "02-leader-killed"
     here, _ = run_audit(snapshot)
     monkeypatch.setattr("kforensics.fleet.stages.LISTED_HERE", -1)
+    spark.sparkContext.setJobGroup("mine", "my own work")
 
-    there, _ = run_audit(snapshot)
+    there, tables = run_audit(snapshot)
 
+    assert ("mine", "my own work") == tuple(
+        spark.sparkContext.getLocalProperty(name) for name in ("spark.jobGroup.id", "spark.job.description")
+    )
+    words = [one["Properties"]["spark.job.description"] for one in _events(spark, "SparkListenerJobStart")]
+    own = [one for one in words if f"kforensics fleet audit, {tables}" in one]
+    assert [True, True] == [": list " in own[0], " and judge their partitions" in own[-1]]
     assert (here.findings, here.worst, here.replicas, here.bytes) == (
         there.findings,
         there.worst,

@@ -59,9 +59,9 @@ def test_every_finding_is_of_one_change(two):
 
 
 def test_filters_leave_a_part_and_a_finding_that_is_less_grave_now_is_not_gone(two, tmp_path):
-    found = compare_audits(*two, Filters(partitions=frozenset({1, 5})))
+    found = compare_audits(two[0], two[1], Filters(partitions=frozenset({1, 5})))
     assert {"worse": 1, "gone": 1} == found.findings_by_change
-    assert {"new": 1} == compare_audits(*two, Filters(codes=frozenset({"KF202"}))).findings_by_change
+    assert {"new": 1} == compare_audits(two[0], two[1], Filters(codes=frozenset({"KF202"}))).findings_by_change
 
     milder = write_audit(tmp_path / "milder", [one_finding(severity=Severity.NOTE)])
     graver = write_audit(tmp_path / "graver", [one_finding(severity=Severity.ERROR)])

@@ -5,11 +5,13 @@ from dataclasses import fields
 
 from kforensics.findings.fleet_summary import (
     AuditComparison,
+    AuditTrend,
     BrokerHealth,
     DiskDamage,
     FleetSummary,
     LeaderShare,
     ScanResult,
+    TrendLine,
 )
 from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
 from tests.conftest import ROOT
@@ -32,8 +34,9 @@ def test_every_field_of_the_documents_is_documented():
     told = {name: set(re.findall(r"`(\w+)`", body)) for name, body in sections.items()}
 
     own = {"inputs", "findings", "problems"}
-    assert {one.name for one in fields(FleetSummary)} - told["fleet audit"] - own == {"worst", "judged"}
+    assert {one.name for one in fields(FleetSummary)} - told["fleet audit"] - own == {"worst", "judged", "comparison"}
     assert {one.name for one in fields(AuditComparison)} <= told["fleet report --since"]
+    assert {one.name for one in (*fields(AuditTrend), *fields(TrendLine))} - told["fleet trend"] == {"lines"}
     assert {one.name for one in fields(ScanResult)} - own <= told["fleet scan"]
     for part in (BrokerHealth, DiskDamage, LeaderShare):
         assert {one.name for one in fields(part)} <= told["fleet audit"]

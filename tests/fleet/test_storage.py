@@ -1,13 +1,20 @@
 """Evidence on other storage is found and judged by the same code as on local disk."""
 
 import os
+import pickle
 from pathlib import Path
+from urllib.parse import quote
 
+import pyarrow.fs
 import pytest
 
+from kforensics.cli.app import run
 from kforensics.commands.diff import DiffOptions, compare
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.fleet.file_systems import check_options, options_of
+from kforensics.fleet.places import find_sources
+from kforensics.fleet.sources import read_sources
 from kforensics.fleet.storage import StoragePath, _filesystem, expand_glob, parse_location
 from kforensics.source.mapped import open_evidence
 
@@ -17,7 +24,7 @@ def stored(incident):
     """A recorded fleet in a file system that exists in memory only."""
     place = incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"
     _filesystem.cache_clear()
-    filesystem, _ = _filesystem("mock:///")
+    filesystem, _ = _filesystem("mock", "")
     for folder, _, names in os.walk(place):
         below = "fleet" + folder.removeprefix(str(place))
         filesystem.create_dir(below)
@@ -58,8 +65,6 @@ def test_names_of_places():
 
 
 def test_a_place_is_sent_to_workers_as_it_is():
-    import pickle
-
     place = parse_location("s3://bucket/a/b?endpoint_override=http%3A%2F%2Fhere")
 
     again = pickle.loads(pickle.dumps(place))
@@ -98,3 +103,83 @@ def test_bytes_at_positions(stored):
         buffer = bytearray(10)
         assert 0 == file.read_into(len(data) + 5, memoryview(buffer))
         assert not file.changed()
+
+
+SECRET = "c2VjcmV0LWtleS1vZi10aGUtdGVzdA=="
+GONE = "endpoint_override=127.0.0.1:1&scheme=http&connect_timeout=1&max_attempts=1"
+URIS = [
+    f"s3://AKIAEXAMPLE:{quote(SECRET, safe='')}@bucket/x?{GONE}",
+    f"s3a://bucket/x?access_key=AKIAEXAMPLE&secret_key={quote(SECRET)}&{GONE}",
+    f"s3://bucket/x?session_token={quote(SECRET)}&no_such_option=1",
+    f"gs://bucket/x?access_token={quote(SECRET)}&retry_limit_seconds=soon",
+    f"abfss://box:{quote(SECRET)}@account.dfs.core.windows.net/x?no_such_option=1",
+    f"wasb://me:{SECRET}@host/x",
+    f"s3://[me:{SECRET}@host/x",
+]
+
+
+@pytest.mark.parametrize("uri", URIS)
+def test_no_output_shows_a_credential(uri, tmp_path, capsys):
+    inventory = tmp_path / "fleet.yaml"
+    inventory.write_text(f'nodes: [{{node: 1, location: "{uri}"}}]')
+    for command in (
+        ["report", uri],
+        ["report", str(tmp_path / "none"), "--since", uri],
+        ["report", uri, "--format", "json"],
+    ):
+        assert 3 == run(["fleet", *command])
+    for source in (uri, str(inventory)):
+        with pytest.raises(EvidenceError) as caught:
+            find_sources(read_sources([source]))
+        print(caught.value, repr(caught.value), caught.value.__cause__)
+
+    shown = capsys.readouterr()
+    assert shown.out
+    assert shown.err
+    assert SECRET not in shown.out + shown.err
+    assert quote(SECRET) not in shown.out + shown.err
+
+
+def test_a_credential_is_nowhere_in_a_path_and_travels_with_it():
+    place = parse_location(f"s3://bucket/a?secret_key={quote(SECRET)}") / "b"
+
+    assert SECRET not in f"{place} {place!r} {place.parts} {place.parent!r} {place.as_posix()}"
+    assert SECRET.encode() in pickle.dumps(place)
+
+
+def pyarrow_place(text, options=None):
+    """Where pyarrow finds a path of other storage."""
+    location = parse_location(text, options or {})
+    assert isinstance(location, StoragePath)
+    return location.place()
+
+
+def test_options_reach_the_storage_that_knows_them():
+    given = {
+        "region": "eu-west-1",
+        "s3a:endpoint_override": "here:9000",
+        "gs:project_id": "p",
+        "hdfs:dfs.replication": "1",
+    }
+    check_options(given)
+
+    s3, inside = pyarrow_place("s3://bucket/a", given)
+
+    assert (pyarrow.fs.S3FileSystem, "bucket/a", "eu-west-1") == (type(s3), inside, s3.region)
+    assert {"region": "eu-west-1", "endpoint_override": "here:9000"} == options_of("s3a", given)
+    assert {"dfs.replication": "1"} == options_of("hdfs", given)
+    gs, inside = pyarrow_place("gs://anonymous@bucket/a", given)
+    assert (pyarrow.fs.GcsFileSystem, "bucket/a") == (type(gs), inside)
+    azure, inside = pyarrow_place("abfss://box@account.dfs.core.windows.net/a/b")
+    assert (pyarrow.fs.AzureFileSystem, "box/a/b") == (type(azure), inside)
+    with pytest.raises(UsageError, match="did you mean region"):
+        check_options({"regio": "x"})
+
+
+def test_relative_paths_are_absolute_before_they_travel(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broker-1").mkdir()
+    (tmp_path / "inventory.csv").write_text("node,location\n1,broker-1\n")
+
+    assert tmp_path / "out" == parse_location("out")
+    assert [tmp_path / "broker-1"] * 2 == [one.location for one in read_sources(["broker-*", "inventory.csv"])]

@@ -82,7 +82,7 @@ def test_the_help_names_the_formats_of_the_table(name):
 
 def test_every_shape_is_written_in_every_format_and_ends_with_the_code_of_its_state(fixtures, tmp_path):
     made = results(fixtures, tmp_path)
-    assert set(SHAPES) - set(made) == {"fleet audit", "fleet report", "fleet comparison", "fleet scan"}
+    assert set(SHAPES) - set(made) == {"fleet audit", "fleet report", "fleet comparison", "fleet scan", "fleet trend"}
     for shape, make in made.items():
         for chosen in formats_of(shape):
             if shape in WRITING and chosen is not OutputFormat.TEXT:

@@ -28,3 +28,17 @@ def test_diff_is_not_calm_without_proof(protocol, share, tmp_path):
         )
         assert not wrong, f"seed {seed} under {protocol}: {wrong[:5]}"
         shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize(
+    ("seed", "protocol"),
+    [
+        (500021, ProtocolName.KIP_279),  # a high watermark from before the log was truncated and written again
+        (500084, ProtocolName.HW),  # records that both hold behind others that differ
+        (500441, ProtocolName.KIP_595),  # a log whose first segments are missing
+    ],
+)
+def test_histories_that_were_told_wrong_once(seed, protocol, tmp_path):
+    cluster = random_cluster(seed, protocol=protocol)
+
+    assert [] == diff_with_less(cluster, tmp_path / "cluster", seed, protocol_is_told=bool(seed % 2))

@@ -48,6 +48,20 @@ def test_explain_is_not_calm_without_proof(protocol, share, tmp_path):
         shutil.rmtree(directory)
 
 
+def test_a_truncated_log_of_a_broker_that_never_led_again_ends_no_calm(tmp_path):
+    history = write_history(500080, ProtocolName.KIP_595, tmp_path)
+    chain = [one.explained() for one in growing(history, tmp_path, 500080)]
+
+    assert [] == contradictions(chain)
+    assert {State.NOTHING_LOST, State.UNCOMMITTED_LOST} < {one.answer.state for one in chain}
+
+
+def test_what_an_uncleanly_elected_leader_committed_is_not_called_uncommitted(tmp_path):
+    history = write_history(500767, ProtocolName.KIP_595, tmp_path)
+
+    assert [] == wrong_statements(history, with_less(history, tmp_path, 500767).explained())
+
+
 def test_a_disk_that_was_put_back_is_a_cause_of_its_own_and_never_calm(tmp_path):
     cluster = SimulatedCluster.of_topic(
         (1, 2), partitions=1, replication_factor=2, protocol=ProtocolName.KIP_595, settings=Settings()

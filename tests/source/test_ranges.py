@@ -1,8 +1,10 @@
 """Ranges of many files: each is answered once and truly, with as many requests under way as are allowed, and never more."""
 
 import errno
+import itertools
 import os
 import threading
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source import mapped, ranges
+from kforensics.source.mapped import held_ranges, open_evidence, read_counts
 from kforensics.source.pace import Pace
-from kforensics.source.ranges import MOST_REQUESTS, Range, read_ranges
+from kforensics.source.ranges import MOST_REQUESTS, Range, at_hand, read_ranges
 
 READ = os.preadv
 
@@ -20,7 +23,7 @@ class ColdDisk:
     """`os.preadv` of a disk whose cache is empty: it counts the requests that wait, and lets none through before as many wait as `until`."""
 
     def __init__(self, monkeypatch, *, until=1):
-        self.waiting = self.most = self.asked = 0
+        self.waiting = self.most = self.asked = self.asked_in_threads = 0
         self.given_back = []
         self.failing = None
         self._until = until
@@ -33,6 +36,7 @@ class ColdDisk:
             raise BlockingIOError(errno.EAGAIN, "not in memory")
         with self._changed:
             self.asked += 1
+            self.asked_in_threads += threading.current_thread() is not threading.main_thread()
             self.waiting += 1
             self.most = max(self.most, self.waiting)
             self._changed.notify_all()
@@ -59,6 +63,7 @@ def files(tmp_path):
 
 
 def test_as_many_requests_wait_as_are_allowed_and_never_more(files, monkeypatch):
+    monkeypatch.setattr(ranges, "PROBES", 0)
     disk = ColdDisk(monkeypatch, until=MOST_REQUESTS)
 
     found = list(read_ranges([Range(path, 10, 20) for path in reversed(files)]))
@@ -71,9 +76,21 @@ def test_as_many_requests_wait_as_are_allowed_and_never_more(files, monkeypatch)
     assert not [one for one in threading.enumerate() if one.name.startswith("ranges")]
 
 
+@pytest.mark.parametrize(("waits", "in_threads"), [(0.01, 200 - ranges.PROBES), (0.0001, 0)])
+def test_threads_are_for_disks_that_let_one_wait(files, monkeypatch, waits, in_threads):
+    moments = itertools.count()
+    monkeypatch.setattr(ranges, "perf_counter", lambda: next(moments) * waits)
+    disk = ColdDisk(monkeypatch)
+
+    found = list(read_ranges([Range(path, 0, 10) for path in files]))
+
+    assert [one.data for one in found] == [bytes([number]) * 10 for number in range(len(files))]
+    assert (disk.asked, disk.asked_in_threads) == (len(files), in_threads)
+
+
 def test_a_read_rate_leaves_one_request_at_a_time(files, monkeypatch):
     disk = ColdDisk(monkeypatch)
-    slept = []
+    slept: list[float] = []
     monkeypatch.setattr(mapped, "_pace", Pace(1000, clock=lambda: 0.0, sleep=slept.append))
 
     assert len(list(read_ranges([Range(path, 0, 10) for path in files]))) == len(files)
@@ -136,11 +153,14 @@ def test_files_that_are_missing_or_end_early_are_results(tmp_path, files):
 
 def test_no_file_stays_open_where_the_caller_stops(files, monkeypatch):
     opened = []
-    monkeypatch.setattr(ranges, "open_evidence", lambda path: opened.append(mapped.open_evidence(path)) or opened[-1])
-    reader = read_ranges([Range(path, at, 10) for path in files for at in (0, 50_000)])
 
-    next(reader)
-    reader.close()
+    def open_and_note(path):
+        opened.append(mapped.open_evidence(path))
+        return opened[-1]
+
+    monkeypatch.setattr(ranges, "open_evidence", open_and_note)
+    with closing(read_ranges([Range(path, at, 10) for path in files for at in (0, 50_000)])) as reader:
+        next(reader)
 
     assert 0 < len(opened) < len(files)
     assert not any(file.is_of_the_system for file in opened)
@@ -167,3 +187,20 @@ def test_each_range_gets_what_the_file_holds(contents, places, requests):
     for (path, start, length), data, error in found:
         assert data == (contents[path][start : start + max(length, 0)] if start >= 0 else b"")
         assert error is None
+
+
+def test_what_is_at_hand_is_read_without_the_disk(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(200)))
+    with at_hand([Range(path, 10, 20), Range(tmp_path / "missing", 0, 4)]), open_evidence(path) as file:
+        read_counts.reset()
+        assert file.read(12, 8) == bytes(range(12, 20))
+        assert read_counts.requests == 0
+        assert file.read(25, 10) == bytes(range(25, 35))
+        assert read_counts.requests == 1
+        with at_hand([Range(path, 190, 50)]):
+            read_counts.reset()
+            assert file.read(190, 50) == bytes(range(190, 200))
+            assert read_counts.requests == 0
+        assert file.read(190, 10) == bytes(range(190, 200))
+    assert not held_ranges

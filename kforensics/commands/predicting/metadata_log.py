@@ -68,7 +68,7 @@ def start_metadata_log(
     log_dir, directory = found[0]
     path = join(log_dir.path, directory.name)
     folder = one.root / path
-    disk = DirectoryOnDisk(folder, directory.files, read=reads.setdefault(folder, {}))
+    disk = DirectoryOnDisk(folder, directory.files, directory.folders, read=reads.setdefault(folder, {}))
     rules = loading_rules(version)
     outcome = disk.load(
         clean_shutdown=False, recovery_point=0, log_start_offset=0, settings=LoadSettings(), rules=rules

@@ -9,16 +9,18 @@ from kforensics.commands.diff import run as compare
 from kforensics.damage import Absent
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, StartOrder
 from kforensics.reconcile.replicas.partition import PartitionReport, WhatIf
+from kforensics.units import Depth
 
 
-def find_order(paths: Sequence[Path], *, keep_going: bool = False) -> StartOrder:
+def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth = Depth.CONTENT) -> StartOrder:
     """The order that loses least, from what each replica would discard of the others as the leader.
 
     Args:
         paths: log directories of all brokers.
         keep_going: a path that can't be used is left out.
+        depth: how much of the logs is compared.
     """
-    compared = compare(DiffRequest(paths=tuple(paths), is_stopped=True, keep_going=keep_going))
+    compared = compare(DiffRequest(paths=tuple(paths), is_stopped=True, keep_going=keep_going, depth=depth))
     reports = [one for one in compared.body.reports if one.what_if and not one.is_quorum and not one.is_deleted]
     brokers = sorted({broker for report in reports for broker in map(_broker, report.what_if) if broker is not None})
     certain: Counter[int] = Counter()

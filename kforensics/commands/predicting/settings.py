@@ -21,6 +21,12 @@ _OF_BROKER: dict[str, tuple[tuple[str, int], ...]] = {
     "index.interval.bytes": (("log.index.interval.bytes", 1),),
 }
 """The settings of brokers that a topic has where it has none of its own, the first that is there; each with its unit."""
+OF_CLEANER = {
+    "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
+    "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
+    "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
+}
+"""Those that only a cleaner goes by."""
 OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.ms"})
 NAMES = frozenset(_OF_BROKER) | OF_START | {name for names in _OF_BROKER.values() for name, _ in names}
 """Every setting that what is predicted depends on."""
@@ -74,6 +80,8 @@ class Settings:
         # A file without an id is the node's where both are alone.
         self._file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
         self.is_file_known = bool(self._file)
+        self.are_topics_known = around.state is not None
+        """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""
 
     def of_topic(self, topic: str, name: str) -> tuple[str | None, bool]:
         """A setting of a topic, none where it has Kafka's default; and whether it is known.
@@ -87,7 +95,7 @@ class Settings:
             if name in source:
                 return source[name], True
         for source in (self._given, self._broker, self._file):
-            for of_broker, unit in _OF_BROKER[name]:
+            for of_broker, unit in {**_OF_BROKER, **OF_CLEANER}[name]:
                 if of_broker in source:
                     value = source[of_broker]
                     return (str(int(value) * unit) if unit != 1 else value), True

@@ -81,10 +81,16 @@ def look_around(
         histories.append(read_metadata_log(files))
         newest = newest_log(histories)
         histories = [one if one is newest else one.without_partitions() for one in histories]
-    return Surroundings(newest_log(histories), tuple(log_files), _properties(inputs, problems), is_of_one_moment)
+    return Surroundings(newest_log(histories), tuple(log_files), server_properties(inputs, problems), is_of_one_moment)
 
 
-def _properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:
+def server_properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:
+    """The settings in every `server.properties` among the inputs, by the input that holds it.
+
+    Args:
+        inputs: all.
+        problems: what can't be read is added here.
+    """
     found: dict[int, dict[str, str]] = {}
     for number, one in enumerate(inputs.found):
         if one.described.kind not in {"log-files", FileKind.SERVER_PROPERTIES.value}:

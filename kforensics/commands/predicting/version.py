@@ -101,7 +101,7 @@ def _check(version: KafkaVersion, why: str) -> None:
     try:
         loading_rules(version)
     except ValueError as error:
-        raise UsageError(f"Kafka {version} ({why}): {error}; --kafka plays another version") from error
+        raise UsageError(f"Kafka {version} ({why}): {error}; --kafka names another version") from error
 
 
 def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bool) -> KafkaVersion | None:

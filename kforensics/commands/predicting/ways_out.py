@@ -1,4 +1,4 @@
-"""Ways out: the same starts under changes that are played and not made, alone and in pairs, ranked by what each loses."""
+"""Ways out: the same starts under changes that are assumed and not made, alone and in pairs, ranked by what each loses."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,8 +6,8 @@ from itertools import combinations
 from typing import cast
 
 from kforensics.commands.lost_records import find_lost_records
+from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Reads
 from kforensics.commands.predicting.nodes import Node
-from kforensics.commands.predicting.playing import Conditions, PlayedNode, Reads
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import Inputs
@@ -48,7 +48,7 @@ MOST_LOGS = 8
 MOST_IN_PAIRS = 10
 """Changes that are tried in pairs, the best ones."""
 FIRST_TO_EMPTY_SEGMENTS = KafkaVersion(4, 0)
-Play = Callable[[Conditions], PlayedNode]
+Start = Callable[[Conditions], NodeStarts]
 
 _ASSUMED = {
     ChangeKind.MARKER_AWAY: "that a recovery is wanted: every log is scanned from its recovery point on",
@@ -73,7 +73,7 @@ COPY_FIRST = "that a copy of the log directories was made first"
 @dataclass(slots=True)
 class _Row:
     changes: tuple[VirtualChange, ...]
-    played: PlayedNode
+    started: NodeStarts
     way: WayOut
 
 
@@ -84,13 +84,13 @@ class WaysOut:
     node: Node
     inputs: Inputs
     conditions: Conditions
-    play: Play
+    start: Start
     reads: Reads
     problems: list[Problem]
     _lost: dict[tuple[int, str, tuple[LostPiece, ...]], LostRecords] = field(default_factory=dict)
     _true: dict[tuple[int, str], Epochs | None] = field(default_factory=dict)
 
-    def find(self, as_it_is: PlayedNode) -> tuple[WayOut, ...]:
+    def find(self, as_it_is: NodeStarts) -> tuple[WayOut, ...]:
         """All rows, the best first.
 
         Args:
@@ -110,7 +110,7 @@ class WaysOut:
             sorted((way for way in _with_transactions(rows)), key=lambda way: (_gravity(way), len(way.changes)))
         )
 
-    def _singles(self, as_it_is: PlayedNode) -> Iterator[tuple[VirtualChange, ...]]:
+    def _singles(self, as_it_is: NodeStarts) -> Iterator[tuple[VirtualChange, ...]]:
         trouble = _in_trouble(as_it_is)
         is_clean = as_it_is.starts[0].clean
         if _is_perfect(self._way((), as_it_is)) and not trouble and not _due(as_it_is):
@@ -123,7 +123,7 @@ class WaysOut:
             if len(found) > 1:
                 yield tuple(VirtualChange(kind, number, names) for number, names in found)
 
-    def _of_node(self, as_it_is: PlayedNode, *, is_clean: bool) -> Iterator[VirtualChange]:
+    def _of_node(self, as_it_is: NodeStarts, *, is_clean: bool) -> Iterator[VirtualChange]:
         node, conditions = self.node, self.conditions
         for kind, name in ((ChangeKind.MARKER_AWAY, MARKER),):
             places = self._places(name)
@@ -168,14 +168,14 @@ class WaysOut:
             found.setdefault(ChangeKind.DIRECTORY_AWAY, []).append((number, (path,)))
         yield from found.items()
 
-    def _row(self, changes: tuple[VirtualChange, ...], played: PlayedNode | None = None) -> _Row:
-        played = played or self.play(_changed(self.conditions, changes))
-        return _Row(changes, played, self._way(changes, played))
+    def _row(self, changes: tuple[VirtualChange, ...], started: NodeStarts | None = None) -> _Row:
+        started = started or self.start(_changed(self.conditions, changes))
+        return _Row(changes, started, self._way(changes, started))
 
-    def _way(self, changes: tuple[VirtualChange, ...], played: PlayedNode) -> WayOut:
-        last = played.starts[-1]
+    def _way(self, changes: tuple[VirtualChange, ...], started: NodeStarts) -> WayOut:
+        last = started.starts[-1]
         lost = [
-            self._lost_of(log.input, log.path, log.lost) for log in played.logs if log.lost.pieces and log.is_reached
+            self._lost_of(log.input, log.path, log.lost) for log in started.logs if log.lost.pieces and log.is_reached
         ]
         lost += [
             self._lost_of(change.input, path, self._whole(change.input, path))
@@ -183,8 +183,8 @@ class WaysOut:
             if change.kind is ChangeKind.DIRECTORY_AWAY
             for path in change.paths
         ]
-        final = [log for log in played.logs if log.start == last.number]
-        touched = {(log.input, log.path) for log in _in_trouble(played)}
+        final = [log for log in started.logs if log.start == last.number]
+        touched = {(log.input, log.path) for log in _in_trouble(started)}
         touched |= {(change.input, path.rpartition("/")[0]) for change in changes for path in change.paths}
         assumed = [_ASSUMED[kind] for kind in dict.fromkeys(change.kind for change in changes)]
         return WayOut(
@@ -193,15 +193,15 @@ class WaysOut:
             result=last.result,
             exception=last.exception,
             reason=last.reason,
-            start_count=len(played.starts),
+            start_count=len(started.starts),
             records=sum(one.records for one in lost),
             certain=sum(one.certain for one in lost),
             possible=sum(one.possible for one in lost),
             only_here=sum(one.only_here for one in lost),
-            holes=sum(_holes(log) for log in played.logs),
+            holes=sum(_holes(log) for log in started.logs),
             epochs_wrong=sum(self._is_wrong(log) for log in final if (log.input, log.path) in touched),
             transactions_forgotten=0,
-            bytes_scanned=sum(start.bytes_scanned for start in played.starts),
+            bytes_scanned=sum(start.bytes_scanned for start in started.starts),
             bytes_due=sum(_due_bytes(log) for log in final),
             assumed=(COPY_FIRST, *assumed) if changes else (COPY_FIRST,),
         )
@@ -339,22 +339,22 @@ def _go_together(one: VirtualChange, other: VirtualChange) -> bool:
     }
 
 
-def _in_trouble(played: PlayedNode) -> list[PredictedLog]:
+def _in_trouble(started: NodeStarts) -> list[PredictedLog]:
     """Directories that fail, lose records, or are there twice; each once."""
     found = {
         (log.input, log.path): log
-        for log in played.logs
+        for log in started.logs
         if log.outcome != "loads" or (log.lost.pieces and log.is_reached)
     }
-    reason = played.starts[0].reason
+    reason = started.starts[0].reason
     if reason.startswith("Duplicate log directories for "):
         name = reason.removeprefix("Duplicate log directories for ")
-        found |= {(log.input, log.path): log for log in played.logs if log.path.rpartition("/")[2] == name}
+        found |= {(log.input, log.path): log for log in started.logs if log.path.rpartition("/")[2] == name}
     return list(found.values())
 
 
-def _due(played: PlayedNode) -> bool:
-    return any(_due_bytes(log) for log in played.logs)
+def _due(started: NodeStarts) -> bool:
+    return any(_due_bytes(log) for log in started.logs)
 
 
 def _due_bytes(log: PredictedLog) -> int:
@@ -393,7 +393,7 @@ def _is_perfect(way: WayOut) -> bool:
 def _with_transactions(rows: Sequence[_Row]) -> Iterator[WayOut]:
     """The rows with the logs in which each forgets an open transaction: where the last stable offset is above the lowest of all rows."""
     stable: dict[tuple[int, str], int] = {}
-    finals = [_stable_offsets(row.played) for row in rows]
+    finals = [_stable_offsets(row.started) for row in rows]
     for final in finals:
         for key, (offset, end) in final.items():
             if offset < end:
@@ -403,11 +403,11 @@ def _with_transactions(rows: Sequence[_Row]) -> Iterator[WayOut]:
         yield replace(row.way, transactions_forgotten=forgotten)
 
 
-def _stable_offsets(played: PlayedNode) -> dict[tuple[int, str], tuple[int, int]]:
+def _stable_offsets(started: NodeStarts) -> dict[tuple[int, str], tuple[int, int]]:
     """Last stable offset and log end of each log once the last start has loaded it."""
-    last = played.starts[-1].number
+    last = started.starts[-1].number
     out = {}
-    for log in played.logs:
+    for log in started.logs:
         if log.start == last and not isinstance(log.after, Absent):
             offset, end = log.after.last_stable_offset, log.after.log_end_offset
             if not isinstance(offset, Absent) and not isinstance(end, Absent):

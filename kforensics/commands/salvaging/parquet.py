@@ -153,15 +153,18 @@ def _number(values: np.ndarray, kind: Any) -> Any:
 
 
 def _payloads(view: memoryview, positions: np.ndarray, lengths: np.ndarray) -> Any:
-    """Payloads gathered into one buffer, without an object for each."""
+    """Payloads gathered into one buffer, without an object for each: of an array of payloads and what lies between them, every second one."""
     kept = np.maximum(lengths, 0)
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-    places = zip(positions.tolist(), (positions + kept).tolist(), strict=True)
-    data = b"".join([view[start:end] for start, end in places])
+    offsets = np.empty(2 * len(lengths) + 1, dtype=np.int32)
+    offsets[0:-1:2] = positions
+    offsets[1::2] = positions + kept
+    offsets[-1] = offsets[-2]
     valid = lengths >= 0
-    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
-    buffers = [bitmap, pa.py_buffer(ends.astype(np.int32).tobytes()), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers, null_count=int((~valid).sum()))
+    bitmap = None
+    if not valid.all():
+        bitmap = pa.py_buffer(np.packbits(np.repeat(valid, 2), bitorder="little").tobytes())
+    whole = pa.Array.from_buffers(pa.binary(), 2 * len(lengths), [bitmap, pa.py_buffer(offsets), pa.py_buffer(view)])
+    return whole.take(pa.array(np.arange(0, 2 * len(lengths), 2, dtype=np.int32)))
 
 
 def _headers(chunk: RecordChunk) -> Any:

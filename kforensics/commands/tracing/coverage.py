@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, holes, merged
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
@@ -36,6 +37,7 @@ def searched(
     report: PartitionReport | None,
     incident: PartitionIncident | None,
     current: str | Absent,
+    account: TruncationAccount,
 ) -> SearchedPartition:
     """What was read of one partition.
 
@@ -45,6 +47,7 @@ def searched(
         report: what `diff` says of it.
         incident: what `explain` says of it.
         current: the id of the topic as it is now.
+        account: what is told of changes of its leaders.
     """
     choice = report.leader if report is not None else None
     leader = choice.view if choice is not None else None
@@ -61,6 +64,8 @@ def searched(
         *_doubted(partition, incident),
         *_unread(partition, scanned),
     ]
+    if not any(gap.reason == "truncated" for gap in gaps):
+        gaps += _untold(partition, scanned, report, current, account)
     return SearchedPartition(
         partition=partition,
         leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
@@ -128,11 +133,11 @@ def _holes(
     end = max(
         leader.log_end_offset,
         *(one.last + 1 for one in damage),
-        *(load_log(one.replica).high_watermark for one in own if one.kind is CopyKind.LIVE),
+        *(one.log.high_watermark for one in own if one.kind is CopyKind.LIVE),
         *(mark.value for one in own if not isinstance(mark := one.replica.high_watermark, Absent)),
         0,
     )
-    cleaned = max((load_log(one.replica).cleaned_below for one in own), default=0)
+    cleaned = max((one.log.cleaned_below for one in own), default=0)
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
     for hole in holes(covered, end):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
@@ -212,9 +217,7 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
         if one.kind is not CopyKind.LIVE:
             continue
         own = merged([OffsetRange(first, last) for first, last, _ in one.coverage.runs])
-        if any(segment.damage for segment in one.replica.segments) or any(
-            holes(own, load_log(one.replica).log_end_offset)
-        ):
+        if any(segment.damage for segment in one.replica.segments) or any(holes(own, one.log.log_end_offset)):
             return False
     return True
 
@@ -240,6 +243,23 @@ def _doubted(partition: TopicPartition, incident: PartitionIncident | None) -> I
                 reason="truncated",
                 detail=f"records that no input holds may have been truncated: {doubt.words}",
             )
+
+
+def _untold(
+    partition: TopicPartition,
+    scanned: Sequence[ScannedReplica],
+    report: PartitionReport | None,
+    current: str | Absent,
+    account: TruncationAccount,
+) -> Iterator[SearchGap]:
+    """Records that were not committed may have been truncated: what they were no log has any more."""
+    assigned = report.assigned if report is not None else Absent.UNKNOWN
+    if isinstance(assigned, Absent):
+        live = (one.replica.broker_id for one in scanned if one.kind is CopyKind.LIVE)
+        assigned = tuple({broker for broker in live if isinstance(broker, int)})
+    doubt = account.doubt(partition, current, assigned)
+    if doubt:
+        yield SearchGap(partition=partition, offsets=Absent.UNKNOWN, reason="truncated", detail=doubt)
 
 
 def _unread(partition: TopicPartition, scanned: Sequence[ScannedReplica]) -> Iterator[SearchGap]:

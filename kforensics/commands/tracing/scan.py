@@ -1,13 +1,14 @@
-"""Every copy of a partition read through: the records that match, and the offsets that were read."""
+"""Every copy of a partition read once: what comparisons need of it, the records that match, and the offsets that were read."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Damage
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.tail import readable_ranges
@@ -15,31 +16,53 @@ from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_mark
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem, Replica, Segment
-from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.parallel import stream
+from kforensics.evidence.replica.collect import CollectedReplica, collect_replica, scan_place, segment_paths
+from kforensics.evidence.replica.segments import scan_records
 from kforensics.formats.columns.record_runs import part_of, split_control
 from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.trace.due import NO_HORIZON
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.naming import FileSuffix
+from kforensics.source.naming import FileSuffix, parse_file_name
 from kforensics.units import OffsetRange
 
 LEFT_OVER = (FileSuffix.DELETED, FileSuffix.SWAP)
+SMALL_WORK = 24 << 20
+"""Bytes below which starting processes costs more than it saves."""
+
+MOST_HELD = 50_000
+"""Copies of matching records that are held at once; where more match, files are read again when they are wanted."""
+MOST_BYTES_HELD = 32 << 20
+"""Bytes of keys, values and headers of them."""
 
 _KINDS = {"live": CopyKind.LIVE, "future": CopyKind.FUTURE, "stray": CopyKind.STRAY, "deleted": CopyKind.DELETED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One copy of a record that matches."""
+class CopyFile:
+    """One file of a copy of the log."""
 
     replica: Replica
     path: str
+    suffix: str
+    """Of the file's name: `deleted`, `swap` or none."""
     kind: CopyKind
+
+
+class Hit(NamedTuple):
+    """One copy of a record that matches."""
+
+    file: CopyFile
     record: Record
+    delete_horizon_ms: int
+    """Of its batch, -1 for none."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,19 +78,66 @@ class Coverage:
             return
         breaks = np.flatnonzero((np.diff(offsets) != 1) | (np.diff(epochs) != 0)) + 1
         for first, end in pairwise([0, *breaks.tolist(), len(offsets)]):
-            low, high, epoch = int(offsets[first]), int(offsets[end - 1]), int(epochs[first])
-            if self.runs and self.runs[-1][2] == epoch and self.runs[-1][1] + 1 == low:
-                self.runs[-1] = (self.runs[-1][0], high, epoch)
-            else:
-                self.runs.append((low, high, epoch))
+            self.add_run(int(offsets[first]), int(offsets[end - 1]), int(epochs[first]))
+
+    def add_run(self, first: int, last: int, epoch: int) -> None:
+        """A run behind those before."""
+        if self.runs and self.runs[-1][2] == epoch and self.runs[-1][1] + 1 == first:
+            self.runs[-1] = (self.runs[-1][0], last, epoch)
+        else:
+            self.runs.append((first, last, epoch))
+
+
+class Markers:
+    """The ends of the transactions of a log."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, list[tuple[int, bool]]] = {}
+
+    def add(self, producer_id: int, offset: int, *, is_abort: bool) -> None:
+        """One marker."""
+        self._ends.setdefault(producer_id, []).append((offset, is_abort))
+
+    def merge(self, other: "Markers") -> None:
+        """Those of another file of the log."""
+        for producer_id, ends in other._ends.items():  # noqa: SLF001 - of its own kind
+            self._ends[producer_id] = sorted((*self._ends.get(producer_id, ()), *ends))
+
+    def after(self, producer_id: int, offset: int) -> tuple[int, bool] | None:
+        """The first marker of a producer behind an offset: its own offset, and whether it aborts."""
+        ends = self._ends.get(producer_id, [])
+        at = bisect_right(ends, (offset, True))
+        return ends[at] if at < len(ends) else None
+
+
+@dataclass(slots=True, kw_only=True)
+class SearchedFile:
+    """What one segment file gave."""
+
+    segment: Segment | None = None
+    """None where it could not be read."""
+    coverage: Coverage = field(default_factory=Coverage)
+    markers: Markers = field(default_factory=Markers)
+    bytes: int = 0
+    records: int = 0
+    found: int = 0
+    """Records that match."""
+    hits: list[tuple[Record, int]] = field(default_factory=list)
+    """The records that match, unless they are too many to be held, with the delete horizons of their batches."""
+    is_whole: bool = True
+    """Whether the file itself was read; of a captured one some bytes may have stayed on its broker."""
+    problem: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
 class ScannedReplica:
     """One directory, read."""
 
-    replica: Replica
+    place: PartitionPlace
+    collected: CollectedReplica
     kind: CopyKind
+    log: LoadedLog
+    """The log that the start of its broker leaves."""
     coverage: Coverage = field(default_factory=Coverage)
     """Of its live segments."""
     left_over: Coverage = field(default_factory=Coverage)
@@ -75,76 +145,213 @@ class ScannedReplica:
     segments: int = 0
     bytes: int = 0
     records: int = 0
-    markers: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
-    """Ends of transactions by producer id: the offset, and whether it is an abort."""
+    markers: Markers = field(default_factory=Markers)
     not_captured: list[str] = field(default_factory=list)
     """Files of which a capture holds no records, or some only."""
 
+    @property
+    def replica(self) -> Replica:
+        """What was read of it."""
+        return self.collected.replica
 
-def scan_places(
-    places: Sequence[PartitionPlace], evidence: Evidence, search: RecordSearch, problems: list[Problem]
-) -> tuple[list[ScannedReplica], list[Hit]]:
-    """Read all copies of one partition.
+    def file(self, path: str) -> CopyFile:
+        """One of its files."""
+        suffix = parse_file_name(path.rpartition("/")[2]).suffix
+        is_renamed = suffix is not FileSuffix.NONE and self.kind is not CopyKind.SNAPSHOT
+        kind = CopyKind.DELETED if is_renamed else self.kind
+        return CopyFile(replica=self.replica, path=path, suffix=suffix.value, kind=kind)
+
+    def hits(self, path: str, records: Iterable[tuple[Record, int]]) -> Iterator[Hit]:
+        """Records of one of its files, each with the delete horizon of its batch."""
+        file = self.file(path)
+        return (Hit(file, record, horizon) for record, horizon in records)
+
+    def files(self) -> Iterator[Segment]:
+        """Its segment files, those that no broker reads any more last."""
+        yield from self.replica.segments
+        yield from self.replica.deleted_segments
+
+
+class ScannedPartition(NamedTuple):
+    """The directories of a partition, and the copies that match."""
+
+    replicas: list[ScannedReplica]
+    found: int
+    """Copies that match."""
+    hits: list[Hit] | None
+    """They, unless they are too many to be held."""
+
+
+class _Task(NamedTuple):
+    place: PartitionPlace
+    path: str
+
+
+def scan_partitions(
+    groups: Sequence[Sequence[PartitionPlace]],
+    ranks: Mapping[int, int],
+    search: RecordSearch,
+    *,
+    jobs: int,
+    problems: list[Problem],
+) -> Iterator[ScannedPartition]:
+    """Read all copies of partitions, one partition after the other.
 
     Args:
-        places: its directories.
-        evidence: gives the rank of each input.
+        groups: the directories of each partition.
+        ranks: of inputs that are earlier snapshots.
         search: which records are wanted.
+        jobs: the most processes to use.
         problems: what can't be read is added.
     """
-    scanned: list[ScannedReplica] = []
-    hits: list[Hit] = []
-    for place in places:
-        collected = collect_replica(place, left_over=LEFT_OVER)
-        problems += collected.problems
-        replica = collected.replica
-        kind = CopyKind.SNAPSHOT if replica.input in evidence.ranks else _KINDS[replica.state]
-        one = ScannedReplica(replica=replica, kind=kind)
-        scanned.append(one)
-        for segment in replica.segments:
-            hits += _scan(one, segment, kind, one.coverage, evidence, search, problems)
-        renamed = kind if kind is CopyKind.SNAPSHOT else CopyKind.DELETED
-        for segment in replica.deleted_segments:
-            hits += _scan(one, segment, renamed, one.left_over, evidence, search, problems)
-    return scanned, hits
+    tasks = [
+        _Task(place, path) for group in groups for place in group for path in segment_paths(place, left_over=LEFT_OVER)
+    ]
+    if sum(place.length for group in groups for place in group) < SMALL_WORK:
+        jobs = 1
+    held = MOST_HELD
+    searched = zip(tasks, stream(lambda task: _search_file(task, search), tasks, jobs=jobs), strict=True)
+    ahead = next(searched, None)
+    for group in groups:
+        replicas: list[ScannedReplica] = []
+        hits: list[Hit] = []
+        found = 0
+        for place in group:
+            files: dict[str, SearchedFile] = {}
+            while ahead is not None and ahead[0].place is place:
+                files[ahead[0].path] = ahead[1]
+                ahead = next(searched, None)
+            one = _scanned(place, files, ranks, problems)
+            replicas.append(one)
+            found += sum(file.found for file in files.values())
+            if found > held or any(file.found > len(file.hits) for file in files.values()):
+                hits = []
+                continue
+            hits += [hit for path, file in files.items() for hit in one.hits(path, file.hits)]
+        is_held = found == len(hits)
+        held -= len(hits) if is_held else 0
+        yield ScannedPartition(replicas, found, hits if is_held else None)
 
 
-def _scan(
-    one: ScannedReplica,
-    segment: Segment,
-    kind: CopyKind,
-    coverage: Coverage,
-    evidence: Evidence,
-    search: RecordSearch,
-    problems: list[Problem],
-) -> Iterator[Hit]:
-    one.segments += 1
-    root = evidence.inputs.found[one.replica.input].root
+def _scanned(
+    place: PartitionPlace, files: Mapping[str, SearchedFile], ranks: Mapping[int, int], problems: list[Problem]
+) -> ScannedReplica:
+    segments = {path: file.segment for path, file in files.items() if file.segment is not None}
+    collected = collect_replica(place, left_over=LEFT_OVER, scanned=segments)
+    problems += collected.problems
+    replica = collected.replica
+    kind = CopyKind.SNAPSHOT if replica.input in ranks else _KINDS[replica.state]
+    problems += [
+        Problem(input=replica.input, path=path, message=file.problem) for path, file in files.items() if file.problem
+    ]
+    return scanned_replica(place, collected, kind, files)
+
+
+def scanned_replica(
+    place: PartitionPlace, collected: CollectedReplica, kind: CopyKind, files: Mapping[str, SearchedFile]
+) -> ScannedReplica:
+    """One directory with what its files gave.
+
+    Args:
+        place: the directory.
+        collected: what was read of it.
+        kind: what copies in it are.
+        files: by their paths.
+    """
+    one = ScannedReplica(place=place, collected=collected, kind=kind, log=load_log(collected.replica))
+    for path, file in files.items():
+        is_renamed = parse_file_name(path.rpartition("/")[2]).suffix is not FileSuffix.NONE
+        coverage = one.left_over if is_renamed else one.coverage
+        for run in file.coverage.runs:
+            coverage.add_run(*run)
+        one.markers.merge(file.markers)
+        one.segments += 1
+        one.bytes += file.bytes
+        one.records += file.records
+        if not file.is_whole:
+            one.not_captured.append(path)
+    return one
+
+
+class Taker:
+    """Takes the records of one file in file order."""
+
+    def __init__(self, search: RecordSearch, out: SearchedFile) -> None:
+        self._search = search
+        self._out = out
+        self._bytes_held = 0
+
+    def take(self, chunk: RecordChunk) -> None:
+        """Records, control records among them."""
+        out = self._out
+        out.coverage.add(chunk.offset, chunk.batches["partition_leader_epoch"][chunk.rows].astype(np.int64))
+        for part, is_control in split_control(chunk):
+            if is_control:
+                _note_markers(part, out.markers)
+                continue
+            out.records += len(part.rows)
+            rows = self._search.find(part)
+            if not len(rows):
+                continue
+            out.found += len(rows)
+            self._bytes_held += int((part.end[rows] - part.key_position[rows]).sum())
+            if out.found > MOST_HELD or self._bytes_held > MOST_BYTES_HELD:
+                out.hits.clear()
+                self._bytes_held = MOST_BYTES_HELD
+            else:
+                out.hits.extend(records_with_horizons(part_of(part, rows)))
+
+
+def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
+    """Records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534)."""
+    batches = chunk.batches
+    has_horizon = (batches["magic"] >= 2) & (batches["attributes"] & DELETE_HORIZON_BIT != 0)
+    horizons = np.where(has_horizon, batches["base_timestamp"], NO_HORIZON)[chunk.rows]
+    return zip(chunk.records(), horizons.tolist(), strict=True)
+
+
+def _search_file(task: _Task, search: RecordSearch) -> SearchedFile:
+    """One file, read once."""
+    out = SearchedFile()
+    taker = Taker(search, out)
+    base_offset = parse_file_name(task.path.rpartition("/")[2]).base_offset
+    assert isinstance(base_offset, int)
+    root = task.place.state.root
     try:
-        with open_evidence(root / segment.path if segment.path != "." else root) as file:
-            for chunk in _chunks(file, one, segment):
-                coverage.add(chunk.offset, chunk.batches["partition_leader_epoch"][chunk.rows].astype(np.int64))
-                for part, is_control in split_control(chunk):
-                    if is_control:
-                        _note_markers(part, one)
-                        continue
-                    one.records += len(part.rows)
-                    found = search.find(part)
-                    if len(found):
-                        for record in part_of(part, found).records():
-                            yield Hit(replica=one.replica, path=segment.path, kind=kind, record=record)
+        with open_evidence(root / task.path if task.path != "." else root) as file:
+            if isinstance(file, CapturedSegment):
+                out.segment = scan_place(task.place, task.path)
+                out.bytes = _take_captured(file, taker)
+                out.is_whole = out.bytes >= file.size
+                return out
+            segment = scan_records(
+                file, path=task.path, base_offset=base_offset, mtime_ns=file.mtime_ns, take=taker.take
+            )
+            out.segment = replace(segment, changed=file.changed())
+            out.bytes = file.size
     except EvidenceError as error:
-        problems.append(Problem(input=one.replica.input, path=segment.path, message=error.problem))
+        out.problem = error.problem
+    return out
 
 
-def _note_markers(part: RecordChunk, one: ScannedReplica) -> None:
+def _take_captured(file: EvidenceFile, taker: Taker) -> int:
+    held = 0
+    for span in readable_ranges(file):
+        held += span.length
+        for chunk in iter_record_chunks(_Ending(file, span.end), start=span.position, end=span.end):
+            if not isinstance(chunk, Damage):
+                taker.take(chunk)
+    return held
+
+
+def _note_markers(part: RecordChunk, markers: Markers) -> None:
     for record in part.records():
         try:
             marker = parse_marker(record.key, record.value)
         except FormatError:
             continue
         if marker is not None and marker[0] in {ABORT, COMMIT}:
-            one.markers.setdefault(record.producer_id, []).append((record.offset, marker[0] == ABORT))
+            markers.add(record.producer_id, record.offset, is_abort=marker[0] == ABORT)
 
 
 class _Ending:
@@ -157,24 +364,6 @@ class _Ending:
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill the buffer from a position, up to the end."""
         return self._file.read_into(position, buffer[: max(self.size - position, 0)])
-
-
-def _chunks(file: EvidenceFile, one: ScannedReplica, segment: Segment) -> Iterator[RecordChunk]:
-    parts: list[tuple[SegmentBytes, int, int]]
-    if isinstance(file, CapturedSegment):
-        spans = readable_ranges(file)
-        held = sum(span.length for span in spans)
-        if held < segment.length:
-            one.not_captured.append(segment.path)
-        parts = [(_Ending(file, span.end), span.position, span.end) for span in spans]
-    else:
-        held = file.size
-        parts = [(file, 0, file.size)]
-    one.bytes += held
-    for source, start, end in parts:
-        for found in iter_record_chunks(source, start=start, end=end):
-            if not isinstance(found, Damage):
-                yield found
 
 
 def merged(runs: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:

@@ -1,6 +1,7 @@
 """A search for records: by key, offset, header, value or time, whatever of these is given."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,11 @@ from numpy.typing import NDArray
 
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.records import parse_headers
+
+FEW = 32
+"""Candidates that are compared one by one."""
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +35,43 @@ class RecordSearch:
     time_ms: tuple[int, int] | None = None
     """From the first on, and before the second."""
 
-    def find(self, chunk: RecordChunk) -> NDArray[np.int64]:
-        """The records of a chunk that match, by their index in it."""
+    @property
+    def is_by_key(self) -> bool:
+        """Whether all records of a key are found, or none of them."""
+        others = (self.offset, self.header, self.value, self.value_pattern, self.time_ms)
+        return all(one is None for one in others)
+
+    @property
+    def is_by_offset(self) -> bool:
+        """Whether any record at an offset is found."""
+        others = (self.keys, self.key_sha256, self.header, self.value, self.value_pattern, self.time_ms)
+        return self.offset is not None and all(one is None for one in others)
+
+    def find(self, chunk: RecordChunk) -> Rows:
+        """The records of a chunk that match, by their index in it; the cheapest conditions are asked first."""
+        rows = self._by_columns(chunk)
+        if self.keys is not None and len(rows):
+            rows = _with_keys(chunk, rows, self.keys)
+        if self.value is not None and len(rows):
+            rows = _with_literal(chunk, rows, self.value)
+        tests = [
+            (self.key_sha256, self._has_hash),
+            (self.value_pattern, self._has_pattern),
+            (self.header, self._has_header),
+        ]
+        for wanted, test in tests:
+            if wanted is not None and len(rows):
+                rows = np.array([at for at in rows.tolist() if test(chunk, at)], dtype=np.int64)
+        return rows
+
+    def _by_columns(self, chunk: RecordChunk) -> Rows:
         kept = np.ones(len(chunk.rows), dtype=np.bool_)
         if self.offset is not None:
             kept &= chunk.offset == self.offset
         if self.time_ms is not None:
             kept &= (chunk.timestamp_ms >= self.time_ms[0]) & (chunk.timestamp_ms < self.time_ms[1])
         if self.keys is not None:
-            kept &= np.isin(chunk.key_length, [len(key) for key in self.keys])
+            kept &= np.logical_or.reduce([chunk.key_length == length for length in {len(key) for key in self.keys}])
         if self.key_sha256 is not None:
             kept &= chunk.key_length >= 0
         if self.header is not None:
@@ -46,23 +80,15 @@ class RecordSearch:
             kept &= chunk.value_length >= len(self.value)
         if self.value_pattern is not None:
             kept &= chunk.value_length >= 0
-        found = [at for at in np.flatnonzero(kept).tolist() if self._matches(chunk, at)]
-        return np.array(found, dtype=np.int64)
+        return np.flatnonzero(kept)
 
-    def _matches(self, chunk: RecordChunk, at: int) -> bool:
-        if self.keys is not None and _part(chunk, chunk.key_position, chunk.key_length, at) not in self.keys:
-            return False
-        if self.key_sha256 is not None:
-            key = _part(chunk, chunk.key_position, chunk.key_length, at)
-            if hashlib.sha256(key).digest() != self.key_sha256:
-                return False
-        if self.value is not None or self.value_pattern is not None:
-            value = _part(chunk, chunk.value_position, chunk.value_length, at)
-            if self.value is not None and self.value not in value:
-                return False
-            if self.value_pattern is not None and self.value_pattern.search(value) is None:
-                return False
-        return self.header is None or self._has_header(chunk, at)
+    def _has_hash(self, chunk: RecordChunk, at: int) -> bool:
+        key = _part(chunk, chunk.key_position, chunk.key_length, at)
+        return hashlib.sha256(key).digest() == self.key_sha256
+
+    def _has_pattern(self, chunk: RecordChunk, at: int) -> bool:
+        value = bytes(_part(chunk, chunk.value_position, chunk.value_length, at))
+        return self.value_pattern.search(value) is not None
 
     def _has_header(self, chunk: RecordChunk, at: int) -> bool:
         assert self.header is not None
@@ -73,6 +99,43 @@ class RecordSearch:
         return any(one == name and (wanted is None or value == wanted) for one, value in headers)
 
 
-def _part(chunk: RecordChunk, positions: NDArray[np.int64], lengths: NDArray[np.int64], at: int) -> bytes:
+def _part(chunk: RecordChunk, positions: Rows, lengths: Rows, at: int) -> memoryview:
     start = int(positions[at])
-    return bytes(chunk.view[start : start + max(int(lengths[at]), 0)])
+    return chunk.view[start : start + max(int(lengths[at]), 0)]
+
+
+def _with_keys(chunk: RecordChunk, rows: Rows, keys: frozenset[bytes]) -> Rows:
+    """Rows whose key is one of some; byte by byte of all rows at once where it is one key, its end first, in which keys differ most."""
+    if len(keys) == 1:
+        [key] = keys
+        octets = np.frombuffer(chunk.view, np.uint8)
+        for at in reversed(range(len(key))):
+            if len(rows) < FEW:
+                break
+            rows = rows[octets[chunk.key_position[rows] + at] == key[at]]
+    found = [at for at in rows.tolist() if bytes(_part(chunk, chunk.key_position, chunk.key_length, at)) in keys]
+    return np.array(found, dtype=np.int64)
+
+
+def _with_literal(chunk: RecordChunk, rows: Rows, literal: bytes) -> Rows:
+    """Rows whose value holds some bytes, which are searched for in all values at once."""
+    if not literal:
+        return rows
+    starts = chunk.value_position[rows]
+    ends = starts + chunk.value_length[rows]
+    found = list(
+        _holding(bytes(chunk.view[int(starts[0]) : int(ends[-1])]), starts - starts[0], ends - starts[0], literal)
+    )
+    return rows[found]
+
+
+def _holding(data: bytes, starts: Rows, ends: Rows, literal: bytes) -> Iterator[int]:
+    """Which runs of bytes, one behind the other, hold some bytes."""
+    at = data.find(literal)
+    while at >= 0:
+        row = int(np.searchsorted(starts, at, side="right")) - 1
+        is_inside = row >= 0 and at + len(literal) <= ends[row]
+        if is_inside:
+            yield row
+        # A place that crosses the end of a value may overlap one inside the next.
+        at = data.find(literal, max(int(ends[row]), at + 1) if is_inside else at + 1)

@@ -152,7 +152,8 @@ def _has_known_name(found: FoundInput) -> bool:
 
 def why_not_listed(found: FoundInput) -> str:
     """Say why commands that list what is there do not list it: broker logs are recognised by what they hold."""
-    return "" if begins_like_a_log(found.root) else why_not_checked(found)
+    words = why_not_checked(found)
+    return words if words and not begins_like_a_log(found.root) else ""
 
 
 def why_not_compared(found: FoundInput) -> str:

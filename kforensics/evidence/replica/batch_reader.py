@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,14 +17,31 @@ from kforensics.evidence.model import (
     Replica,
     Segment,
 )
+from kforensics.evidence.replica.positions import PartOfFile, end_of_offsets, indexed_start
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import Level, iter_records, walk_segment
+from kforensics.formats.segment.walk import Level, SegmentWindow, iter_records, walk_segment
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 _KEPT_TABLES = 8
-"""Tables of captured segments that are kept for the next question."""
+"""Segments of which tables are kept for the next question."""
+
+_KEPT_RUNS = 8
+"""Runs of offsets of one segment of which rows are kept."""
+
+
+class _Run(NamedTuple):
+    """All batches of a segment that touch a run of offsets."""
+
+    first: int
+    last: int
+    rows: BatchTable
+
+    def followed_by(self, other: "_Run") -> "_Run":
+        """Join this run and one that begins in it or right behind it."""
+        is_new = ~np.isin(other.rows["position"], self.rows["position"])
+        return _Run(self.first, max(self.last, other.last), np.concatenate([self.rows, other.rows[is_new]]))
 
 
 class FileBatchReader:
@@ -40,6 +58,8 @@ class FileBatchReader:
         self._has_captures = any(isinstance(root, CapturePath) for root in roots)
         self._lacks: dict[tuple[int, str], str] = {}
         self._captured: OrderedDict[tuple[int, str], BatchTable] = OrderedDict()
+        self._runs: OrderedDict[tuple[int, str], list[_Run]] = OrderedDict()
+        """What was read last of segments that were not read whole."""
 
     def take_lacks(self) -> tuple[Problem, ...]:
         """The content that was asked for since the last call and is not in the captures, with the file on the broker that has it."""
@@ -53,11 +73,12 @@ class FileBatchReader:
         for at, segment in enumerate(replica.segments):
             if not _touches(segment, first_offset, last_offset):
                 continue
-            rows = (
-                segment.batches
-                if not isinstance(segment.batches, Absent)
-                else self._read_rows(replica, segment, first_offset, last_offset)
-            )
+            if segment.unread_below and not self._is_captured(replica):
+                rows = self._rows_by_index(replica, segment, first_offset, last_offset)
+            elif isinstance(segment.batches, Absent):
+                rows = self._read_rows(replica, segment, first_offset, last_offset)
+            else:
+                rows = segment.batches
             rows = rows[
                 (rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset) & rows["crc_valid"]
             ]
@@ -72,13 +93,13 @@ class FileBatchReader:
         for segment in replica.segments:
             if not _touches(segment, first_offset, last_offset):
                 continue
-            start = _start_position(segment, first_offset)
             try:
                 with self._open(replica, segment) as file:
                     if isinstance(file, CapturedSegment):
                         yield from self._captured_records(file, replica, segment, first_offset, last_offset)
                         continue
-                    for record in iter_records(file, start=start):
+                    start, end = self._place_of(replica, segment, file, first_offset, last_offset)
+                    for record in iter_records(PartOfFile(file, end), start=start):
                         if not isinstance(record, Record):
                             continue
                         if first_offset <= record.offset <= last_offset:
@@ -102,6 +123,49 @@ class FileBatchReader:
     def _open(self, replica: Replica, segment: Segment) -> EvidenceFile:
         return open_evidence(self._roots[replica.input] / segment.path)
 
+    def _is_captured(self, replica: Replica) -> bool:
+        return isinstance(self._roots[replica.input], CapturePath)
+
+    def _rows_by_index(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
+        """Rows of a segment that was not read whole: those that were kept, and those below, which are asked for again and again."""
+        if isinstance(segment.batches, Absent):
+            kept, below = empty_batches(), last_offset
+        else:
+            kept, below = segment.batches, min(last_offset, segment.unread_below - 1)
+        if first_offset > below:
+            return kept
+        rows = self._run(replica, segment, first_offset, below)
+        if last_offset < segment.unread_below or not len(kept):
+            return rows
+        return np.concatenate([rows[rows["position"] < kept["position"][0]], kept])
+
+    def _run(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
+        """Rows that touch the offsets, with others around them; what was read before is not read again."""
+        runs = self._runs.setdefault((replica.input, segment.path), [])
+        self._runs.move_to_end((replica.input, segment.path))
+        while len(self._runs) > _KEPT_TABLES:
+            self._runs.popitem(last=False)
+        near = next((run for run in runs if run.first <= last_offset + 1 and first_offset <= run.last + 1), None)
+        if near is None:
+            near = self._read_run(replica, segment, first_offset, last_offset)
+        else:
+            runs.remove(near)
+            if first_offset < near.first:
+                near = self._read_run(replica, segment, first_offset, near.first - 1).followed_by(near)
+            if near.last < last_offset:
+                near = near.followed_by(self._read_run(replica, segment, near.last + 1, last_offset))
+        runs.insert(0, near)
+        del runs[_KEPT_RUNS:]
+        return near.rows
+
+    def _read_run(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> _Run:
+        rows = self._read_rows(replica, segment, first_offset, last_offset)
+        if len(rows):
+            # An index leads to a batch before the offset, and the last batch reaches behind it.
+            first_offset = min(first_offset, int(rows["base_offset"][0]))
+            last_offset = max(last_offset, int(rows["last_offset"][-1]))
+        return _Run(first_offset, last_offset, rows)
+
     def _read_rows(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
         parts = []
         try:
@@ -110,13 +174,25 @@ class FileBatchReader:
                     if first_offset < segment.batches_from and not isinstance(segment.first_offset, Absent):
                         self._note(file, replica, segment, f"batches below offset {segment.batches_from}")
                     return self._captured_rows(file, replica, segment)
-                for window in walk_segment(file, level=Level.CRC, start=_start_position(segment, first_offset)):
+                start, end = self._place_of(replica, segment, file, first_offset, last_offset)
+                for window in _walk(file, start, end):
                     parts.append(window.batches)
                     if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
                         break
         except EvidenceError as error:
             self._note_error(replica, segment, error)
         return np.concatenate(parts) if parts else empty_batches()
+
+    def _place_of(
+        self, replica: Replica, segment: Segment, file: EvidenceFile, first_offset: int, last_offset: int
+    ) -> tuple[int, int]:
+        """The positions between which every batch that touches the offsets is read."""
+        if not segment.unread_below:
+            return start_position(segment, first_offset), file.size
+        index = self._roots[replica.input] / (segment.path.removesuffix(".log") + ".index")
+        start = indexed_start(index, file, segment.base_offset, first_offset)
+        near = indexed_start(index, file, segment.base_offset, last_offset)
+        return start, end_of_offsets(file, max(start, near), last_offset)
 
     def _captured_rows(self, file: CapturedSegment, replica: Replica, segment: Segment) -> BatchTable:
         key = (replica.input, segment.path)
@@ -135,13 +211,22 @@ class FileBatchReader:
         self._lacks[replica.input, segment.path] = f"the capture does not hold its {what}: read {file.missing().where}"
 
 
+def _walk(file: EvidenceFile, start: int, end: int) -> Iterator[SegmentWindow]:
+    """The windows between two positions; of the whole file where no sound batch is at the first, as an index may lead anywhere."""
+    for window in walk_segment(PartOfFile(file, end), level=Level.CRC, start=start):
+        if start and any(one.span.position == start for one in window.damage):
+            yield from walk_segment(file, level=Level.CRC)
+            return
+        yield window
+
+
 def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
     if isinstance(segment.first_offset, Absent) or isinstance(segment.last_offset, Absent):
         return False
     return segment.first_offset <= last_offset and segment.last_offset >= first_offset
 
 
-def _start_position(segment: Segment, first_offset: int) -> int:
+def start_position(segment: Segment, first_offset: int) -> int:
     """A batch position from which every batch that touches the offset is read."""
     if not isinstance(segment.batches, Absent):
         before = segment.batches[segment.batches["last_offset"] < first_offset]

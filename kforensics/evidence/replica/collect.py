@@ -17,6 +17,7 @@ from kforensics.evidence.model import (
     Segment,
 )
 from kforensics.evidence.replica.segments import scan_segment
+from kforensics.evidence.replica.tails import read_tails
 from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
@@ -30,11 +31,9 @@ from kforensics.source.naming import (
     parse_file_name,
 )
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, walk_partition
-from kforensics.units import EpochEntry
+from kforensics.units import Depth, EpochEntry
 
 Value = TypeVar("Value")
-
-_READ_SUFFIXES = frozenset({FileSuffix.NONE, FileSuffix.DELETED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +50,7 @@ def collect_replica(
     level: Level = Level.CRC,
     scanned: Mapping[str, Segment] | None = None,
     left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,),
+    depth: Depth = Depth.CONTENT,
 ) -> CollectedReplica:
     """Read one partition directory; whatever can't be read becomes a problem, never an exception.
 
@@ -59,15 +59,19 @@ def collect_replica(
         level: how deep batches are checked.
         scanned: segments that were read already, by path.
         left_over: states of segments that no broker reads any more, which are collected as `deleted_segments`.
+        depth: how much of the segments in use is read; what a capture says of them is never less than all.
     """
     problems: list[Problem] = []
     files = _list(place, problems)
-    segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
+    directory = _read_directory(place, files, problems)
+    segments = _ends(place, files, directory, level, problems) if depth is Depth.TAILS else None
+    if segments is None:
+        segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
     deleted = [
         segment for state in left_over for segment in _segments(place, files, state, level, problems, scanned or {})
     ]
     is_whole = not problems
-    replica = stitch_replica(_read_directory(place, files, problems), segments, deleted)
+    replica = stitch_replica(directory, segments, deleted)
     replica = replace(replica, is_read_whole=is_whole)
     if isinstance(place.state.root, CapturePath):
         replica = replace(replica, has_records=all(_has_records(place, segment) for segment in segments))
@@ -166,11 +170,15 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     return files
 
 
-def segment_paths(place: PartitionPlace) -> tuple[str, ...]:
-    """The segment files of a partition directory that `collect_replica` reads."""
-    return tuple(
-        f.path for f in _list(place, []) if f.name.kind is FileKind.SEGMENT and f.name.suffix in _READ_SUFFIXES
+def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,)) -> tuple[str, ...]:
+    """The segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last."""
+    files = [f for f in _list(place, []) if f.name.kind is FileKind.SEGMENT]
+    read = sorted(
+        (f.name.suffix is not FileSuffix.NONE, f.name.base_offset, f.path)
+        for f in files
+        if f.name.suffix in {FileSuffix.NONE, *left_over}
     )
+    return tuple(path for _, _, path in read)
 
 
 def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Segment | None:
@@ -192,6 +200,36 @@ def _scan(place: PartitionPlace, path: str, base_offset: int, level: Level) -> S
         return replace(segment, changed=file.changed())
 
 
+def _ends(
+    place: PartitionPlace,
+    files: Sequence[FoundFile],
+    directory: Replica,
+    level: Level,
+    problems: list[Problem],
+) -> tuple[Segment, ...] | None:
+    """The segments in use read from the recovery point or the end of the log on, none where all of them have to be read."""
+    if isinstance(place.state.root, CapturePath):
+        return None
+    wanted = _in_order(files, FileSuffix.NONE)
+
+    def scan(found: FoundFile) -> Segment:
+        assert isinstance(found.name.base_offset, int)
+        return _scan(place, found.path, found.name.base_offset, level)
+
+    segments = read_tails(place, wanted, directory, scan)
+    problems += [
+        Problem(input=place.state.input, path=one.path, message=CHANGED_MEANWHILE)
+        for one in segments or ()
+        if one.changed
+    ]
+    return None if segments is None else tuple(segments)
+
+
+def _in_order(files: Sequence[FoundFile], suffix: FileSuffix) -> list[FoundFile]:
+    wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
+    return sorted(wanted, key=lambda f: (f.name.base_offset, f.path))
+
+
 CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"
 CHANGED_SINCE = "it changed after it was read and while other replicas were: the replicas are not seen as of one moment"
 
@@ -204,9 +242,8 @@ def _segments(
     problems: list[Problem],
     scanned: Mapping[str, Segment],
 ) -> tuple[Segment, ...]:
-    wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
     out = []
-    for found in sorted(wanted, key=lambda f: (f.name.base_offset, f.path)):
+    for found in _in_order(files, suffix):
         assert isinstance(found.name.base_offset, int)
         segment = scanned.get(found.path)
         if segment is None:

@@ -14,6 +14,7 @@ from kforensics.units import TopicPartition
 
 MARKER = ".kafka_cleanshutdown"
 RECOVERY_POINTS, LOG_STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
 CHECKPOINT_LIMIT = 64 << 20
 
 
@@ -24,6 +25,8 @@ class FoundDirectory:
     name: str
     files: dict[str, int]
     """Plain files with their sizes, links followed."""
+    folders: frozenset[str] = frozenset()
+    """Names of what is no plain file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,7 @@ class FoundLogs:
     has_marker: bool
     recovery_points: dict[TopicPartition, int] | LoadFailure
     log_starts: dict[TopicPartition, int] | LoadFailure
+    high_watermarks: dict[TopicPartition, int] | LoadFailure
     directories: tuple[FoundDirectory, ...]
 
 
@@ -67,6 +71,7 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], wi
         has_marker=MARKER in names,
         recovery_points=_checkpoint(index, one, join(path, RECOVERY_POINTS), names, problems),
         log_starts=_checkpoint(index, one, join(path, LOG_STARTS), names, problems),
+        high_watermarks=_checkpoint(index, one, join(path, HIGH_WATERMARKS), names, problems),
         directories=tuple(
             _directory(index, one, join(path, entry.name), entry.name, problems, without)
             for entry in listing.entries
@@ -93,5 +98,7 @@ def _directory(
     listing = _left(one.listings.of(path), path, without)
     problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
     return FoundDirectory(
-        name=name, files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)}
+        name=name,
+        files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)},
+        folders=frozenset(entry.name for entry in listing.entries if not stat.S_ISREG(entry.mode)),
     )

@@ -13,6 +13,7 @@ from kforensics.damage import Absent
 from kforensics.errors import FormatError
 from kforensics.evidence.replica.loader_text import read_epoch_file, read_topic_id
 from kforensics.evidence.replica.loader_values import (
+    SHORT_MARKER,
     AbortedEntry,
     Batches,
     Content,
@@ -35,8 +36,6 @@ from kforensics.formats.log.record_batch import (
     SMALLEST_BATCH_LENGTH,
     iter_batch_records,
 )
-from kforensics.formats.messages.control import ControlType, parse_control_record
-from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -48,6 +47,9 @@ SMALL_FILE_LIMIT = 64 << 20
 
 _TIMESTAMP = Struct(">q4x").unpack
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
+_MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
+"""Version and type; version and coordinator epoch."""
+_ABORT, _COMMIT = 0, 1
 _LEGACY = Struct(">Ibbq").unpack_from
 """CRC, magic, attributes and timestamp of a message of magic 1, which stand behind its length."""
 
@@ -215,20 +217,29 @@ def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic
 
 
 def _transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailure | Absent:
-    """What the marker of a control batch says."""
+    """What the marker of a control batch says (`ControlRecordType.parse`, `EndTransactionMarker.deserialize`): later versions are read as the known one."""
     if count == 0:
         return Absent.NOT_APPLICABLE
     try:
         record = next(iter(iter_batch_records(data, 0)))
-        control = parse_control_record(record.key, record.value)
     except (FormatError, StopIteration) as error:
         return LoadFailure("InvalidRecordException", str(error))
-    if control.type not in {ControlType.ABORT, ControlType.COMMIT}:
+    key, value = record.key, record.value
+    if key is None:
+        return LoadFailure("NullPointerException", "the marker has no key")
+    if len(key) < _MARKER_KEY.size or _MARKER_KEY.unpack_from(key)[0] < 0:
+        return LoadFailure("InvalidRecordException", "Invalid key of a control record")
+    type_id = _MARKER_KEY.unpack_from(key)[1]
+    if type_id not in {_ABORT, _COMMIT}:
         return LoadFailure("IllegalArgumentException", "Invalid control record type for end transaction marker")
-    if not isinstance(control.value, Decoded):
-        return LoadFailure("InvalidRecordException", "Invalid end transaction marker")
-    epoch = control.value.fields["coordinator_epoch"]
-    return TransactionEnd(control.type is ControlType.ABORT, int(epoch), record.timestamp_ms)
+    if value is None:
+        return LoadFailure("NullPointerException", "the marker has no value")
+    if len(value) < _MARKER_VALUE.size:
+        return LoadFailure(SHORT_MARKER, "the value of the marker is too short")
+    version, epoch = _MARKER_VALUE.unpack_from(value)
+    if version < 0:
+        return LoadFailure("InvalidRecordException", "Invalid version found for end transaction marker")
+    return TransactionEnd(type_id == _ABORT, epoch, record.timestamp_ms)
 
 
 def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -45,6 +45,10 @@ class LoadFailure(NamedTuple):
     message: str
     is_io: bool = False
     """An IOException, or a KafkaStorageException around one: the log directory goes offline (3.2.1), the process goes on."""
+
+
+SHORT_MARKER = "BufferUnderflowException"
+"""A marker's value that is too short, as 4.1 throws it; before, an InvalidRecordException."""
 
 
 class TransactionEnd(NamedTuple):
@@ -91,6 +95,15 @@ class Batches:
     """Position behind the last one."""
     end_is_corrupt: bool = False
     """A length below 14 is there, at which the reader throws CorruptRecordException."""
+
+    def behind(self, position: int) -> "Batches":
+        """Those at or behind a position at which one of them begins."""
+        return replace(self, batches=tuple(one for one in self.batches if one.position >= position))
+
+    def moved(self, start: int) -> "Batches":
+        """The same in a file that begins at what is a position of this one."""
+        moved = tuple(one._replace(position=one.position - start) for one in self.batches)
+        return replace(self, batches=moved, end=self.end - start)
 
 
 class ProducerState(NamedTuple):

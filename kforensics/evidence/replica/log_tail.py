@@ -3,17 +3,13 @@
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_tail
 from kforensics.evidence.discovery.inputs import FoundInput
-from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
-from kforensics.formats.log.record_batch import LOG_OVERHEAD
-from kforensics.formats.segment.entries import SHORTEST_ENTRY
+from kforensics.evidence.replica.positions import indexed_start
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile
-
-NEWEST_MAGIC = 2
+from kforensics.units import Depth
 
 NO_EPOCH = -1
 """The value in batch tables of a batch without a leader epoch."""
@@ -27,8 +23,16 @@ class LogTail(NamedTuple):
     max_timestamp_ms: int | Absent
 
 
-def read_log_tail(one: FoundInput, segments: list[tuple[int, str]], indexes: dict[int, str]) -> LogTail | Absent:
-    """The end of the log in these segments, given as base offset and path; absent where there is no segment.
+def read_log_tail(
+    one: FoundInput, segments: list[tuple[int, str]], indexes: dict[int, str], *, depth: Depth = Depth.TAILS
+) -> LogTail | Absent:
+    """The end of the log in these segments; absent where there is no segment.
+
+    Args:
+        one: the input that they belong to.
+        segments: base offset and path of each.
+        indexes: paths of offset indexes by base offset, which shorten the way.
+        depth: at depth content every batch of every segment is read, and no index is trusted.
 
     Raises:
         EvidenceError: a segment that had to be read can't be.
@@ -36,19 +40,25 @@ def read_log_tail(one: FoundInput, segments: list[tuple[int, str]], indexes: dic
     if not segments:
         return Absent.NOT_APPLICABLE
     last_base = max(base for base, _ in segments)
+    newest: LogTail | None = None
     for base_offset, path in sorted(segments, reverse=True):
         with one.open(path) as segment:
             if isinstance(segment, CapturedSegment):
                 tail = _captured_tail(segment)
-                if tail is not None:
-                    return tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
-                continue
-            start = _indexed_start(one, indexes.get(base_offset), segment, base_offset) if segment.size else 0
-            tail = _tail_from(segment, start) or (_tail_from(segment, 0) if start else None)
-        if tail is not None:
+            else:
+                index = indexes.get(base_offset) if depth is Depth.TAILS and segment.size else None
+                start = indexed_start(one.root / index, segment, base_offset) if index is not None else 0
+                tail = _tail_from(segment, start) or (_tail_from(segment, 0) if start else None)
+        if tail is None:
+            continue
+        if newest is None:
             # An empty segment behind it was rolled at its base offset, which is then the end.
-            return tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
-    return LogTail(last_base, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE)
+            newest = tail._replace(log_end_offset=max(tail.log_end_offset, last_base))
+        else:
+            newest = newest._replace(log_end_offset=max(tail.log_end_offset, newest.log_end_offset))
+        if depth is Depth.TAILS:
+            break
+    return newest or LogTail(last_base, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE)
 
 
 def _captured_tail(segment: CapturedSegment) -> LogTail | None:
@@ -80,36 +90,3 @@ def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:
             Absent.NOT_WRITTEN if timestamp == NO_EPOCH else timestamp,
         )
     return tail
-
-
-def _indexed_start(one: FoundInput, index_path: str | None, segment: EvidenceFile, base_offset: int) -> int:
-    """The position that the last entry of an offset index names; 0 if there is none, or if no batch seems to be there."""
-    if index_path is None:
-        return 0
-    try:
-        with one.open(index_path) as index:
-            position = _last_position(index)
-    except EvidenceError:
-        return 0
-    head = segment.read(position, SHORTEST_ENTRY)
-    if not 0 < position < segment.size or len(head) < SHORTEST_ENTRY:
-        return 0
-    offset, length, magic = int.from_bytes(head[:8], signed=True), int.from_bytes(head[8:12], signed=True), head[16]
-    fits = 0 < length <= segment.size - position - LOG_OVERHEAD
-    return position if offset >= base_offset and fits and magic <= NEWEST_MAGIC else 0
-
-
-def _last_position(index: EvidenceFile) -> int:
-    # Positions rise to the last entry and are zero in the preallocated rest: the border is found by halving.
-    low, high = 0, index.size // INDEX_ENTRY_LENGTH
-    while low < high:
-        middle = (low + high) // 2
-        if _position(index, middle) > 0:
-            low = middle + 1
-        else:
-            high = middle
-    return _position(index, low - 1) if low else 0
-
-
-def _position(index: EvidenceFile, entry: int) -> int:
-    return int.from_bytes(index.read(entry * INDEX_ENTRY_LENGTH + 4, 4), signed=True)

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
+from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
-from kforensics.formats.segment.walk import Level, SegmentBytes, walk_segment
+from kforensics.formats.segment.walk import Level, SegmentBytes, iter_windows_with_records, walk_segment
 from kforensics.units import EpochEntry
 
 KEPT_BATCHES = 65_536
@@ -26,6 +27,7 @@ def scan_segment(
     level: Level = Level.CRC,
     mtime_ns: int = 0,
     watch: Callable[[BatchTable], None] | None = None,
+    start: int = 0,
 ) -> Segment:
     """Read one segment file in bounded memory and keep what comparisons need.
 
@@ -36,13 +38,36 @@ def scan_segment(
         level: how deep each batch is checked.
         mtime_ns: of the file, as listed.
         watch: shown the batches of each window as they are read.
+        start: the position of the batch to begin at; what is before it is not read.
     """
     summary = _Summary(base_offset)
     length = source.size
-    for window in walk_segment(source, level=level):
+    for window in walk_segment(source, level=level, start=start):
         if watch is not None:
             watch(window.batches)
         summary.add(window.batches, window.damage, window.record_count)
+    return summary.segment(path=path, length=length, mtime_ns=mtime_ns)
+
+
+def scan_records(
+    source: SegmentBytes, *, path: str, base_offset: int, mtime_ns: int, take: Callable[[RecordChunk], None]
+) -> Segment:
+    """Read one segment file once, for what `scan_segment` keeps of it and for its records.
+
+    Args:
+        source: the file's bytes.
+        path: relative to the replica's input, for citations.
+        base_offset: from the file's name.
+        mtime_ns: of the file, as listed.
+        take: shown the records of sound batches in file order; their bytes hold until it returns.
+    """
+    summary = _Summary(base_offset)
+    length = source.size
+    for window, found in iter_windows_with_records(source):
+        summary.add(window.batches, window.damage, window.record_count)
+        for chunk in found:
+            if not isinstance(chunk, Damage):
+                take(chunk)
     return summary.segment(path=path, length=length, mtime_ns=mtime_ns)
 
 

@@ -25,6 +25,9 @@ __all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_p
 
 _MOST_NAMED = 5
 
+_HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
+"""States whose headline says that content was not compared where it was not; graver ones do not depend on it."""
+
 _SHORT = {
     ConcernKind.EMPTIED: "a broker that can be elected holds no log of it",
     ConcernKind.GONE: "a log or a part of it is missing",
@@ -45,10 +48,12 @@ _SHORT = {
     ConcernKind.OTHER_TOPIC: "replicas belong to another topic of the same name",
     ConcernKind.NO_REPLICA: "no live replica is among the inputs",
     ConcernKind.UNREAD: "files could not be read",
+    ConcernKind.OUTDATED: "log lines name a later leader epoch",
     ConcernKind.ASSIGNMENT: "no input shows the assignment",
     ConcernKind.COPIED_AGAIN: "what a replica truncates is copied again from the leader",
     ConcernKind.UNCOMMITTED: "a replica will truncate records that were never committed",
     ConcernKind.BEHIND: "a replica is behind",
+    ConcernKind.ENDS: "content below the ends of its logs was not compared",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
 
@@ -140,7 +145,7 @@ class _Words:
         if self.state is State.AGREE or not kinds:
             if self.state is State.AGREE:
                 return f"All replicas agree: {self.among} compared, every assigned replica given."
-            return f"UNKNOWN: {self.among} compared, and not all could be read."
+            return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"
         items = self.of(kinds[0])
         sentence: str = getattr(self, f"_{kinds[0].name.lower()}")(items)
         prefix = {
@@ -154,7 +159,13 @@ class _Words:
             if others:
                 more += f" Also {_names(others)}: {_SHORT[kind]}."
                 said |= {tp for tp, _ in others}
-        return prefix + sentence + more
+        return prefix + sentence + more + self._not_compared()
+
+    def _not_compared(self) -> str:
+        unread = any(one.records for _, one in self.of(ConcernKind.ENDS, State.SAME_ENDS))
+        if not unread or self.state not in _HEDGED_BY_DEPTH:
+            return ""
+        return " Content below the ends of the logs was not compared."
 
     # One sentence for each kind of concern, in the state that it decides.
 
@@ -270,6 +281,10 @@ class _Words:
         ends = f"the last records of {_partitions(items)} on {owners}, up to {records:,} of one"
         return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
 
+    def _outdated(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        partition, one = items[0]
+        return f"the directories of {_partitions(items)} were copied before the last log lines: these name leader epoch {one.detail} of {partition}, which no directory knows."
+
     def _leader(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"replicas of {_partitions(items)} end differently, and no input shows which replica leads."
 
@@ -295,7 +310,8 @@ class _Words:
             leaders = _and(dict.fromkeys(one.leader for _, one in due))
             stay = f"{leaders} must stay up, if it leads, until what others truncate is copied again"
             return f"no input shows the assignment of {_partitions(items)}; {stay}."
-        return f"the replicas given of {_partitions(items)} agree, and no input shows whether they are all."
+        agree = "have the same ends" if self.of(ConcernKind.ENDS, State.SAME_ENDS) else "agree"
+        return f"the replicas given of {_partitions(items)} {agree}, and no input shows whether they are all."
 
     def _copied_again(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         leaders = _and(dict.fromkeys(one.leader for _, one in items))
@@ -309,6 +325,9 @@ class _Words:
     def _behind(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
         return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {self.count:,} that others hold."
+
+    def _ends(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+        return f"By leader epochs and ends all replicas agree: {_partitions(items)}, every assigned replica given."
 
     def now(self) -> Iterator[str]:
         for owner, items in self.by_owners(self.of(ConcernKind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
@@ -443,13 +462,26 @@ class _Words:
             ConcernKind.PAST_END, State.MAYBE_AT_RISK
         ):
             yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
+        if self.of(ConcernKind.OUTDATED, State.UNKNOWN):
+            yield "What the replicas hold since then: give the directories as they were when the log files end, or log files that end when the directories were copied."
         if self.of(ConcernKind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
             yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
         if self.of(ConcernKind.COMPACTION, State.UNKNOWN):
             yield "Whether a later record of the same key was there: give the other replicas or an earlier copy."
+        yield from self._below_the_ends()
         yield from self._lost_before()
         if self.problems:
             yield f"What could not be read: {counted(len(self.problems), 'thing')} (listed below)."
+
+    def _below_the_ends(self) -> Iterator[str]:
+        unread = [
+            (partition, one.records) for partition, one in self.of(ConcernKind.ENDS, State.SAME_ENDS) if one.records
+        ]
+        if not unread:
+            return
+        named = ", ".join(f"{partition} below {offset:,}" for partition, offset in unread[:_MOST_NAMED])
+        more = f" and {counted(len(unread) - _MOST_NAMED, 'other')}" if len(unread) > _MOST_NAMED else ""
+        yield f"Whether content below the ends of the logs is the same and undamaged: it was not compared ({named}{more}); --depth content compares it."
 
     def _settled_by(self) -> str:
         """The input that shows who leads: what the accounts of leaders lack, where they lack one thing alone."""

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from kforensics.damage import Absent
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
-from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.model import Severity
 from kforensics.words import byte_count, counted
 
@@ -145,6 +146,11 @@ _CHANGE_WORDS = {
 }
 
 
+def change_words(name: str) -> str:
+    """A change as sentences and columns have it."""
+    return _CHANGE_WORDS.get(Change(name), name)
+
+
 def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
     found = [(comparison.count(change), words) for change, words in _CHANGE_WORDS.items() if comparison.count(change)]
     changes = len(comparison.changes)
@@ -160,3 +166,29 @@ def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
     if changes:
         parts.append(f"{counted(changes, 'partition')} with another verdict")
     return f"{'; '.join(parts)}."
+
+
+def trend_answer(trend: AuditTrend) -> Answer:
+    """The answer to how the findings went up and down.
+
+    Args:
+        trend: of some audits.
+
+    Returns:
+        `complete`, or `unknown` where the latest audit could not read everything that the one before it read.
+    """
+    last = trend.lines[-1]
+    grave = [sum(one.findings_by_severity.get(name, 0) for name in _GRAVE) for one in trend.lines]
+    first = next(at for at, one in enumerate(trend.lines) if set(one.clusters) & set(last.clusters) or one is last)
+    went = "" if trend.lines[first] is last else f", {grave[first]:,} in the first of them"
+    changes = [f"{last.count(change):,} {words}" for change, words in _CHANGE_WORDS.items() if last.count(change)]
+    since = (
+        "" if isinstance(last.compared_with, Absent) else f"; since the one before: {', '.join(changes) or 'no change'}"
+    )
+    headline = f"The latest of {counted(len(trend.lines), 'audit')} has {counted(grave[-1], 'finding')} of warning and above{went}{since}."
+    unknown = []
+    if last.problem_count:
+        unknown.append(f"The latest audit could not read {counted(last.problem_count, 'thing')}.")
+    if last.gone_nodes:
+        unknown.append(f"The latest audit does not have {counted(len(last.gone_nodes), 'node')} of the one before.")
+    return Answer(state=State.UNKNOWN if unknown else State.COMPLETE, headline=headline, unknown=tuple(unknown))

@@ -52,6 +52,8 @@ class State(StrEnum):
     SUPERSEDED = "superseded"
     DELETED_ON_PURPOSE = "deleted-on-purpose"
     NEVER_HERE = "never-here"
+    BYTES_LEFT = "bytes-left"
+    NO_BYTES_LEFT = "no-bytes-left"
 
 
 _DIFF = {
@@ -108,11 +110,13 @@ STATES: dict[str, dict[State, int]] = {
         State.DELETED_ON_PURPOSE: 0,
         State.NEVER_HERE: 0,
     },
+    "trace --erasure": {State.BYTES_LEFT: 1, State.UNKNOWN: 3, State.NO_BYTES_LEFT: 0},
     "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
     # What a scenario shows is no finding about evidence.
     "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
     "fleet scan": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "fleet report": _FLEET,
+    "fleet trend": {State.UNKNOWN: 3, State.COMPLETE: 0},
     "fleet comparison": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0},
 }
 """The states of each command, worst first, each with its exit code."""
@@ -126,6 +130,7 @@ CALM = frozenset(
         State.STARTS_UNCHANGED,
         State.NONE_OPEN,
         State.NO_SETBACK,
+        State.NO_BYTES_LEFT,
     }
 )
 """States that say that all is well: only these get a tick on a page."""

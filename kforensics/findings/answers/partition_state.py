@@ -17,7 +17,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 
 
 class ConcernKind(StrEnum):
@@ -42,10 +42,12 @@ class ConcernKind(StrEnum):
     OTHER_TOPIC = "other-topic"
     NO_REPLICA = "no-replica"
     UNREAD = "unread"
+    OUTDATED = "outdated"
     ASSIGNMENT = "assignment"
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
+    ENDS = "ends"
 
 
 ORDER = {kind: at for at, kind in enumerate(ConcernKind)}
@@ -145,6 +147,8 @@ def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -
 
 
 def _concerns(report: PartitionReport) -> Iterator[Concern]:
+    if report.depth is Depth.TAILS:
+        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
     if report.is_deleted:
         # No replica is expected anywhere; of a topic created again under that name none is given.
         if report.is_replaced:
@@ -278,6 +282,8 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         if not report.emptied and not report.missing_replicas:
             yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
         return
+    if isinstance(report.later_epoch, int):
+        yield _concern(report, State.UNKNOWN, ConcernKind.OUTDATED, detail=str(report.later_epoch))
     if isinstance(report.assigned, Absent):
         kind = ConcernKind.ALONE if len(live) == 1 else ConcernKind.ASSIGNMENT
         yield _concern(report, State.UNKNOWN, kind, (one.view for one in live))

@@ -10,6 +10,7 @@ from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
+    FurtherEnd,
     MetadataLoad,
     PredictedLog,
     PredictedStart,
@@ -18,13 +19,6 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.words import counted, listed
 
-SOURCES = {
-    "given": "",
-    "server-log": ", which the server log names,",
-    "metadata-log": ", as the node registered last,",
-    "assumed": ", which is assumed,",
-}
-"""How a version is known, as a headline says it."""
 OLDER = "What versions before 2.4 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
@@ -134,26 +128,31 @@ def predict_answer(
     elsewhere = [one for one in missing_directories if one.missing]
     if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
         state = State.UNKNOWN
-    ended_early = _ended_early(logs)
     outcome = state
-    if ended_early and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
+    ended_early = _ended_early(logs)
+    is_in_doubt = ended_early or _aged(logs) or any(log.due is Absent.UNREADABLE for log in _reached(logs))
+    if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
         state = State.UNKNOWN
     return Answer(
         state=state,
         headline=(f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(outcome, starts, logs, inputs, metadata_logs, kafka=kafka, kafka_source=kafka_source)
-        + (
-            f" {counted(len(ended_early), 'log')} {'ends' if len(ended_early) == 1 else 'end'} below the recovery point already, before any start."
-            if ended_early
-            else ""
-        )
+        + _headline(outcome, starts, logs, inputs, metadata_logs, version=f"Kafka {kafka}")
         + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else ""),
         now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
-        later=tuple(
-            f"When {_node(inputs[node])} registers, the controller takes it out of every ISR and ELR: {reason}."
-            for node, reason in (unclean_nodes or {}).items()
+        later=(
+            *_retention(logs),
+            *(
+                f"When {_node(inputs[node])} registers, the controller takes it out of every ISR and ELR: {reason}."
+                for node, reason in (unclean_nodes or {}).items()
+            ),
         ),
         unknown=(
+            *_crash_now(starts, logs, inputs),
+            *(
+                [f"Which version is started: Kafka {kafka} is assumed. Give it with --kafka."]
+                if kafka_source == "assumed"
+                else []
+            ),
             *(words for one in missing_directories for words in one.words()),
             *unknown,
             *_gone_before(ended_early),
@@ -173,13 +172,13 @@ def _states(
     for log in logs:
         if not log.is_reached:
             continue
+        due = log.due if isinstance(log.due, DueSegments) and log.due.is_setting_known else None
         if log.outcome == "unknown":
             yield State.UNKNOWN
-        elif log.lost.records:
+        elif log.lost.records or (due is not None and due.is_whole_log):
             yield State.LOSES
         else:
-            is_due = not isinstance(log.due, Absent) and log.due.is_setting_known
-            yield State.STARTS_AND_REPAIRS if log.is_changed or is_due else State.STARTS_UNCHANGED
+            yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
     for one in metadata_logs:
         if one.unknown:
             yield State.UNKNOWN
@@ -189,26 +188,35 @@ def _states(
         yield State.STARTS_UNCHANGED
 
 
-def _ended_early(logs: Sequence[PredictedLog]) -> list[str]:
-    """The directories whose log ends below its recovery point before any start: records that were flushed there may be lost."""
-    found = [
-        log.path
+def _reached(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
+    """Each log once, by the last start that comes as far as loading it."""
+    return list({(log.input, log.path): log for log in logs if log.is_reached}.values())
+
+
+def _aged(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
+    """The logs of which retention leaves nothing, by settings that are known or by the defaults."""
+    return [log for log in _reached(logs) if isinstance(log.due, DueSegments) and log.due.is_whole_log]
+
+
+def _ended_early(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
+    """The logs that ended further back before any start, as files beside them show: their last records may be lost."""
+    found = {
+        (log.input, log.path): log
         for log in logs
-        if log.start == 1
-        and log.is_reached
-        and log.fate is Fate.KEPT
-        and log.path.rpartition("/")[2] == f"{log.topic}-{log.partition}"
-        and isinstance(log.before.recovery_point, int)
-        and isinstance(log.before.log_end_offset, int)
-        and log.before.log_end_offset < log.before.recovery_point
-    ]
-    return sorted(set(found))
+        if log.start == 1 and log.is_reached and log.fate is Fate.KEPT and not isinstance(log.further_end, Absent)
+    }
+    return [found[key] for key in sorted(found)]
 
 
-def _gone_before(paths: Sequence[str]) -> Iterator[str]:
-    if paths:
+def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
+    if logs:
+        shown = [
+            f"{log.path} ({log.further_end.file} says {log.further_end.offset}, it ends at {log.before.log_end_offset})"
+            for log in logs
+            if isinstance(log.further_end, FurtherEnd)
+        ]
         yield (
-            f"Whether {listed(paths, most=4)} lost records: the log ends below its recovery point already, before any start. "
+            f"Whether records are lost that these logs held before any start: {listed(shown, most=4)}. "
             "diff says what other replicas hold."
         )
 
@@ -226,60 +234,78 @@ def _headline(
     inputs: Sequence[Input],
     metadata_logs: Sequence[MetadataLoad],
     *,
-    kafka: str,
-    kafka_source: str,
+    version: str,
 ) -> str:
-    version = f"Kafka {kafka}{SOURCES[kafka_source]}"
-    lost = _lost(logs, metadata_logs)
-    sentences = {
-        State.WILL_NOT_START: lambda: _not_starting(starts, inputs, version) + (f" {lost}" if lost else ""),
-        State.LOSES: lambda: f"By {version} all logs load. {lost}",
-        State.UNKNOWN: lambda: (
-            f"What {version} makes of these logs is not known for all of them." + (f" {lost}" if lost else "")
-        ),
-        State.STARTS_AND_REPAIRS: lambda: (
-            f"By {version} all {_count(logs)} load and no record is discarded; files of {_changed(logs)} change."
-        ),
-        State.STARTS_UNCHANGED: lambda: (
-            f"By {version} all {_count(logs)} load as they are."
-            if logs
-            else f"By {version} nothing here keeps the start from succeeding; there is no log of a partition to load."
-        ),
-    }
-    words = sentences[state]() + _strays(logs) + _retention(logs)
-    return _crash_now(starts, logs, inputs) + words
+    """The answer in a line; what it leaves out is in the parts of the answer that follow."""
+    if state is State.WILL_NOT_START:
+        return _not_starting(starts, inputs, version) + (f" {_lost(logs, version)}" if _last_losing(logs) else "")
+    nodes, are_all = _unclean(starts, logs, inputs)
+    loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
+    if _last_losing(logs):
+        return loads + _lost(logs, version)
+    if state is State.UNKNOWN:
+        return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
+    if not logs:
+        return f"Nothing here keeps {version} from starting; no log of a partition is here."
+    but = next(_but(logs, metadata_logs), "")
+    rest = " as they are" if state is State.STARTS_UNCHANGED else " and discards no record"
+    return f"{loads}{version} loads {_all(logs)}{but or rest}."
 
 
-def _crash_now(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]) -> str:
-    """Say whose logs are recovered for want of the marker, which a controller alone never writes."""
+def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -> Iterator[str]:
+    """What keeps a start from being as calm as its logs loading, the gravest first."""
+    truncated = next((one for one in metadata_logs if one.lost.records), None)
+    if truncated is not None:
+        yield f", but discards {counted(truncated.lost.records, 'record')} of the metadata log"
+    due = [log.due for log in _reached(logs) if isinstance(log.due, DueSegments)]
+    whole = [one for one in due if one.is_whole_log]
+    known = [one for one in whole if one.is_setting_known]
+    if known:
+        yield f"; retention then deletes all of {len(known):,}"
+    ended = _ended_early(logs)
+    if ended:
+        yield f"; {counted(len(ended), 'log')} may have lost {'its' if len(ended) == 1 else 'their'} end before"
+    strays = [log for log in _reached(logs) if log.fate is Fate.STRAY]
+    if strays:
+        yield f"; {len(strays):,} {'is a stray' if len(strays) == 1 else 'are strays'}, renamed and not served"
+    if whole:
+        yield f"; default retention would delete all of {len(whole):,}"
+    deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
+    if deleted:
+        yield f"; retention then deletes {counted(deleted, 'segment')}"
+
+
+def _unclean(
+    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
+) -> tuple[list[str], bool]:
+    """Nodes whose first start finds no marker, and whether all do; a controller alone never writes one."""
     loading = {log.node for log in logs}
     firsts = [start for start in starts if start.number == 1 and start.input in loading]
-    unclean = [_node(inputs[start.input]) for start in firsts if not start.clean]
-    if not unclean:
-        return ""
-    whose = "" if len(unclean) == len(firsts) else f" of {listed(unclean)}"
-    return (
-        f"There is no clean-shutdown marker{whose} (killed, or still running: then this is what a crash now would do). "
-    )
+    unclean = [start for start in firsts if not start.clean]
+    return list(dict.fromkeys(_node(inputs[start.input]) for start in unclean)), len(unclean) == len(firsts)
 
 
-def _strays(logs: Sequence[PredictedLog]) -> str:
-    strays = {(log.input, log.path) for log in logs if log.fate is Fate.STRAY and log.is_reached}
-    if not strays:
-        return ""
-    are = "directory is" if len(strays) == 1 else "directories are"
-    return f" {len(strays):,} {are} not assigned to its broker and renamed to -stray: kept, and not served."
+def _crash_now(
+    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
+) -> Iterator[str]:
+    nodes, _ = _unclean(starts, logs, inputs)
+    if nodes:
+        is_one = len(nodes) == 1
+        yield (
+            f"Whether {listed(nodes)} {'was' if is_one else 'were'} killed or {'runs' if is_one else 'run'} still: there is no clean-shutdown "
+            f"marker. Where {'it runs' if is_one else 'one runs'}, this is what a crash now would do."
+        )
 
 
-def _retention(logs: Sequence[PredictedLog]) -> str:
+def _retention(logs: Sequence[PredictedLog]) -> Iterator[str]:
     """What retention deletes by settings that are known."""
-    due = list({(log.input, log.path): log.due for log in logs if log.is_reached}.values())
-    known = [one for one in due if not isinstance(one, Absent) and one.is_setting_known]
-    if not known:
-        return ""
-    whole = sum(one.is_whole_log for one in known)
-    everything = f", all that {whole:,} of them {'holds' if whole == 1 else 'hold'}" if whole else ""
-    return f" Some 30 seconds later retention deletes {counted(sum(len(one.base_offsets) for one in known), 'segment')} of {counted(len(known), 'log')}{everything}."
+    due = [log.due for log in _reached(logs)]
+    known = [one for one in due if isinstance(one, DueSegments) and one.is_setting_known]
+    if known:
+        whole = sum(one.is_whole_log for one in known)
+        everything = f", all that {whole:,} of them {'holds' if whole == 1 else 'hold'}" if whole else ""
+        segments = counted(sum(len(one.base_offsets) for one in known), "segment")
+        yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}."
 
 
 def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], version: str) -> str:
@@ -287,41 +313,30 @@ def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], ver
     first = bad[0]
     node = _node(inputs[first.input])
     others = len({start.input for start in bad}) - 1
-    more = f" (and {others} more of these nodes)" if others else ""
+    node = f"{node[0].upper()}{node[1:]}" + (f" (and {others} more)" if others else "")
     if first.result is StartResult.DIRECTORY_OFFLINE:
-        return f"By {version} a log directory of {node}{more} goes offline: {first.exception}."
+        return f"{node} loses a log directory by {version}, offline: {first.exception}."
     if not first.loads_logs:
-        return (
-            f"By {version} {node}{more} does not start: {first.reason}. No log is loaded, and no file of a log changes."
-        )
+        return f"{node} does not start by {version}, and loads no log: {first.exception}."
     later = [start for start in starts if start.input == first.input and start.number > first.number]
     again = ""
-    if later and later[-1].result is StartResult.STARTS:
-        again = f" Start {later[-1].number} succeeds, without the clean-shutdown marker that start 1 removes."
-    elif later:
-        again = " It does not start later either."
-    return f"By {version} {node}{more} does not start: {first.exception}.{again}"
+    if later:
+        again = (
+            f" Start {later[-1].number} succeeds." if later[-1].result is StartResult.STARTS else " Nor does it later."
+        )
+    return f"{node} does not start by {version}: {first.exception}.{again}"
 
 
-def _lost(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -> str:
+def _lost(logs: Sequence[PredictedLog], version: str) -> str:
     losing = _last_losing(logs)
     records = sum(log.lost.records for log in losing)
-    sentences = []
-    if records:
-        certain = sum(log.lost.certain for log in losing)
-        only = sum(log.lost.only_here for log in losing)
-        partitions = len({(log.input, log.path) for log in losing})
-        sentences.append(
-            f"{counted(records, 'record')} of {counted(partitions, 'log')} will be discarded: "
-            f"{certain:,} certainly committed, {records - certain:,} possibly; {only:,} are on no other replica given."
-        )
-    sentences += [
-        f"The metadata log is truncated at offset {one.log_end_offset}: {counted(one.lost.records, 'record')}, "
-        f"{one.lost.only_here:,} of them in no other copy given."
-        for one in metadata_logs
-        if one.lost.records
-    ]
-    return " ".join(sentences)
+    certain = sum(log.lost.certain for log in losing)
+    only = sum(log.lost.only_here for log in losing)
+    partitions = len({(log.input, log.path) for log in losing})
+    return (
+        f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {certain:,} certainly committed, "
+        f"{only:,} held only here."
+    )
 
 
 def _last_losing(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
@@ -333,9 +348,15 @@ def _now(
     state: State, starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
 ) -> Iterator[str]:
     strays = [log for log in logs if log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached]
-    if state not in {State.WILL_NOT_START, State.LOSES} and not strays:
+    aged = _aged(logs)
+    if state not in {State.WILL_NOT_START, State.LOSES} and not strays and not aged:
         return
     yield COPY_FIRST
+    if aged:
+        yield (
+            f"Raise retention before the start if these records are to stay: all of {listed([log.path for log in aged], most=4)}. "
+            "--ways-out compares it."
+        )
     for start in starts:
         if not start.loads_logs:
             yield f"Mend the identity of {_node(inputs[start.input])} first: {start.reason}."
@@ -420,15 +441,15 @@ def _unknown(
             f"Which directories of {nodes} are strays, which Kafka 3.0 to 3.6 deletes and 3.7 renames: no metadata log that can be read whole "
             "is among the inputs. Give a controller's."
         )
-    due = {(log.input, log.path): log.due for log in logs if log.is_reached}
-    assumed = [one for one in due.values() if isinstance(one, DueSegments) and not one.is_setting_known]
+    due = [log.due for log in _reached(logs)]
+    assumed = [one for one in due if isinstance(one, DueSegments) and not one.is_setting_known]
     if assumed:
         yield (
             f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of "
             f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
             "or --set log.retention.ms=…; --now is the time of the start."
         )
-    unread = sum(log.due is Absent.UNREADABLE for log in logs if log.is_reached)
+    unread = sum(one is Absent.UNREADABLE for one in due)
     if unread:
         yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
     if zookeeper_nodes:
@@ -444,14 +465,9 @@ def _ends(other: VersionOutcome) -> str:
     return f"ends with {other.exception} ({other.result})"
 
 
-def _count(logs: Sequence[PredictedLog]) -> str:
+def _all(logs: Sequence[PredictedLog]) -> str:
     count = len({(log.input, log.path) for log in logs})
-    return counted(count, "log")
-
-
-def _changed(logs: Sequence[PredictedLog]) -> str:
-    count = len({(log.input, log.path) for log in logs if log.is_changed})
-    return counted(count, "log")
+    return "its only log" if count == 1 else f"all {count:,} logs"
 
 
 def _node(one: Input) -> str:

@@ -1,14 +1,16 @@
 """The answer of `trace`: what became of a record, or why its absence is proven or not."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.protocol.partitioner import Placement
-from kforensics.reconcile.trace.model import CopyKind, FateKind, SearchedPartition, TracedRecord
-from kforensics.units import OffsetRange
+from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, TracedRecord
+from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import counted, listed
 
 _AT_RISK = frozenset({FateKind.WILL_BE_TRUNCATED, FateKind.OUTSIDE, FateKind.DIVERGED})
@@ -17,51 +19,129 @@ _PARTITIONS = "whether the topic has partitions of which nothing is among the in
 _BEFORE = "whether a record that was truncated from these logs, and that no input shows, matched"
 
 
-def trace_findings(records: Sequence[TracedRecord], placement: Placement | None) -> tuple[Finding, ...]:
-    """What is wrong around the records that were found.
+@dataclass(slots=True)
+class _Of:
+    """Records of one state."""
 
-    Args:
-        records: that were found.
-        placement: where default partitioners put their key, if it is known.
-    """
-    return by_gravity((*_at_risk(records), *_misplaced(records, placement)))
+    records: int = 0
+    copies: int = 0
+    live: int = 0
+    certain: int = 0
+    offsets: dict[TopicPartition, list[int]] = field(default_factory=dict)
+    """The first offsets of each partition, and one more where there are more."""
+    partitions: dict[TopicPartition, int] = field(default_factory=dict)
 
 
-def _at_risk(records: Sequence[TracedRecord]) -> Iterator[Finding]:
-    for one in records:
+class TraceTally:
+    """What the answer of `trace` needs of the records that were found, however many there are."""
+
+    def __init__(self) -> None:
+        self.states: dict[State, _Of] = {}
+        self.records = 0
+        self.copies = 0
+        self._vanishing: set[str] = set()
+        self._at_risk: dict[tuple[str, TopicPartition, str], tuple[TracedRecord, Fate, OffsetRange, int]] = {}
+        self._first: dict[TopicPartition, TracedRecord] = {}
+        self._of_partition: dict[TopicPartition, int] = {}
+
+    def add(self, one: TracedRecord) -> None:
+        """One more record, in order of partition and offset."""
+        state = State(one.state)
+        of = self.states.setdefault(state, _Of())
+        of.records += 1
+        of.copies += len(one.copies)
+        of.live += sum(copy.kind is CopyKind.LIVE for copy in one.copies)
+        of.certain += one.committed == "certain"
+        of.partitions[one.partition] = of.partitions.get(one.partition, 0) + 1
+        offsets = of.offsets.setdefault(one.partition, [])
+        if len(offsets) < _MOST:
+            offsets.append(one.offset)
+        self.records += 1
+        self.copies += len(one.copies)
+        self._first.setdefault(one.partition, one)
+        self._of_partition[one.partition] = self._of_partition.get(one.partition, 0) + 1
+        if state is State.LOST:
+            self._vanishing |= {copy.path for copy in one.copies if copy.kind is CopyKind.DELETED}
         for fate in one.fate:
             if fate.kind in _AT_RISK:
-                at_risk = {"certain": "KF201", "no": "KF203"}.get(one.committed, "KF202")
-                yield finding(
-                    "KF204" if fate.kind is FateKind.DIVERGED else at_risk,
-                    severity=Severity.WARNING,
-                    statement=f"{one.partition} offset {one.offset:,}: {fate.statement}",
-                    topic_partition=one.partition,
-                    offsets=OffsetRange(one.offset, one.offset),
-                    citations=fate.citations,
-                )
+                self._add_at_risk(one, fate)
+
+    def _add_at_risk(self, one: TracedRecord, fate: Fate) -> None:
+        code = {"certain": "KF201", "no": "KF203"}.get(one.committed, "KF202")
+        key = ("KF204" if fate.kind is FateKind.DIVERGED else code, one.partition, fate.statement)
+        first, at_first, offsets, count = self._at_risk.get(key, (one, fate, OffsetRange(one.offset, one.offset), 0))
+        self._at_risk[key] = first, at_first, OffsetRange(offsets.first, one.offset), count + 1
+
+    @property
+    def is_at_risk(self) -> bool:
+        """Whether a start or a leader takes any record away."""
+        return bool(self._at_risk)
+
+    @property
+    def vanishing(self) -> list[str]:
+        """Files that are about to be removed and hold lost records."""
+        return sorted(self._vanishing)
+
+    def findings(self, placement: Placement | None) -> tuple[Finding, ...]:
+        """What is wrong around the records.
+
+        Args:
+            placement: where default partitioners put their key, if it is known.
+        """
+        return by_gravity((*self._risks(), *self._misplaced(placement)))
+
+    def _risks(self) -> Iterator[Finding]:
+        for (code, partition, statement), (_, fate, offsets, count) in self._at_risk.items():
+            where = f"offset {offsets.first:,}"
+            if count > 1:
+                where = f"{counted(count, 'record')} of offsets {offsets.first:,}..{offsets.last:,}"
+            yield finding(
+                code,
+                severity=Severity.WARNING,
+                statement=f"{partition} {where}: {statement}",
+                topic_partition=partition,
+                offsets=offsets,
+                citations=fate.citations,
+            )
+
+    def _misplaced(self, placement: Placement | None) -> Iterator[Finding]:
+        if placement is None:
+            return
+        for partition in sorted(self._first):
+            if partition.partition in {placement.murmur2, placement.crc32}:
+                continue
+            many = counted(placement.partitions, "partition")
+            guessed = (
+                "" if placement.is_recorded else " (as many as are among the inputs; no metadata shows the number)"
+            )
+            records = counted(self._of_partition[partition], "record")
+            yield finding(
+                "KF310",
+                severity=Severity.NOTE,
+                statement=f"{records} of the key in {partition}: of {many}{guessed} murmur2 chooses {placement.murmur2}, CRC-32 {placement.crc32}",
+                topic_partition=partition,
+                citations=tuple(
+                    Citation(input=copy.input, path=copy.path) for copy in self._first[partition].copies[:1]
+                ),
+            )
 
 
-def _misplaced(records: Sequence[TracedRecord], placement: Placement | None) -> Iterator[Finding]:
-    if placement is None:
-        return
-    for partition in sorted({one.partition for one in records}):
-        if partition.partition in {placement.murmur2, placement.crc32}:
-            continue
-        those = [one for one in records if one.partition == partition]
-        many = counted(placement.partitions, "partition")
-        guessed = "" if placement.is_recorded else " (as many as are among the inputs; no metadata shows the number)"
-        yield finding(
-            "KF310",
-            severity=Severity.NOTE,
-            statement=f"{counted(len(those), 'record')} of the key in {partition}: of {many}{guessed} murmur2 chooses {placement.murmur2}, CRC-32 {placement.crc32}",
-            topic_partition=partition,
-            citations=tuple(Citation(input=copy.input, path=copy.path) for copy in those[0].copies[:1]),
-        )
+_BYTES_ELSEWHERE = frozenset(
+    {
+        GapReason.DAMAGED,
+        GapReason.REMOTE,
+        GapReason.NOT_CAPTURED,
+        "missing-replica",
+        "unknown-replicas",
+        "unreadable",
+    }
+)
+"""Why bytes of a record may lie where was not searched; offsets that no log has any more are no such reason."""
+_BEYOND_FILES = "other topics, values and headers of other records, free space of the disks, backups, consumers and remote storage were not searched for the key"
 
 
 def trace_answer(
-    records: Sequence[TracedRecord],
+    tally: TraceTally,
     looked: Sequence[SearchedPartition],
     *,
     offset: int | None,
@@ -71,7 +151,7 @@ def trace_answer(
     """The answer of `trace`.
 
     Args:
-        records: that were found, with what became of each.
+        tally: of the records that were found, with what became of each.
         looked: what was searched.
         offset: that was asked for, if one was.
         problems: what could not be read.
@@ -80,18 +160,64 @@ def trace_answer(
     gaps = [gap for one in looked for gap in one.gaps]
     unknown = tuple(str(gap) for gap in gaps)
     hedges = () if is_whole_topic else (_PARTITIONS,)
-    if not records:
+    if not tally.records:
         return _absent(looked, unknown, hedges, offset=offset, problems=problems)
-    state = worst_state("trace", (State(one.state) for one in records))
+    state = worst_state("trace", tally.states)
     assert state is not None
-    those = [one for one in records if one.state == state]
+    those = tally.states[state]
     return Answer(
         state=state,
-        headline=f"{_headline(state, those)}{_others(records, those)}.",
-        now=tuple(_now(records)),
+        headline=f"{_headline(state, those)}{_others(tally, state)}.",
+        now=tuple(_now(tally)),
         tell=tuple(_tell(those)) if state is State.LOST else (),
         unknown=(*unknown, *hedges),
     )
+
+
+def erasure_answer(
+    tally: TraceTally,
+    looked: Sequence[SearchedPartition],
+    *,
+    damaged: Sequence[str],
+    files: int,
+    problems: Sequence[Problem],
+    is_whole_topic: bool,
+) -> Answer:
+    """The answer of `trace --erasure`: whether bytes of the key are left in any record that was searched.
+
+    Args:
+        tally: of the records of the key.
+        looked: what was searched.
+        damaged: files that can't be read at some place.
+        files: how many segment files were searched.
+        problems: what could not be read.
+        is_whole_topic: no partition can be missing, since metadata or the request names all of them.
+    """
+    names = listed([str(one.partition) for one in looked], most=_MOST)
+    gaps = dict.fromkeys(str(gap) for one in looked for gap in one.gaps if gap.reason in _BYTES_ELSEWHERE)
+    unknown = (
+        *gaps,
+        *(f"{path} is damaged at some place: what its bytes were is not known" for path in damaged),
+        *(() if is_whole_topic else (_PARTITIONS,)),
+    )
+    beyond = (*unknown, _BEYOND_FILES)
+    if tally.copies:
+        live = sum(of.live for of in tally.states.values())
+        words = f"BYTES LEFT: {counted(tally.records, 'record')} of the key in {counted(tally.copies, 'place')} of {names}, {live:,} of them on live replicas"
+        return Answer(
+            state=State.BYTES_LEFT,
+            headline=f"{words}.",
+            now=("Each place says until when its bytes lie there: a tombstone alone removes none of them",),
+            unknown=beyond,
+        )
+    searched = f"{counted(files, 'file')} of {names}"
+    if unknown or problems or not files:
+        why = listed(unknown[:1]) or ("not everything could be read" if problems else "no file was searched")
+        more = f", and {counted(len(unknown) - 1, 'further gap')}" if len(unknown) > 1 else ""
+        words = f"NONE FOUND, AND THAT IS NO PROOF: no record of the key in {searched}; {why}{more}"
+        return Answer(state=State.UNKNOWN, headline=f"{words}.", unknown=beyond)
+    words = f"NO BYTES LEFT in the files that were searched: {searched} were read whole, and no record has the key"
+    return Answer(state=State.NO_BYTES_LEFT, headline=f"{words}.", unknown=beyond)
 
 
 def _absent(
@@ -131,54 +257,49 @@ def _settles(one: SearchedPartition, offset: int) -> bool:
     return not isinstance(one.log_end_offset, Absent)
 
 
-def _headline(state: State, those: Sequence[TracedRecord]) -> str:
-    partitions = listed([str(one) for one in dict.fromkeys(record.partition for record in those)], most=_MOST)
-    many = counted(len(those), "matching record")
-    places = sum(len(one.copies) for one in those)
-    left = f"its bytes still lie in {counted(places, 'place')}" if places else "no input holds a copy"
-    left = left if len(those) == 1 else left.replace("its", "their")
-    certain = sum(one.committed == "certain" for one in those)
+def _headline(state: State, those: _Of) -> str:
+    partitions = listed([str(one) for one in those.partitions], most=_MOST)
+    many = counted(those.records, "matching record")
+    left = f"its bytes still lie in {counted(those.copies, 'place')}" if those.copies else "no input holds a copy"
+    left = left if those.records == 1 else left.replace("its", "their")
     match state:
         case State.LOST:
             left = (
-                f"{counted(places, 'copy', 'copies')} left outside of the live replicas" if places else "no copy left"
+                f"{counted(those.copies, 'copy', 'copies')} left outside of the live replicas"
+                if those.copies
+                else "no copy left"
             )
-            proof = f"{certain:,} certainly committed" if certain else "none proven committed"
+            proof = f"{those.certain:,} certainly committed" if those.certain else "none proven committed"
             return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left})"
         case State.UNKNOWN:
-            return f"UNKNOWN: {many} of {partitions} in {counted(places, 'copy', 'copies')} that no broker serves, and nothing shows why"
+            return f"UNKNOWN: {many} of {partitions} in {counted(those.copies, 'copy', 'copies')} that no broker serves, and nothing shows why"
         case State.PRESENT:
-            live = sum(copy.kind is CopyKind.LIVE for one in those for copy in one.copies)
-            return f"PRESENT: {many} of {partitions}, in {counted(live, 'copy', 'copies')} on live replicas"
+            return f"PRESENT: {many} of {partitions}, in {counted(those.live, 'copy', 'copies')} on live replicas"
         case State.SUPERSEDED:
             return f"SUPERSEDED: {many} of {partitions} followed by a later one of the same key, or cleaned; {left}"
         case _:
             return f"DELETED ON PURPOSE: {many} of {partitions}; {left}"
 
 
-def _others(records: Sequence[TracedRecord], those: Sequence[TracedRecord]) -> str:
-    counts: dict[str, int] = {}
-    for one in records:
-        if one.state != those[0].state:
-            counts[one.state] = counts.get(one.state, 0) + 1
-    words = [f"{count:,} {state}" for state, count in counts.items()]
+def _others(tally: TraceTally, state: State) -> str:
+    words = [f"{of.records:,} {other}" for other, of in tally.states.items() if other is not state]
     return f"; besides {', '.join(words)}" if words else ""
 
 
-def _now(records: Sequence[TracedRecord]) -> Iterator[str]:
-    vanishing = {
-        copy.path for one in records if one.state == State.LOST for copy in one.copies if copy.kind is CopyKind.DELETED
-    }
-    if vanishing:
-        paths = listed(sorted(vanishing), most=_MOST)
+def _now(tally: TraceTally) -> Iterator[str]:
+    if tally.vanishing:
+        paths = listed(tally.vanishing, most=_MOST)
         yield f"Copy {paths} before a broker starts on it: it is removed after file.delete.delay.ms, or at the next start"
-    if any(one.state == State.LOST and one.copies for one in records):
+    lost = tally.states.get(State.LOST)
+    if lost is not None and lost.copies:
         yield "kforensics salvage gets lost records back out of the copies that are left"
-    if any(fate.kind in _AT_RISK for one in records for fate in one.fate):
+    if tally.is_at_risk:
         yield "Copy the directories before their brokers start: kforensics diff shows what a start discards"
 
 
-def _tell(those: Sequence[TracedRecord]) -> Iterator[str]:
-    for partition in dict.fromkeys(one.partition for one in those):
-        offsets = listed([f"{one.offset:,}" for one in those if one.partition == partition], most=_MOST)
-        yield f"The producers and consumers of {partition}: offsets {offsets} are not served any more, or hold other records"
+def _tell(those: _Of) -> Iterator[str]:
+    for partition, count in those.partitions.items():
+        offsets = those.offsets[partition]
+        named = listed([f"{one:,}" for one in offsets], most=_MOST)
+        more = f" and {count - len(offsets):,} more" if count > len(offsets) else ""
+        yield f"The producers and consumers of {partition}: offsets {named}{more} are not served any more, or hold other records"

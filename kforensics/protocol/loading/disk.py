@@ -4,8 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import Content, Need
-from kforensics.protocol.loading.values import FileAction, FileChange, LoadedDirectory, NeedError, thrown
+from kforensics.evidence.replica.loader_values import Batches, Content, Need
+from kforensics.protocol.loading.values import (
+    FileAction,
+    FileChange,
+    LoadedDirectory,
+    NeedError,
+    NotModelledError,
+    thrown,
+)
 
 
 @dataclass(slots=True)
@@ -24,6 +31,7 @@ class Disk:
 
     def __init__(self, directory: LoadedDirectory) -> None:
         self._given = directory
+        self._folders = directory.folders
         self.files = {name: DiskFile(name, length) for name, length in directory.files.items()}
         self._written: dict[tuple[str, Content], object] = {}
         self._removed: dict[str, str] = {}
@@ -31,6 +39,23 @@ class Disk:
     def names(self) -> list[str]:
         """The names, sorted as the loader sorts them."""
         return sorted(self.files)
+
+    def exists(self, name: str) -> bool:
+        """Whether a file or a folder has this name."""
+        return name in self.files or name in self._folders
+
+    def refuse_folder(self, name: str, exception: str = "FileSystemException") -> None:
+        """Throw what opening a folder as a file throws.
+
+        Args:
+            name: of the file.
+            exception: `FileSystemException` where a channel is opened, `FileNotFoundException` for a stream or an index.
+
+        Raises:
+            LoadingError: a folder has this name.
+        """
+        if name in self._folders:
+            raise thrown(exception, f"{name}: Is a directory", is_io=True)
 
     def length(self, name: str) -> int:
         """Bytes of a file."""
@@ -48,7 +73,8 @@ class Disk:
             NeedError: it was not given yet.
         """
         if (name, content) in self._written:
-            return self._written[name, content]
+            written = self._written[name, content]
+            return written.behind(position) if isinstance(written, Batches) else written
         if self.is_unreadable(name):
             raise thrown("IOException", f"Could not read file {name}", is_io=True)
         need = Need(self.files[name].origin, content, position)
@@ -57,7 +83,12 @@ class Disk:
         return self._given.contents[need]
 
     def create(self, name: str, length: int, rule: str) -> None:
-        """Make a file that was not there."""
+        """Make a file that was not there.
+
+        Raises:
+            LoadingError: a folder has this name.
+        """
+        self.refuse_folder(name)
         self.files[name] = DiskFile("", length, rule, is_rewritten=True)
         self._forget(name)
 
@@ -87,7 +118,13 @@ class Disk:
             self._removed[file.origin] = rule
 
     def rename(self, name: str, to_name: str, rule: str) -> None:
-        """Move a file, over one that is there."""
+        """Move a file, over one that is there.
+
+        Raises:
+            NotModelledError: a folder has the new name, which is replaced where it is empty.
+        """
+        if to_name in self._folders:
+            raise NotModelledError(f"{to_name} is a directory")
         if to_name in self.files:
             self.delete(to_name, rule)
         file = self.files.pop(name)

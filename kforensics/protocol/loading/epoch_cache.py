@@ -1,5 +1,6 @@
 """The leader epoch cache and its file while a log loads (`LeaderEpochFileCache`, 3.3 to 4.3)."""
 
+from contextlib import suppress
 from typing import cast
 
 from kforensics.evidence.replica.loader_values import Content, LoadFailure
@@ -19,6 +20,7 @@ class EpochCache:
         self._disk, self._rules = disk, rules
         self.epochs: Epochs = ()
         self._is_stale = False
+        disk.refuse_folder(EPOCH_FILE, "KafkaStorageException")
         if EPOCH_FILE not in disk.files:
             disk.write(EPOCH_FILE, 0, "epoch-file-created", Content.EPOCHS, ())
             return
@@ -64,11 +66,13 @@ class EpochCache:
             self.epochs, self._is_stale = after, True
 
     def flush(self) -> None:
-        """Write what was removed, as a task does after the load, failed or not."""
+        """Write what was removed, as a task does after the load, failed or not; where the task throws, the file stays as it is."""
         if self._is_stale:
-            self._write("epochs-trimmed")
+            with suppress(LoadingError):
+                self._write("epochs-trimmed")
 
     def _write(self, rule: str) -> None:
+        self._disk.refuse_folder(EPOCH_FILE_BEING_WRITTEN, "KafkaStorageException")
         lines = ["0", str(len(self.epochs)), *(f"{epoch.leader_epoch} {epoch.start_offset}" for epoch in self.epochs)]
         length = sum(len(line) + 1 for line in lines)
         self._disk.write(EPOCH_FILE, length, rule, Content.EPOCHS, self.epochs)

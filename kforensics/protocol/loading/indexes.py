@@ -22,6 +22,7 @@ class OffsetIndex:
         if name in disk.files:
             self.count = disk.length(name) // OFFSET_ENTRY_LENGTH
         else:
+            disk.refuse_folder(name, "FileNotFoundException")
             disk.write(name, self._largest, rule, Content.OFFSET_INDEX, ())
             self.count = 0
         self._own: list[tuple[int, int]] | None = None
@@ -113,6 +114,7 @@ class TimeIndex:
         if name in disk.files:
             self.count = disk.length(name) // TIME_ENTRY_LENGTH
         else:
+            disk.refuse_folder(name, "FileNotFoundException")
             disk.create(name, self._largest, rule)
             self.count = 0
         self._last = (NO_TIMESTAMP, base_offset)
@@ -149,6 +151,7 @@ class TxnIndex:
 
     def __init__(self, disk: Disk, name: str, base_offset: int) -> None:
         self._disk, self._name, self._base = disk, name, base_offset
+        disk.refuse_folder(name)
         self._is_open = name in disk.files
         self._own: list[AbortedEntry] | None = None
 

@@ -1,7 +1,7 @@
 """What loading makes of one partition directory (`LogLoader.load`, `UnifiedLog.create`, 4.1.0; in Scala from 3.3 to 3.9)."""
 
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Callable, Iterator
+from typing import TypeVar, cast
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
@@ -18,10 +18,9 @@ from kforensics.protocol.loading.names import (
     partition_of_directory,
 )
 from kforensics.protocol.loading.producers import Producers
-from kforensics.protocol.loading.segments import OVERFLOW, Segment
+from kforensics.protocol.loading.segments import OVERFLOW, SPLIT, Segment
 from kforensics.protocol.loading.temporary import put_right
 from kforensics.protocol.loading.values import (
-    LARGEST_INT32,
     LoadedDirectory,
     LoadedState,
     LoadingError,
@@ -35,6 +34,8 @@ from kforensics.protocol.loading.values import (
 )
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.protocol.recovery import first_scanned, log_start_at_load, recovery_point_at_load
+
+T = TypeVar("T")
 
 
 def load_partition(
@@ -111,12 +112,13 @@ class _Loader:
         self._settings, self._rules = settings, rules
         self.cache: EpochCache | None = None
         self._segments: dict[int, Segment] = {}
+        self._scanning: Segment | None = None
         self.scanned: list[ScannedSegment] = []
         self.deleted: list[int] = []
 
     def load(self) -> LoadedState:
         """Play the load through."""
-        if partition_of_directory(self._directory.name) is None:
+        if partition_of_directory(self._directory.name, knows_strays=self._rules.knows_strays) is None:
             raise thrown(
                 "KafkaException", f"Found directory '{self._directory.name}' is not in the form of topic-partition"
             )
@@ -126,7 +128,7 @@ class _Loader:
             if name in self._directory.unreadable:
                 raise thrown("IOException", f"Could not read file {name}", is_io=True)
         swapped = put_right(self._disk, self._settings, self._rules)
-        self._load_segments()
+        self._retried(self._load_segments)
         for name in swapped:
             self._complete_swap(name)
         if self._directory.name.endswith("-delete"):
@@ -134,7 +136,7 @@ class _Loader:
             point = self._point if self._rules.keeps_recovery_point_of_deleted else 0
             end = 0
         else:
-            point, end = self._recover()
+            point, end = self._retried(self._recover)
             self._last().resize_indexes()
         first_base = min(self._segments)
         start = log_start_at_load(first_base, self._start)
@@ -144,24 +146,24 @@ class _Loader:
         self._rebuild(self._producers, start, end, from_clean_shutdown=self._clean)
         stable = self._last_stable_offset(start, end)
         self._read_topic_id()
-        is_known = self._rules.knows_stable_offset or self._clean or stable == max(start, end)
         return LoadedState(
             log_start_offset=start,
             log_end_offset=end,
             recovery_point=max(point, start),
-            last_stable_offset=stable if is_known else Absent.UNKNOWN,
+            last_stable_offset=stable,
             epochs=self.cache.epochs,
             producer_count=len(self._producers.by_id),
         )
 
     def _load_segments(self) -> None:
+        self._segments.clear()
         for name in self._disk.names():
             if name.endswith(INDEXES):
-                if f"{padded(offset_of(name))}{LOG}" not in self._disk.files:
+                if not self._disk.exists(f"{padded(offset_of(name))}{LOG}"):
                     self._disk.delete(name, "index-without-log")
             elif name.endswith(LOG):
                 base = offset_of(name)
-                has_time_index = f"{padded(base)}{TIME_INDEX}" in self._disk.files
+                has_time_index = self._disk.exists(f"{padded(base)}{TIME_INDEX}")
                 segment = Segment(self._disk, base, self._settings, self._rules)
                 if not segment.sanity_check(has_time_index=has_time_index):
                     enters = self._rules.enters_epochs_when_index_is_missing
@@ -171,30 +173,33 @@ class _Loader:
     def _complete_swap(self, name: str) -> None:
         """Recover a segment that replaces others, and swap it in (`Log.completeSwapOperations`, before 3.0)."""
         swapped = Segment(self._disk, offset_of(name), self._settings, self._rules, suffix=SWAP)
-        self._recover_segment(swapped, "swapped-in", enters_epochs=False)
+        try:
+            self._recover_segment(swapped, "swapped-in", enters_epochs=False)
+        except LoadingError as error:
+            if error.failure.exception == OVERFLOW:
+                raise NotModelledError("a segment to be swapped in that spans more than 2^31 - 1 offsets") from error
+            raise
         base, end = swapped.base_offset, swapped.next_offset()
         bases = sorted(self._segments)
-        within = [at for at in bases[first_scanned(bases, base) :] if at < end] if bases and base < end else []
+        is_considered = base < end or self._rules.empty_swap_replaces
+        within = [at for at in bases[first_scanned(bases, base) :] if at < end and is_considered]
         replaced = [at for at in within if self._segments[at].next_offset() > base]
         for at in replaced:
             old = self._segments[at]
             if at != base:
                 del self._segments[at]
             old.mark_deleted("replaced-by-swap")
-        swapped.put_in_place()
+        swapped.put_in_place("swap-completed")
         self._segments[base] = swapped
 
     def _recover_segment(self, segment: Segment, reason: str, *, enters_epochs: bool = True) -> int:
-        producers = Producers(self._disk, self._settings, self._rules)
+        producers = Producers(self._disk, self._settings, self._rules, is_of_recovery=True)
         self._rebuild(producers, self._start, segment.base_offset, from_clean_shutdown=False)
         length = segment.length
         assert self.cache is not None
+        self._scanning = segment
         try:
             truncated = segment.recover(producers, self.cache if enters_epochs else None)
-        except LoadingError as error:
-            if error.failure.exception == OVERFLOW:
-                self._split(segment)
-            raise
         finally:
             self.scanned.append(
                 ScannedSegment(segment.base_offset, segment.log, length, segment.length, producers.map_end, reason)
@@ -202,12 +207,27 @@ class _Loader:
         producers.take_snapshot()
         return truncated
 
+    def _retried(self, step: Callable[[], T]) -> T:
+        """What a step comes to once every segment that spans too many offsets has been split (`retryOnOffsetOverflow`, 2.0)."""
+        while True:
+            try:
+                return step()
+            except LoadingError as error:
+                if error.failure.exception != OVERFLOW or self._scanning is None:
+                    raise
+                self._split(self._scanning)
+
     def _split(self, segment: Segment) -> None:
-        """A segment whose offsets overflow its index is split (2.0); one whose offsets lie below its name ends the start."""
-        after = segment.next_offset()
-        if after > segment.base_offset and after - 1 - segment.base_offset > LARGEST_INT32:
-            raise NotModelledError("a segment that spans more than 2^31 - 1 offsets, which is split")
-        raise thrown("IllegalArgumentException", "Split operation is only permitted for segments with overflow")
+        """Split a segment; one that is scanned for want of an index is no segment of the log yet, so its files stay (`LocalLog.replaceSegments`)."""
+        parts = sorted(segment.split(), key=lambda part: part.base_offset)
+        is_replaced = self._segments.pop(segment.base_offset, None) is not None
+        if is_replaced:
+            segment.mark_deleted(SPLIT)
+        for part in parts:
+            part.put_in_place(SPLIT)
+            self._segments[part.base_offset] = part
+        if is_replaced and segment.base_offset not in self._segments and self._rules.deletes_snapshots_later:
+            self._producers.mark_deleted(segment.base_offset)
 
     def _recover(self) -> tuple[int, int]:
         """Recover the log after an unclean shutdown (`recoverLog`); recovery point and log end."""
@@ -325,7 +345,10 @@ class _Loader:
         return min(self._offset_found(max(unstable, start), end), high_watermark)
 
     def _read_topic_id(self) -> None:
-        if METADATA_FILE in self._disk.files and self._rules.reads_topic_ids:
+        if not self._rules.reads_topic_ids:
+            return
+        self._disk.refuse_folder(METADATA_FILE, "KafkaStorageException")
+        if METADATA_FILE in self._disk.files:
             read = self._disk.content(METADATA_FILE, Content.PARTITION_METADATA)
             if isinstance(read, LoadFailure):
                 raise LoadingError(read)

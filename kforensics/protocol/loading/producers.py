@@ -1,11 +1,18 @@
 """What loading makes of producers and their snapshots (`ProducerStateManager`, `ProducerAppendInfo`, `UnifiedLog.rebuildProducerState`, 4.1.0; the same since 3.3)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import Content, LoadedBatch, LoadFailure, ProducerState, TransactionEnd
+from kforensics.evidence.replica.loader_values import (
+    SHORT_MARKER,
+    Content,
+    LoadedBatch,
+    LoadFailure,
+    ProducerState,
+    TransactionEnd,
+)
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import DELETED, SNAPSHOT, offset_of, padded
 from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
@@ -44,9 +51,17 @@ class CompletedTransaction:
 class Producers:
     """The producers of one log, and the snapshots that are known of it."""
 
-    def __init__(self, disk: Disk, settings: LoadSettings, rules: LoadingRules | None = None) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        settings: LoadSettings,
+        rules: LoadingRules | None = None,
+        *,
+        is_of_recovery: bool = False,
+    ) -> None:
         self._disk, self._settings = disk, settings
         self._rules = rules or LoadingRules()
+        self._is_forgetful = is_of_recovery and self._rules.forgets_producers_in_recovery
         self.by_id: dict[int, _Producer] = {}
         self._ongoing: dict[int, _Transaction] = {}
         self._unreplicated: dict[int, CompletedTransaction] = {}
@@ -178,10 +193,8 @@ class Producers:
                 continue
             producer = changed.get(batch.producer_id)
             if producer is None:
-                known = self.by_id.get(batch.producer_id, _Producer())
-                producer = _Producer(
-                    known.epoch, known.coordinator_epoch, known.last_timestamp, known.transaction_start
-                )
+                known = None if self._is_forgetful else self.by_id.get(batch.producer_id)
+                producer = _Producer() if known is None else replace(known)
                 changed[batch.producer_id] = producer
             ended, firsts = _append(producer, batch, self._rules)
             started += [(batch.producer_id, first) for first in firsts]
@@ -228,6 +241,8 @@ def _append(
     if batch.is_control:
         end = batch.end
         if isinstance(end, LoadFailure):
+            if end.exception == SHORT_MARKER and not rules.short_markers_underflow:
+                end = end._replace(exception="InvalidRecordException")
             raise LoadingError(end)
         if not isinstance(end, TransactionEnd):
             return None, []  # the records of the marker's batch were removed by compaction

@@ -8,15 +8,17 @@ from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBa
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TxnIndex, can_be_relative
-from kforensics.protocol.loading.names import DELETED, INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, padded
+from kforensics.protocol.loading.names import CLEANED, DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, padded
 from kforensics.protocol.loading.producers import Producers
 from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 
 HEADER_LENGTH = 17
 """Bytes up to the magic: the reader ends where no more than these are left (`Records.HEADER_SIZE_UP_TO_MAGIC`)."""
-REBUILT, CREATED = "index-rebuilt", "index-created"
+REBUILT, CREATED, SPLIT = "index-rebuilt", "index-created", "segment-split"
 NEWEST_MAGIC = 2
+COPY_LENGTH = 1 << 20
+"""Bytes that splitting copies at a time (`LogSegment.appendChunkFromFile`)."""
 OVERFLOW = "LogSegmentOffsetOverflowException"
 ENDS_OF_SCAN = frozenset({"CorruptRecordException", "InvalidRecordException"})
 
@@ -28,6 +30,7 @@ class Segment:
         self, disk: Disk, base_offset: int, settings: LoadSettings, rules: LoadingRules, *, suffix: str = ""
     ) -> None:
         self.base_offset, self._disk, self._settings, self._rules = base_offset, disk, settings, rules
+        self._suffix = suffix
         stem = padded(base_offset)
         self.names = {ending: f"{stem}{ending}{suffix}" for ending in (LOG, INDEX, TIME_INDEX, TXN_INDEX)}
         if self.log not in disk.files:
@@ -127,12 +130,12 @@ class Segment:
             last = batch
         return self.base_offset if last is None else last_offset_of(last) + 1
 
-    def put_in_place(self) -> None:
-        """Rename a segment that was swapped in: its files lose the suffix."""
+    def put_in_place(self, rule: str) -> None:
+        """Rename a segment that replaces others: its files lose the suffix."""
         for ending, name in self.names.items():
-            plain = name.removesuffix(SWAP)
+            plain = name.removesuffix(self._suffix)
             if name in self._disk.files:
-                self._disk.rename(name, plain, "swap-completed")
+                self._disk.rename(name, plain, rule)
             self.names[ending] = plain
         self._offset_index = self._time_index = None
         self.txn_index = TxnIndex(self._disk, self.names[TXN_INDEX], self.base_offset)
@@ -190,6 +193,73 @@ class Segment:
             producers.complete(ended)
         producers.map_end = batch.last_offset + 1
 
+    def split(self) -> list["Segment"]:
+        """Copy a segment whose offsets span too much into several, not yet in place (`LocalLog.splitOverflowedSegment`, 2.0).
+
+        Raises:
+            LoadingError: it does not span too much, or holds what can't be copied: its files stay as they are.
+        """
+        after = self.next_offset()
+        if after <= self.base_offset or can_be_relative(self.base_offset, after - 1):
+            raise thrown("IllegalArgumentException", "Split operation is only permitted for segments with overflow")
+        starts: list[int] = []
+        bases: list[int] = []
+        end = 0
+        for batch in self.batches(0):
+            if batch.is_compressed_message:
+                raise NotModelledError("the base offset of a compressed message of magic 0 or 1")
+            last = last_offset_of(batch)
+            if not bases or not can_be_relative(bases[-1], last):
+                starts.append(batch.position)
+                bases.append(batch.base_offset)
+                if not can_be_relative(batch.base_offset, last):
+                    raise thrown("IllegalStateException", f"Failed to append records from position {batch.position}")
+            end = batch.position + batch.length
+        if end < self.length:
+            raise thrown("NoSuchElementException", "bytes behind the last batch")
+        return [
+            self._part(base, start, stop) for base, start, stop in zip(bases, starts, [*starts[1:], end], strict=True)
+        ]
+
+    def _part(self, base_offset: int, start: int, end: int) -> "Segment":
+        """A copy of the batches between two positions, with indexes."""
+        part = Segment(self._disk, base_offset, self._settings, self._rules, suffix=CLEANED)
+        for content in (Content.BATCHES, Content.CHECKED_BATCHES):
+            found = cast("Batches", self._disk.content(self.log, content, start)).moved(start)
+            self._disk.write(part.log, end - start, SPLIT, content, found)
+        part.offset_index.reset()
+        part.time_index.reset()
+        part.index_appended()
+        return part
+
+    def index_appended(self) -> None:
+        """Index the batches of a new segment, as appending them does (`LogSegment.appendFromFile`)."""
+        largest = (NO_TIMESTAMP, self.base_offset)
+        since_entry = 0
+        for chunk in self._chunks():
+            for batch in chunk:
+                if batch.max_timestamp > largest[0]:
+                    largest = (batch.max_timestamp, batch.last_offset)
+            if since_entry > self._settings.index_interval:
+                self.offset_index.append(chunk[-1].last_offset, chunk[0].position)
+                self.time_index.append(*largest)
+                since_entry = 0
+            since_entry += sum(batch.length for batch in chunk)
+        self.time_index.append(*largest, skips_full_check=True)
+        self.offset_index.trim()
+        self.time_index.trim()
+
+    def _chunks(self) -> Iterator[list[LoadedBatch]]:
+        """The batches that are indexed as one, of which there are some: each, or those that fit a buffer together."""
+        chunk: list[LoadedBatch] = []
+        for batch in self.batches(0):
+            is_full = sum(one.length for one in chunk) + batch.length > COPY_LENGTH
+            if chunk and (is_full or self._rules.indexes_split_batches):
+                yield chunk
+                chunk = []
+            chunk.append(batch)
+        yield chunk
+
     def truncate_to_base(self) -> int:
         """Truncate it to its base offset (`LogSegment.truncateTo`); the bytes that were truncated."""
         position = self.position_of(self.base_offset)
@@ -209,7 +279,7 @@ class Segment:
 
     def sanity_check(self, *, has_time_index: bool) -> bool:
         """Whether it has to be scanned for want of an index, or for a transaction index that contradicts it (`sanityCheck`, 2.3 and later)."""
-        if self.names[INDEX] not in self._disk.files:
+        if not self._disk.exists(self.names[INDEX]):
             return False
         if not has_time_index:
             self.time_index.resize(0)

@@ -113,7 +113,7 @@ def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
 
     A name that does not parse ends the start, so it is looked at.
     """
-    partition = partition_of_directory(name)
+    partition = partition_of_directory(name, knows_strays=rules is None or rules.knows_strays)
     is_cache = name == REMOTE_INDEX_CACHE and (rules is None or rules.ignores_remote_index_cache)
     return not is_cache and (partition is None or partition[0] != METADATA_TOPIC)
 

@@ -12,7 +12,7 @@ from kforensics.protocol.loading.names import (
     padded,
 )
 from kforensics.protocol.loading.segments import Segment
-from kforensics.protocol.loading.values import LoadingError, LoadSettings
+from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError
 from kforensics.protocol.loading.versions import LoadingRules
 
 
@@ -69,7 +69,10 @@ def _collect_swaps(disk: Disk) -> list[str]:
         disk.delete(name, "cleaning-not-finished")
     for name in cleaned:
         disk.delete(name, "cleaning-not-finished")
-    return [name for name in swapped if name not in invalid]
+    left = [name for name in swapped if name not in invalid]
+    if len(left) > 1:
+        raise NotModelledError("several segments to be swapped in, which is done in the order of the file system")
+    return left
 
 
 def _delete_indexes(disk: Disk, offset: int, suffix: str) -> None:

@@ -23,6 +23,8 @@ class LoadedDirectory:
 
     name: str
     files: Mapping[str, int]
+    folders: frozenset[str] = frozenset()
+    """Names of what lies there and is no plain file."""
     unreadable: frozenset[str] = frozenset()
     """Files that can't be opened."""
     contents: Mapping[Need, object] = field(default_factory=dict)

@@ -18,6 +18,8 @@ class LoadingRules:
     """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
     finds_by_base_offset: bool = True
     """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first; before, last offsets only."""
+    short_markers_underflow: bool = True
+    """4.1: the value of a marker that is too short throws BufferUnderflowException (`EndTransactionMarker.deserializeValue`); before, InvalidRecordException."""
     stable_offset_is_of_batch: bool = True
     """4.0: an offset that is looked up becomes the base offset of its batch (`LogSegment.read`); before, it stays as it is."""
     accepts_unstable_offset_past_end: bool = True
@@ -48,8 +50,12 @@ class LoadingRules:
     """3.0: those of a log that ends below its log start, too."""
     keeps_deleted_quorum_snapshots: bool = True
     """3.3: `.checkpoint.deleted` is left to the metadata log."""
-    knows_stable_offset: bool = True
-    """Before 2.8 the last stable offset of an open transaction is not modelled for every recovery."""
+    forgets_producers_in_recovery: bool = False
+    """Before 2.8: while a segment is recovered, producers of earlier segments are looked up in the state of the log, which is still empty (`Log.updateProducers`)."""
+    empty_swap_replaces: bool = False
+    """Before 2.5: a segment without batches that is swapped in replaces the one before it where that one goes on (`Log.logSegments`)."""
+    indexes_split_batches: bool = True
+    """3.9.1, 4.0.1: the batches of a segment that is split are indexed one by one (`LogSegment.append`); before, those that were copied together as one."""
     renames_swaps: bool = True
     """3.0: segments that replace others are renamed (KAFKA-12520); before, they are recovered first (`Log.completeSwapOperations`)."""
     enters_epochs_when_index_is_missing: bool = True
@@ -62,6 +68,8 @@ class LoadingRules:
     """Before 3.2.1: a KafkaStorageException while a log loads ends the start; since, it takes the log directory offline."""
     ignores_remote_index_cache: bool = True
     """3.5: the index cache of tiered storage is no log; before, its name ends the start."""
+    knows_strays: bool = True
+    """3.6: the name of a directory may end in `-stray`; before, it ends the start."""
     renames_strays_before_load: bool = True
     """3.7.1: a directory that the metadata do not assign is renamed before duplicates are looked for (KAFKA-16814); before, once all logs are loaded."""
     recovery_threads: int = 2
@@ -81,6 +89,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
         finds_by_base_offset=version >= (4, 1),
+        short_markers_underflow=version >= (4, 1),
         stable_offset_is_of_batch=version >= (4, 0),
         accepts_unstable_offset_past_end=version >= (3, 8),
         accepts_later_topic_id_files=version >= (3, 7),
@@ -95,13 +104,16 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         deletes_snapshots_later=version >= (3, 0),
         deletes_snapshots_below_start_later=(3, 0) <= version < (3, 1),
         keeps_deleted_quorum_snapshots=version >= (3, 3),
-        knows_stable_offset=version >= (2, 8),
+        forgets_producers_in_recovery=version < (2, 8),
+        empty_swap_replaces=version < (2, 5),
+        indexes_split_batches=(3, 9, 1) <= version < (4, 0) or version >= (4, 0, 1),
         renames_swaps=version >= (3, 0),
         enters_epochs_when_index_is_missing=version >= (3, 0),
         keeps_recovery_point_of_deleted=version < (3, 0),
         trims_epochs_to_first_segment=version < (3, 0),
         storage_exceptions_end_start=version < (3, 2, 1),
         ignores_remote_index_cache=version >= (3, 5),
+        knows_strays=version >= (3, 6),
         renames_strays_before_load=version >= (3, 7, 1),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
         recovery_threads=2 if version >= (4, 0) else 1,
@@ -113,6 +125,7 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
     """One version for each set of rules, oldest first: where these agree, all modelled versions do."""
     return (
         OLDEST_MODELLED,
+        KafkaVersion(2, 5),
         KafkaVersion(2, 6, 1),
         KafkaVersion(2, 8),
         KafkaVersion(3, 0),
@@ -121,9 +134,12 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
         KafkaVersion(3, 3),
         KafkaVersion(3, 4),
         KafkaVersion(3, 5),
+        KafkaVersion(3, 6),
         KafkaVersion(3, 7),
         KafkaVersion(3, 7, 1),
         KafkaVersion(3, 8),
+        KafkaVersion(3, 9, 1),
         KafkaVersion(4, 0),
+        KafkaVersion(4, 0, 1),
         NEWEST_MODELLED,
     )

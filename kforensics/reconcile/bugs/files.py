@@ -119,6 +119,8 @@ def of_lost_markers(evidence: TraceEvidence) -> Iterator[Seen]:
 def _lost_marker(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
     view, replica = copy.view, copy.view.replica
     cleaned = replica.cleaner_point
+    if replica.unread_below > view.log_start_offset:
+        return  # markers can be in what was not read
     if isinstance(cleaned, Absent) or not view.log_start_offset < cleaned.value <= view.log_end_offset:
         return
     rows = evidence.reader.batches(replica, view.log_start_offset, view.log_end_offset - 1)

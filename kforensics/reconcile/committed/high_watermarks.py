@@ -15,6 +15,9 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
     recorded = view.replica.high_watermark
     if isinstance(recorded, Absent):
         return 0
+    if not leaderships and not view.replica.clean_shutdown:
+        # It is up to 5 s old: where no input shows when the log was written, the log may have been truncated and written again since.
+        return min(recorded.value, view.batch_epochs[-1].start_offset if view.batch_epochs else 0)
     reach = min(recorded.value, view.log_end_offset)
     if recorded.value > view.log_end_offset and view.batch_epochs:
         # The high watermark is older than the log's tail: it only covers what was below the newest term.

@@ -331,7 +331,19 @@ class CommitProofs:
             standing = "in the ISR" if leader in before.isr else "eligible to lead"
             reason = f"broker {leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
             bounds.append(Bound(offset=start, reason=reason, citations=(state.citation,)))
-        return min(bounds, key=lambda bound: bound.offset, default=None)
+        bound = min(bounds, key=lambda bound: bound.offset, default=None)
+        if bound is None or any(self._may_commit(state, bound.offset, by_broker) for state in terms if state.unclean):
+            return None
+        return bound
+
+    @staticmethod
+    def _may_commit(state: Leadership, offset: int, by_broker: Mapping[int | Absent, LoadedLog]) -> bool:
+        """Whether a leader that was elected uncleanly may have held records from an offset on: with those in sync with it, it committed what it held."""
+        log = by_broker.get(state.leader)
+        start = (
+            next((e.start_offset for e in log.epochs if e.leader_epoch == state.leader_epoch), None) if log else None
+        )
+        return isinstance(state.leader, int) and (start is None or start > offset)
 
     def _is_known_from(self, state: Leadership) -> bool:
         """Whether the account misses nothing from this state on: the metadata log is whole, or the leader's own lines reach back before it."""

@@ -76,7 +76,7 @@ def find_logged_losses(
             first = max(first, truncation.before.view.log_end_offset)
         if first >= truncation.from_offset:
             continue
-        for untold in _without(OffsetRange(first, truncation.from_offset - 1), taken):
+        for untold in OffsetRange(first, truncation.from_offset - 1).without(taken):
             proven = truncation.high_watermark
             below = 0 if isinstance(proven, Absent) else proven.value
             runs = [run for part in _split_at(untold, leader_end) for run in _split_at(part, below)]
@@ -96,19 +96,6 @@ def find_logged_losses(
             )
             taken.append(untold)
     return tuple(sorted(out, key=lambda run: run.offsets))
-
-
-def _without(offsets: OffsetRange, taken: Sequence[OffsetRange]) -> Iterator[OffsetRange]:
-    """The runs of `offsets` that none of the others covers."""
-    begin = offsets.first
-    for other in sorted(taken):
-        if other.last < begin or other.first > offsets.last:
-            continue
-        if other.first > begin:
-            yield OffsetRange(begin, other.first - 1)
-        begin = other.last + 1
-    if begin <= offsets.last:
-        yield OffsetRange(begin, offsets.last)
 
 
 def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:

@@ -219,8 +219,11 @@ class _Teller:
             return loss
         led = self.account.last_leader
         is_of_leader = any(holder.broker_id in {led, Absent.UNKNOWN} for holder in loss.held_by)
-        is_older = isinstance(loss.leader_epoch, int) and loss.leader_epoch < self.account.states[-1].leader_epoch
-        if is_of_leader or not is_older or self._weakened():
+        epoch, states = loss.leader_epoch, self.account.states
+        if is_of_leader or not isinstance(epoch, int) or epoch >= states[-1].leader_epoch:
+            return loss
+        # A log that was shortened proves nothing of what was committed before, if its broker led since; else it took nothing with it.
+        if self._weakened() & {state.leader for state in states if state.leader_epoch > epoch}:
             return loss
         return replace(
             loss,
@@ -314,6 +317,7 @@ class _Teller:
             dispelled=doubts.dispelled,
             shortened=doubts.shortened,
             tails_of_copies=self._tails_of_copies(losses),
+            unread_below=max((copy.view.replica.unread_below for copy in self.copies), default=0),
             is_unclean_election_allowed=self._allowed(self._unclean()[-1:]),
             forced_elections=tuple(
                 one.state

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from kforensics.damage import Absent, Span
-from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation
+from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation, Replica
 from kforensics.evidence.replica.unaccounted import missing_offsets
 from kforensics.formats.log.batch_table import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.log.records import Record
@@ -23,6 +23,8 @@ from kforensics.units import OffsetRange
 _KEY_COLUMNS = ("base_offset", "partition_leader_epoch", "length", "crc")
 _CHUNK_BUCKETS = 16
 _MOST_MISSING = 200_000
+_WIDER = 16
+"""The factor by which more is read where the last batches of two logs differ."""
 
 DivergenceKind = Literal["epoch", "content", "record"]
 
@@ -37,6 +39,17 @@ class Divergence:
     citations: tuple[Citation, ...]
     is_open: bool = False
     """Compaction may explain it: no input holds what would show it, and none shows that it is not so."""
+
+
+class EndsDoNotDecideError(Exception):
+    """The batches where two logs part contradict the epochs that are known of what was not read: all of both has to be read.
+
+    Args:
+        replicas: whose logs.
+    """
+
+    def __init__(self, *replicas: Replica) -> None:
+        super().__init__(*(replica.path for replica in replicas))
 
 
 _SAME_BATCH = ("base_offset", "last_offset", "crc", "length", "magic")
@@ -76,6 +89,8 @@ def first_divergence(
     if common is None or start > common.last:
         return None
     common = OffsetRange(max(common.first, start), common.last)
+    if common.first < max(one.replica.unread_below, other.replica.unread_below):
+        return _divergence_by_ends(one, other, common, reader, undecided, witnesses)
     at_hand = one.replica.is_at_hand and other.replica.is_at_hand
     question: Divergence | None = None
     read_from = max(one.replica.batches_from, other.replica.batches_from) if at_hand else common.last + 1
@@ -255,6 +270,45 @@ def _clip(buckets: list[int], common: OffsetRange) -> OffsetRange:
     return OffsetRange(
         max(common.first, buckets[0] * BUCKET_OFFSETS), min(common.last, (buckets[-1] + 1) * BUCKET_OFFSETS - 1)
     )
+
+
+def _divergence_by_ends(
+    one: LoadedLog,
+    other: LoadedLog,
+    common: OffsetRange,
+    reader: BatchReader,
+    undecided: list[OffsetRange] | None,
+    witnesses: Sequence[LoadedLog],
+) -> Divergence | None:
+    """Find the first difference by leader epochs, and by the batches around where they part, or before the end of the shorter log.
+
+    Replicas that hold one batch of an epoch hold the same below it, unless content was changed or lost in one of them: what lies below the last batch
+    before that place that is in both logs is taken up as undecided.
+    """
+    parted = _first_other_epoch(one, other, common)
+    edge = common.last + 1 if parted is None else parted
+    first = _last_shared(one, other, OffsetRange(common.first, edge - 1), reader) if edge > common.first else edge
+    if undecided is not None and first > common.first:
+        undecided.append(OffsetRange(common.first, first - 1))
+    by_record_below = max(one.cleaned_below, other.cleaned_below)
+    last = common.last if edge < by_record_below else min(edge, common.last)
+    found = _compare_range(one, other, OffsetRange(first, last), reader, undecided, witnesses)
+    if found is None and parted is not None and parted >= by_record_below:
+        raise EndsDoNotDecideError(one.replica, other.replica)
+    return found
+
+
+def _last_shared(one: LoadedLog, other: LoadedLog, below: OffsetRange, reader: BatchReader) -> int:
+    """The base offset of a batch near the end of a range from which on both logs hold the same up to its end, the first offset where none is found."""
+    length = 1
+    while length < below.count:
+        wanted = OffsetRange(below.last - length + 1, below.last)
+        mine, its = (reader.batches(view.replica, *wanted)[:1] for view in (one, other))
+        is_inside = len(mine) and below.first <= mine["base_offset"][0] and mine["last_offset"][0] <= below.last
+        if is_inside and _first_mismatch(mine, its) is None:
+            return int(mine["base_offset"][0])
+        length *= _WIDER
+    return below.first
 
 
 def _compare_range(
@@ -541,6 +595,7 @@ def _cite_record(view: LoadedLog, record: Record) -> Citation:
 __all__ = [
     "Absent",
     "Divergence",
+    "EndsDoNotDecideError",
     "agreed_until",
     "common_range",
     "damage_at",

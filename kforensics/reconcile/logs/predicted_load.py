@@ -60,6 +60,13 @@ class DueSegments:
     """Nothing is left of the log."""
 
 
+class FurtherEnd(NamedTuple):
+    """A file that shows that a log went further than it ends."""
+
+    file: str
+    offset: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAtStart:
     """A log before or after a start."""
@@ -101,6 +108,8 @@ class PredictedLog:
     is_unreadable: bool = False
     """A file of it can't be read here; what a broker finds that can read it is not known."""
     due: DueSegments | Absent = Absent.NOT_APPLICABLE
+    further_end: FurtherEnd | Absent = Absent.NOT_APPLICABLE
+    """The furthest end that files name above the one that the log has before the start."""
     takes_directory_offline: bool = False
     """Its load throws what takes its log directory offline, and not the process down (3.2.1)."""
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from kforensics.evidence.model import BatchReader
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.logs.divergence import lost_ranges
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
 Until = Callable[[LoadedLog, LoadedLog], int]
+Between = Callable[[LoadedLog, LoadedLog], OffsetRange | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ def sole_runs(
     *,
     held_until: Until,
     held_again_from: Until,
+    held_in_between: Between,
     judge: CommitJudge,
     reader: BatchReader,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
@@ -41,6 +44,7 @@ def sole_runs(
         others: all other logs that count.
         held_until: for a log and another, the offset below which the other holds all of it.
         held_again_from: for a log and another, the offset from which on the other holds all of it, up to its end.
+        held_in_between: for a log and another, what the other holds of it behind other content, up to its own end.
         judge: says what was committed.
         reader: gives the batches to count.
     """
@@ -49,7 +53,9 @@ def sole_runs(
     if first >= end:
         return None
     offsets = OffsetRange(first, end - 1)
-    return offsets, count_runs(judge.runs(view, offsets), view, reader)
+    held = (held_in_between(view, other) for other in others)
+    pieces = offsets.without(one for one in held if one is not None)
+    return offsets, tuple(run for piece in pieces for run in count_runs(judge.runs(view, piece), view, reader))
 
 
 def distinct_counts(
@@ -65,22 +71,17 @@ def distinct_counts(
         judge: says what was committed.
         reader: gives the batches to count.
     """
-    certain = possible = no = markers = 0
+    total = CommittedCounts()
     counted: list[tuple[LoadedLog, int, int]] = []
     for view, first, end in sorted(losses, key=lambda item: (item[1] - item[2], str(item[0].replica.path))):
-        shared = sorted(
-            (other_first, min(agree_until(view, other), other_end)) for other, other_first, other_end in counted
-        )
-        start = first
-        # In order of where each begins, one pass finds how far what was counted reaches without a gap.
-        for other_first, same_until in shared:
-            if other_first <= start < same_until:
-                start = same_until
-        if start >= end:
-            continue
-        offsets = OffsetRange(start, end - 1)
-        counts = CommittedCounts.of(count_runs(judge.runs(view, offsets), view, reader))
+        shared = [
+            held
+            for other, other_first, other_end in counted
+            if other_first < (until := min(agree_until(view, other), other_end))
+            # What a log can't give has not been counted with it.
+            for held in OffsetRange(other_first, until - 1).without(lost_ranges(other))
+        ]
+        for piece in OffsetRange(first, end - 1).without(shared):
+            total += CommittedCounts.of(count_runs(judge.runs(view, piece), view, reader))
         counted.append((view, first, end))
-        certain, possible = certain + counts.certain, possible + counts.possible
-        no, markers = no + counts.no, markers + counts.markers
-    return CommittedCounts(certain=certain, possible=possible, no=no, markers=markers)
+    return total

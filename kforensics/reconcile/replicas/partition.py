@@ -40,7 +40,7 @@ from kforensics.reconcile.replicas.leader import (
     last_epoch,
 )
 from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, OffsetRange, TopicPartition
 
 __all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "partition_without_replicas", "reconcile_partition"]
 
@@ -57,6 +57,7 @@ def reconcile_partition(
     stated_replicas: Sequence[int] = (),
     given: Given = NONE_GIVEN,
     is_stopped: bool = False,
+    depth: Depth = Depth.CONTENT,
 ) -> PartitionReport:
     """Judge all replicas of one topic name and partition against its leader.
 
@@ -71,6 +72,10 @@ def reconcile_partition(
         stated_replicas: `--replicas`, the assignment where no metadata says it.
         given: brokers whose log directories are among the inputs.
         is_stopped: `--stopped`, no broker ran when the directories were copied.
+        depth: how much of the logs was read.
+
+    Raises:
+        EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
     """
     session = _Session(
         replicas,
@@ -83,7 +88,7 @@ def reconcile_partition(
         given,
         is_stopped=is_stopped,
     )
-    return session.report(wanted_leader)
+    return replace(session.report(wanted_leader), depth=depth)
 
 
 def partition_without_replicas(
@@ -225,6 +230,7 @@ class _Session:
         self.live = [v for v in every if v.replica.broker_id not in outside]
         self.outside = [v for v in every if v.replica.broker_id in outside]
         self.future = [v for v in views if v.replica.state == "future"]
+        self._undecided: list[OffsetRange] = []
         self._divergences: dict[tuple[int, int], Divergence | None] = {}
         self._past_damage: dict[tuple[int, int], Divergence | None] = {}
 
@@ -262,7 +268,8 @@ class _Session:
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
         key = (id(one), id(other))
         if key not in self._divergences:
-            found = first_divergence(one, other, self.reader, witnesses=[*self.live, *self.outside, *self.future])
+            witnesses = [*self.live, *self.outside, *self.future]
+            found = first_divergence(one, other, self.reader, self._undecided, witnesses=witnesses)
             self._divergences[key] = self._divergences[(id(other), id(one))] = found
         return self._divergences[key]
 
@@ -292,6 +299,22 @@ class _Session:
         if not is_at_hand or other.log_end_offset < view.log_end_offset or common_range(view, other) is None:
             return view.log_end_offset
         return same_batches_from(view, other, self.held_until(view, other), self.reader)
+
+    def held_in_between(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
+        """What a shorter log holds of a log behind other content, up to its own end."""
+        is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
+        end, parted = other.log_end_offset, self.held_until(view, other)
+        if not is_at_hand or end >= view.log_end_offset or parted >= end or common_range(view, other) is None:
+            return None
+        since = same_batches_from(view, other, parted, self.reader)
+        return OffsetRange(since, end - 1) if since < end else None
+
+    def lacked_by(self, other: LoadedLog, view: LoadedLog) -> Sequence[OffsetRange]:
+        """The offsets of a log that another one does not hold, or holds with other content."""
+        first = max(self.held_until(view, other), view.content_start_offset)
+        end = self.held_again_from(view, other)
+        between = self.held_in_between(view, other)
+        return tuple(OffsetRange(first, end - 1).without([between] if between else []))
 
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
         """The offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
@@ -369,7 +392,31 @@ class _Session:
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
             account=None if self.is_quorum else self.account,
+            not_compared_below=self._not_compared_below(),
+            later_epoch=Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(),
         )
+
+    def _not_compared_below(self) -> int:
+        """The offset below which content was not compared; a replica that nothing is compared with is read at its end alone."""
+        unread = max((view.replica.unread_below for view in (*self.live, *self.future)), default=0)
+        return max((one.last + 1 for one in self._undecided), default=unread) if unread else 0
+
+    def _later_epoch(self) -> int | Absent:
+        """The leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
+        known = max((epoch for view in self.live if isinstance(epoch := last_epoch(view), int)), default=-1)
+        newest = next((state for state in reversed(self.leaderships) if isinstance(state.leader, int)), None)
+        if newest is None:
+            return Absent.NOT_APPLICABLE
+        later = self.facts.later_epoch(self.partition)
+        if isinstance(later, int) and later > max(newest.leader_epoch, known):
+            return later
+        own = next((view for view in self.live if view.replica.broker_id == newest.leader), None)
+        has_lines = isinstance(newest.recorded_at, Absent) and isinstance(newest.leader, int)
+        if own is None or not has_lines or isinstance(own.replica.checkpoint_epochs, Absent):
+            return Absent.NOT_APPLICABLE
+        if self.protocol_hints.get(int(str(newest.leader))) in {None, ProtocolName.HW, ProtocolName.KIP_101}:
+            return Absent.NOT_APPLICABLE
+        return newest.leader_epoch if newest.leader_epoch > known else Absent.NOT_APPLICABLE
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
@@ -440,6 +487,7 @@ class _Session:
                 others,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
+                held_in_between=self.held_in_between,
                 judge=judge,
                 reader=self.reader,
             )
@@ -464,6 +512,7 @@ class _Session:
                 self.live,
                 held_until=self.held_until,
                 held_again_from=self.held_again_from,
+                held_in_between=self.held_in_between,
                 judge=judge,
                 reader=self.reader,
             )
@@ -642,16 +691,15 @@ class _Session:
                 continue
             report = self._judge_replica(view, candidate, epoch, judge)
             first = max(self.held_until(view, candidate), view.content_start_offset)
-            end = self.held_again_from(view, candidate)
+            lacked = self.lacked_by(candidate, view)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
                 truncated.append((view, report.truncation.offset, first))
-                start = max(first, report.truncation.offset)
-                if start < end:
-                    discarded.append((view, start, end))
-                    is_tail = is_tail and report.is_tail_of_a_copy
-            if first < end:
-                lost.append((view, first, end))
+                start = report.truncation.offset
+                gone = [(view, max(one.first, start), one.last + 1) for one in lacked if one.last >= start]
+                is_tail = is_tail and (report.is_tail_of_a_copy or not gone)
+                discarded += gone
+            lost += [(view, one.first, one.last + 1) for one in lacked]
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
         count = partial(distinct_counts, agree_until=self.same_records_until, judge=judge, reader=self.reader)

@@ -14,7 +14,7 @@ from kforensics.reconcile.replicas.directories import EmptiedReplica
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.leader import LeaderChoice, ProtocolChoice
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 
 
 class Verdict(StrEnum):
@@ -128,6 +128,11 @@ class PartitionReport:
     """It was said that no broker ran when the directories were copied."""
     account: LeadershipAccount | None = None
     """Who led, and how each leader came to lead; none of the metadata log."""
+    depth: Depth = Depth.CONTENT
+    not_compared_below: int = 0
+    """The offset below which content was not compared, as the ends of logs were read alone."""
+    later_epoch: int | Absent = Absent.NOT_APPLICABLE
+    """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
 
     def owner_of(self, view: LoadedLog) -> str:
         """The owner of a replica in words: members of the metadata quorum are controllers."""

@@ -4,20 +4,54 @@ A record that a live replica holds is present. One that none holds is lost where
 rose above it, a later record of its key lets a cleaner remove it, or its topic was deleted. Where nothing shows why it is not there, nothing is said.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import CheckpointValue, Citation, Replica
+from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.model import Commitment, CopyKind, Fate, FateKind, TracedCopy, TracedRecord, Visibility
+from kforensics.reconcile.trace.due import NO_HORIZON, Bytes, RemovalSettings, until
+from kforensics.reconcile.trace.model import (
+    Commitment,
+    CopyKind,
+    Fate,
+    FateKind,
+    TracedCopy,
+    TracedRecord,
+    Until,
+    Visibility,
+)
 from kforensics.units import TopicPartition
 
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCopy:
+    """One copy of a record."""
+
+    replica: Replica
+    kind: CopyKind
+    path: str
+    suffix: str
+    """Of the file's name: `deleted`, `swap` or none."""
+    position: int
+    """Of its batch in the file, in bytes."""
+    delete_horizon_ms: int = NO_HORIZON
+
+
+class LaterRecord(NamedTuple):
+    """A record of a key, with one of its copies."""
+
+    record: Record
+    citation: Citation
+    is_live: bool
+    """Whether a live replica holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +60,7 @@ class FoundRecord:
 
     record: Record
     topic_id: str | Absent
-    copies: tuple[TracedCopy, ...]
-    holders: tuple[tuple[Replica, CopyKind], ...]
+    copies: tuple[FoundCopy, ...]
     outcome: bool | Absent | None
     """Whether the transaction was aborted, None where no marker follows, absent for records of none."""
 
@@ -41,8 +74,9 @@ class FateJudge:
         incident: what `explain` says of it, None where nothing happened.
         views: the live replicas of the topic as it is now.
         is_compacted: a cleaner is shown to work on it.
-        successors: by key, the records of that key that live replicas hold, by offset.
+        successors: by key, records of that key, of no aborted or open transaction.
         topic_ids: ids of the live directories.
+        settings: of the topic at a broker.
     """
 
     def __init__(
@@ -53,8 +87,9 @@ class FateJudge:
         incident: PartitionIncident | None,
         views: Sequence[LoadedLog],
         is_compacted: bool,
-        successors: Mapping[bytes, Sequence[tuple[Record, Citation]]],
+        successors: Mapping[bytes, Sequence[LaterRecord]],
         topic_ids: frozenset[str],
+        settings: Callable[[int | Absent], RemovalSettings],
     ) -> None:
         self._partition = partition
         self._report = report
@@ -66,6 +101,11 @@ class FateJudge:
         self._is_compacted = is_compacted
         self._successors = successors
         self._topic_ids = topic_ids
+        self._settings = settings
+        self._until: dict[tuple[int, str], tuple[Until, int, int]] = {}
+        self._segments: dict[tuple[int, str], Segment] = {
+            (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
+        }
         choice = report.leader if report is not None else None
         self._leader = choice.view if choice is not None else None
         self.is_leader_known = choice is not None and choice.is_known
@@ -73,18 +113,25 @@ class FateJudge:
     def judge(self, found: FoundRecord) -> TracedRecord:
         """State, certainty and fate of one record."""
         record = found.record
-        live = [view for replica, kind in found.holders if kind is CopyKind.LIVE for view in self._view_of(replica)]
+        live = [view for copy in found.copies if copy.kind is CopyKind.LIVE for view in self._view_of(copy.replica)]
         assigned = [view for view in live if self._is_replica(view)]
         kept = [view for view in assigned if record.offset < view.log_end_offset]
         fate: list[Fate] = []
+        successor = self._successor(record, is_live=True) if self._is_compacted else None
+        was_cleaned = self._is_compacted and self._was_cleaned(found)
         if live and not kept:
             fate += [_outside(view) if view in assigned else _unassigned(view) for view in live]
         elif kept and not self._leads(kept):
-            fate += list(self._expected(record, kept)) or [self._elsewhere(record, kept)]
-        successor = self._successor(record) if self._is_compacted else None
+            is_explained = successor is not None or record.value is None or found.outcome is True
+            fate += list(self._expected(record, kept)) or [
+                self._cleaned_by_leader(kept) if was_cleaned and is_explained else self._elsewhere(record, kept)
+            ]
+        is_deleted_by_leader = self.is_leader_known and any(one.kind is FateKind.BELOW_LOG_START for one in fate)
         is_of_other_topic = self._is_of_other_topic(found)
         losses = self._losses_of(found) if not kept else []
-        if kept and not is_of_other_topic:
+        if is_deleted_by_leader and not is_of_other_topic:
+            state = "deleted-on-purpose"
+        elif kept and not is_of_other_topic:
             state = "present"
         elif losses:
             state = self._lost
@@ -103,6 +150,9 @@ class FateJudge:
             fate.append(self._below_start())
         elif successor is not None:
             state = "superseded"
+        elif was_cleaned and (record.key is not None or found.outcome is True):
+            state = "deleted-on-purpose"
+            fate.append(self._cleaned(found))
         elif self._leader is not None and record.offset < self._leader.content_start_offset:
             state = "unknown"
             fate.append(
@@ -122,7 +172,7 @@ class FateJudge:
                 )
             )
         if state in {"present", "superseded"} and successor is not None:
-            state = "deleted-on-purpose" if successor[0].value is None else "superseded"
+            state = "deleted-on-purpose" if successor.record.value is None else "superseded"
             fate.append(_superseded(successor))
         elif state == "present" and self._is_compacted and record.value is None and record.key is not None:
             state = "deleted-on-purpose"
@@ -144,8 +194,28 @@ class FateJudge:
             read_committed=_visibility(found),
             state=state,
             fate=tuple(fate),
-            copies=found.copies,
+            copies=tuple(self._copy(record, copy, successor) for copy in found.copies),
         )
+
+    def _copy(self, record: Record, copy: FoundCopy, successor: LaterRecord | None) -> TracedCopy:
+        replica = copy.replica
+        known = self._until.get((replica.input, copy.path)) if not self._is_compacted else None
+        if known is not None and record.timestamp_ms <= known[1] and record.offset < known[2]:
+            return _copied(copy, known[0])
+        place = Bytes(
+            kind=copy.kind,
+            suffix=copy.suffix,
+            segment=self._segments.get((replica.input, copy.path)),
+            log=self._views.get((replica.input, replica.path)),
+            delete_horizon_ms=copy.delete_horizon_ms,
+        )
+        settings = self._settings(replica.broker_id)
+        found = until(record, place, settings, successor.record if successor is not None else None)
+        newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
+        if place.log is not None and isinstance(newest, int) and record.offset < place.log.log_end_offset:
+            # Of a log that is not compacted it is the same for all records of a file.
+            self._until[replica.input, copy.path] = found, newest, place.log.log_end_offset
+        return _copied(copy, found)
 
     def unseen(self, offset: int) -> TracedRecord | None:
         """The record at an offset that no copy holds, where something shows what became of it.
@@ -211,7 +281,7 @@ class FateJudge:
 
     def _losses_of(self, found: FoundRecord) -> list[LossEntry]:
         record = found.record
-        places = {(replica.input, replica.path) for replica, _ in found.holders}
+        places = {(copy.replica.input, copy.replica.path) for copy in found.copies}
         return [
             one
             for one in self._losses
@@ -225,7 +295,7 @@ class FateJudge:
         yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
 
     def _is_of_other_topic(self, found: FoundRecord) -> bool:
-        ids = {replica.topic_id for replica, _ in found.holders}
+        ids = {copy.replica.topic_id for copy in found.copies}
         if any(isinstance(one, Absent) for one in ids):
             return False
         is_deleted = self._report is not None and self._report.is_deleted
@@ -251,11 +321,55 @@ class FateJudge:
             citations=citations,
         )
 
-    def _successor(self, record: Record) -> tuple[Record, Citation] | None:
+    def _successor(self, record: Record, *, is_live: bool) -> LaterRecord | None:
         if record.key is None:
             return None
-        later = [one for one in self._successors.get(record.key, ()) if one[0].offset > record.offset]
-        return max(later, key=lambda one: one[0].offset, default=None)
+        later = [
+            one
+            for one in self._successors.get(record.key, ())
+            if one.record.offset > record.offset and one.is_live is is_live
+        ]
+        return max(later, key=lambda one: one.record.offset, default=None)
+
+    def _was_cleaned(self, found: FoundRecord) -> bool:
+        """Whether the leader's log had the record, as its leader epochs show, and a cleaner has passed its offset; any log, where no input shows who leads."""
+        record, leader = found.record, self._leader
+        if leader is None:
+            return False
+        logs = [leader] if self.is_leader_known else list(self._views.values())
+        is_passed = [self._is_of_lineage(record, view) for view in logs]
+        return all(is_passed) and leader.log_start_offset <= record.offset < leader.cleaned_below
+
+    @staticmethod
+    def _is_of_lineage(record: Record, view: LoadedLog) -> bool:
+        if record.offset >= view.log_end_offset:
+            return False
+        return epoch_at(view.epochs, record.offset) == record.partition_leader_epoch
+
+    def _cleaned_by_leader(self, kept: Sequence[LoadedLog]) -> Fate:
+        assert self._leader is not None
+        who = ", ".join(sorted({view.replica.owner for view in kept}))
+        return Fate(
+            kind=FateKind.CLEANED,
+            statement=f"the cleaner of the leader, {self._leader.replica.owner}, has removed it there; {who} still holds it",
+            citations=(self._leader.replica.cite(), *(view.replica.cite() for view in kept)),
+        )
+
+    def _cleaned(self, found: FoundRecord) -> Fate:
+        """What let a cleaner remove a record that no live replica holds, and no later record of its key either."""
+        assert self._leader is not None
+        former = self._successor(found.record, is_live=False)
+        citations: tuple[Citation, ...] = (self._leader.replica.cite(),)
+        if found.outcome is True:
+            words = "a cleaner removed it, as all records of aborted transactions"
+        elif former is not None and former.record.value is None:
+            words = f"the tombstone at offset {former.record.offset:,} removed its key; a cleaner removed both, the tombstone once delete.retention.ms had passed"
+            citations = (former.citation, *citations)
+        elif found.record.value is None:
+            words = "it was a tombstone: a cleaner removed it once delete.retention.ms had passed, or a later record of its key superseded it"
+        else:
+            words = "a cleaner removed it: a later record of its key superseded it, of which no live replica holds any, as after a tombstone that was removed in its turn"
+        return Fate(kind=FateKind.CLEANED, statement=words, citations=citations)
 
     def _expected(self, record: Record, kept: Sequence[LoadedLog]) -> Iterator[Fate]:
         for one in self._report.replicas if self._report is not None else ():
@@ -280,6 +394,12 @@ class FateJudge:
         leader, end = self._leader.replica.owner, self._leader.log_end_offset
         guessed = "" if self.is_leader_known else f" (no input shows that {leader} leads)"
         who = ", ".join(sorted({view.replica.owner for view in kept}))
+        if record.offset < self._leader.log_start_offset:
+            return Fate(
+                kind=FateKind.BELOW_LOG_START,
+                statement=f"the log of the leader, {leader}, starts at offset {self._leader.log_start_offset:,} now{guessed}; {who} still holds it",
+                citations=tuple(view.replica.cite() for view in (self._leader, *kept)),
+            )
         is_past_end = record.offset >= end
         words = (
             f"the log of the leader, {leader}, ends at offset {end:,}"
@@ -350,12 +470,23 @@ def _is_same(one: LoadedLog, other: LoadedLog) -> bool:
     return (one.replica.input, one.replica.path) == (other.replica.input, other.replica.path)
 
 
+def _copied(copy: FoundCopy, until_when: Until) -> TracedCopy:
+    return TracedCopy(
+        broker_id=copy.replica.broker_id,
+        input=copy.replica.input,
+        path=copy.path,
+        position=copy.position,
+        kind=copy.kind,
+        until=until_when,
+    )
+
+
 def _mark(view: LoadedLog) -> int:
     return view.high_watermark if isinstance(view.replica.high_watermark, CheckpointValue) else 0
 
 
 def _places(found: FoundRecord) -> tuple[Citation, ...]:
-    return tuple(Citation(input=copy.input, path=copy.path) for copy in found.copies)
+    return tuple(Citation(input=copy.replica.input, path=copy.path) for copy in found.copies)
 
 
 def _outside(view: LoadedLog) -> Fate:
@@ -375,10 +506,10 @@ def _unassigned(view: LoadedLog) -> Fate:
     )
 
 
-def _superseded(successor: tuple[Record, Citation]) -> Fate:
-    record, citation = successor
+def _superseded(successor: LaterRecord) -> Fate:
+    record, citation = successor.record, successor.citation
     if record.value is None:
-        words = f"the tombstone at offset {record.offset:,} removes its key; what is left of it goes when the cleaner passes"
+        words = f"the tombstone at offset {record.offset:,} removes its key"
         return Fate(kind=FateKind.TOMBSTONED, statement=words, citations=(citation,))
     return Fate(
         kind=FateKind.SUPERSEDED,

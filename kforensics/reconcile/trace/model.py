@@ -51,6 +51,17 @@ class FateKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """Until when bytes lie where they are."""
+
+    statement: str
+    not_before_ms: int | Absent = Absent.UNKNOWN
+    """The earliest time at which a broker removes them, by the evidence."""
+    by_ms: int | Absent = Absent.UNKNOWN
+    """The time from which on a running broker is due to remove them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCopy:
     """One copy of a record on a disk."""
 
@@ -60,6 +71,7 @@ class TracedCopy:
     position: int
     """Of its batch in the file, in bytes."""
     kind: CopyKind
+    until: Until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def comparison_page(comparison: AuditComparison, answer: Answer, *, made_ms: int
         answer=answer,
         advice=advice_of(answer),
         identity=identity,
-        figures=[(name, comparison.count(change), kind) for name, change, kind in _FIGURES],
+        figures=change_figures(comparison),
         groups=[
             {
                 "heading": heading,
@@ -65,6 +65,11 @@ def comparison_page(comparison: AuditComparison, answer: Answer, *, made_ms: int
         tables=(comparison.earlier, comparison.later),
         known=_known,
     )
+
+
+def change_figures(comparison: AuditComparison) -> list[tuple[str, int, str]]:
+    """The figures of a comparison: the words, the number, and its style."""
+    return [(name, comparison.count(change), kind) for name, change, kind in _FIGURES]
 
 
 def _known(value: object) -> str:

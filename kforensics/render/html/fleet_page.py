@@ -1,17 +1,18 @@
-"""The audit of a fleet as one page: the answer, partitions, nodes and disks, placement, findings, and what could not be read."""
+"""The audit of a fleet as one page: the answer, what changed, findings by cause, partitions, nodes and disks, placement, and what could not be read."""
 
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
+from kforensics.render.html.fleet_causes import cause_groups
+from kforensics.render.html.fleet_comparison import change_figures
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.verdict import advice_of, verdict_of
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.words import byte_count, listed
 
-MOST_FINDINGS = 1_000
 MOST_PROBLEMS = 200
 
 
@@ -32,7 +33,6 @@ def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = N
     Raises:
         MissingExtra: jinja2 is not installed.
     """
-    findings = summary.findings[:MOST_FINDINGS]
     problems = summary.problems[:MOST_PROBLEMS]
     return fill_page(
         "fleet.html",
@@ -47,8 +47,10 @@ def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = N
         nodes=summary.brokers,
         disks=summary.damage_by_disk,
         placement=placement_words(summary),
-        findings=findings,
-        more_findings=summary.finding_count - len(findings),
+        causes=cause_groups(summary),
+        more_findings=summary.finding_count - len(summary.findings),
+        compared=None if summary.comparison is None else summary.comparison.earlier_audit,
+        changes=() if summary.comparison is None else change_figures(summary.comparison),
         problems=[(one.place(summary.inputs), one.message) for one in problems],
         more_problems=summary.problem_count - len(problems),
         tables=summary.tables,
@@ -63,8 +65,11 @@ def _identity(summary: FleetSummary, made_ms: int | None) -> list[tuple[str, str
             "Clusters" if len(summary.clusters) > 1 else "Cluster",
             listed(summary.clusters) or "unknown: no input names its id",
         ),
-        ("Audited", totals_words(summary)),
+        ("Audited", utc_text(summary.audited_ms)),
+        ("Fleet", totals_words(summary)),
     ]
+    if summary.comparison is None:
+        rows.append(("Compared with", "no earlier audit: --history keeps them, --since names one"))
     return rows if made_ms is None else [*rows, ("Page made", utc_text(made_ms))]
 
 

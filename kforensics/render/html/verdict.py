@@ -26,6 +26,7 @@ class Advice:
 _FORBIDDING = ("do not ", "don't ", "never ")
 
 _VERDICTS = {
+    State.BYTES_LEFT: AnswerMark(tone="bad", mark="!", words="Bytes of the key are left"),
     State.LOST: AnswerMark(tone="bad", mark="✕", words="Committed records are lost"),
     State.MAYBE_LOST: AnswerMark(tone="bad", mark="?", words="Committed records may be lost"),
     State.AT_RISK: AnswerMark(tone="bad", mark="!", words="Committed records are at risk"),
@@ -40,6 +41,11 @@ _VERDICTS = {
     State.CHANGED: AnswerMark(tone="warning", mark="!", words="Findings are new, worse or changed"),
     State.UNCHANGED: AnswerMark(tone="good", mark="✓", words="No finding is new or worse"),
     State.AGREE: AnswerMark(tone="good", mark="✓", words="All replicas agree"),
+    State.PRESENT: AnswerMark(tone="warning", mark="!", words="A live replica holds it"),
+    State.SUPERSEDED: AnswerMark(tone="warning", mark="!", words="A later record of its key follows"),
+    State.DELETED_ON_PURPOSE: AnswerMark(tone="warning", mark="!", words="It was deleted on purpose"),
+    State.NEVER_HERE: AnswerMark(tone="warning", mark="!", words="No offset of these logs holds it"),
+    State.NO_BYTES_LEFT: AnswerMark(tone="good", mark="✓", words="No file that was searched holds the key"),
     State.NOTHING_LOST: AnswerMark(tone="good", mark="✓", words="No committed record is lost"),
 }
 """The verdicts of the commands that have pages; only a state that proves that all is well has a tick."""

@@ -22,7 +22,12 @@ from kforensics.render.view import View
 
 def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
     """The document, piece by piece."""
-    return document(result, DocumentBody(name="diff", streams={"partitions": _flat_reports(result.body)}))
+    return document(
+        result,
+        DocumentBody(
+            name="diff", fields={"depth": result.body.depth}, streams={"partitions": _flat_reports(result.body)}
+        ),
+    )
 
 
 def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
@@ -72,6 +77,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "verdict": report.verdict,
         "state": (state or partition_state(report)).value,
         "replicas": [_plain_replica(replica) for replica in report.replicas],
+        "not_compared_below": report.not_compared_below,
         "what_if": [_plain_what_if(choice) for choice in report.what_if],
         "missing_replicas": report.missing_replicas,
         "assigned_replicas": report.assigned,

@@ -6,8 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 from kforensics.commands.result import Result
-from kforensics.findings.fleet_summary import AuditComparison, FleetSummary, ScanResult
-from kforensics.render.json.document import DocumentBody, document
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
+from kforensics.render.json.document import DocumentBody, document, json_line, typed_lines
+from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
 
@@ -26,6 +27,66 @@ def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
     """The document of `fleet scan`."""
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
     return document(result, DocumentBody(name="fleet-scan", fields=_fields(result.body, names)))
+
+
+def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
+    """The document of `fleet trend`."""
+    body = {"tables": result.body.tables, "audit_count": result.body.audit_count}
+    return document(
+        result, DocumentBody(name="fleet-trend", fields={**body, "audits": [*map(_plain_line, result.body.lines)]})
+    )
+
+
+def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
+    """One line for each audit."""
+    return typed_lines(("audit", map(_plain_line, result.body.lines)))
+
+
+def _plain_line(line: TrendLine) -> dict[str, Any]:
+    return {**_fields(line, [one.name for one in fields(TrendLine)]), "audited_utc": utc_text(line.audited_ms)}
+
+
+def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
+    """The audit in one line."""
+    summary = result.body
+    names = (
+        "audit_id",
+        "audited_ms",
+        "tables",
+        "clusters",
+        "nodes",
+        "replicas",
+        "bytes",
+        "partition_count",
+        "states",
+        "lost_certain",
+        "lost_possible",
+        "finding_count",
+        "findings_by_severity",
+        "problem_count",
+        "read_bytes",
+        "reused_segments",
+        "seconds",
+    )
+    comparison = summary.comparison
+    compared = {} if comparison is None else {"compared_with": comparison.earlier_audit, **_changes_of(comparison)}
+    gate = {} if summary.gate is None else {"gate": summary.gate}
+    yield json_line(
+        {
+            "type": "audit",
+            **_fields(summary, names),
+            "audited_utc": utc_text(summary.audited_ms),
+            "state": result.answer.state,
+            "headline": result.answer.headline,
+            **compared,
+            **gate,
+            "exit_code": result.exit_code,
+        }
+    )
+
+
+def _changes_of(comparison: AuditComparison) -> dict[str, Any]:
+    return {"findings_by_change": comparison.findings_by_change, "gone_nodes": comparison.gone_nodes}
 
 
 def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
@@ -69,8 +130,10 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "read_bytes",
         "reused_segments",
     )
+    names = (*names, "audit_id", "audited_ms", "seconds", "findings_by_cluster", *(("gate",) if summary.gate else ()))
     return {
         **_fields(summary, names),
+        "audited_utc": utc_text(summary.audited_ms),
         "partitions": [json.loads(one.report) for one in summary.worst],
         "tables": summary.tables,
     }

@@ -22,7 +22,9 @@ def write(result: Result[Listing], view: View) -> Iterator[str]:
     if view.files:
         lists["files"] = result.body.files()
     streams = {name: (json.dumps(to_plain(value)) for value in values) for name, values in lists.items()}
-    return document(result, DocumentBody(name="ls", fields={"nodes": inventory.nodes}, streams=streams))
+    return document(
+        result, DocumentBody(name="ls", fields={"depth": result.body.depth, "nodes": inventory.nodes}, streams=streams)
+    )
 
 
 def write_lines(result: Result[Listing], view: View) -> Iterator[str]:

@@ -16,6 +16,7 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
     """The fields that `docs/json.md` promises."""
     body = result.body
     fields: dict[str, Any] = {
+        "depth": body.depth,
         "kafka": body.kafka,
         "kafka_source": body.kafka_source,
         "starts": [

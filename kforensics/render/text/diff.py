@@ -22,7 +22,7 @@ from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane,
 from kforensics.render.text.screen import INDENT, Style, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 from kforensics.words import counted, listed
 
 _STATE_WORDS = {
@@ -110,9 +110,8 @@ def _block(
     if leader is not None:
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
         led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
-    verdict = (
-        _WORDS[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, _WORDS[report.verdict])
-    )
+    words = {**_WORDS, Verdict.CONSISTENT: "same ends"} if report.depth is Depth.TAILS else _WORDS
+    verdict = words[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, words[report.verdict])
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:
@@ -127,7 +126,8 @@ def _block(
     marks = UNICODE_MARKS if unicode else ASCII_MARKS
     numbers = max((len(str(v)) for lane in lanes for v in (lane.start, lane.end)), default=1)
     if scale.first > min((lane.start for lane in drawn), default=0):
-        yield Text(f"{INDENT}(drawn from offset {scale.first} on: below, all hold the same)", style=Style.QUIET)
+        below = "leader epochs are the same" if report.not_compared_below else "all hold the same"
+        yield Text(f"{INDENT}(drawn from offset {scale.first} on: below, {below})", style=Style.QUIET)
     for replica, lane in zip(report.replicas, lanes, strict=True):
         yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
     for replica in report.replicas:
@@ -343,6 +343,7 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
         f"{count[state]} {words}"
         for state, words in (
             (State.AGREE, "agree"),
+            (State.SAME_ENDS, "with the same ends"),
             (State.BEHIND, "with a replica that is behind"),
             (State.UNKNOWN, "unknown"),
         )

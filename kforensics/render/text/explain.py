@@ -1,6 +1,6 @@
 """An explanation as text: the conclusion first, then what happened, what is lost, why, and what more evidence would show."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rich.text import Text
@@ -17,7 +17,7 @@ from kforensics.render.events import sentences_of, truncation_sentence
 from kforensics.render.text.screen import INDENT, Style, columns, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.timeline import shown_entries
-from kforensics.render.times import utc_text
+from kforensics.render.times import shift_text, utc_text
 from kforensics.render.view import View
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import counted
@@ -41,7 +41,8 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
     if entries:
         yield ""
         yield Text("What happened", style=Style.HEADING)
-        yield from _happened(entries, truncations, result.inputs, verbose=verbose, width=width, unicode=unicode)
+        shifts = {path: clock.shift_ms for path, clock in result.clocks}
+        yield from _happened(entries, truncations, result.inputs, shifts, verbose=verbose, width=width, unicode=unicode)
     if truncations:
         yield ""
         yield Text("What was truncated", style=Style.HEADING)
@@ -98,6 +99,7 @@ def _happened(
     entries: Sequence[TimelineEntry],
     truncations: Sequence[ExplainedTruncation],
     inputs: Sequence[Input],
+    shifts: Mapping[str, int],
     *,
     verbose: bool,
     width: int,
@@ -108,7 +110,7 @@ def _happened(
         (
             one.time_ms,
             escape_text(one.words),
-            _cited(one.citations, inputs)
+            _cited(one.citations, inputs) + _shifted(one.citations, shifts)
             if isinstance(one.metadata_offset, Absent)
             else f"metadata offset {one.metadata_offset}",
         )
@@ -116,7 +118,11 @@ def _happened(
     ]
     arrow = "→" if unicode else "->"
     rows += [
-        (truncation.time_ms, escape_text(truncation_sentence(truncation, arrow)), _cited(truncation.citations, inputs))
+        (
+            truncation.time_ms,
+            escape_text(truncation_sentence(truncation, arrow)),
+            _cited(truncation.citations, inputs) + _shifted(truncation.citations, shifts),
+        )
         for truncation in truncations
     ]
     rows.sort(key=lambda row: (not isinstance(row[0], int), row[0] if isinstance(row[0], int) else 0))
@@ -127,6 +133,12 @@ def _happened(
         yield from wrapped(text, width=width, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
     if hidden:
         yield Text(f"{INDENT}{hidden:,} more (-v lists them)", style=Style.QUIET)
+
+
+def _shifted(citations: Sequence[Citation], shifts: Mapping[str, int]) -> str:
+    """What was added to the time of the cited line, where its clock or time zone is corrected."""
+    shift_ms = shifts.get(citations[0].path, 0) if citations else 0
+    return f", {shift_text(shift_ms)}" if shift_ms else ""
 
 
 def _cited(citations: Sequence[Citation], inputs: Sequence[Input]) -> str:

@@ -28,6 +28,8 @@ def write(result: Result[FleetSummary], view: View) -> Iterator[str]:
 def _lines(summary: FleetSummary, *, verbose: bool, width: int) -> Iterator[Text | str]:
     yield ""
     yield from wrapped(totals_words(summary), width=width)
+    for sentence in summary.gate.sentences() if summary.gate else ():
+        yield from wrapped(escape_text(sentence), width=width)
     yield from _verdict_lines(summary)
     yield from _partition_lines(summary, width, most=None if verbose else _SHOWN_PARTITIONS)
     yield from _broker_lines(summary, width, verbose=verbose)

@@ -39,6 +39,13 @@ FATES = {
     Fate.PROMOTED: "becomes the partition's log",
     Fate.EXITS: "ends the start",
 }
+SOURCES = {
+    "given": "as given",
+    "server-log": "which the server log names",
+    "metadata-log": "as the node registered last",
+    "assumed": "which is assumed",
+}
+"""How a version is known."""
 RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts, a log directory goes offline"}
 
 
@@ -49,6 +56,8 @@ def write(result: Result[Prediction], view: View) -> Iterator[str]:
 
 def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
     width, verbose = view.width, view.verbose
+    yield Text()
+    yield from wrapped(f"Kafka {result.body.kafka}, {SOURCES[result.body.kafka_source]}", width=width)
     for start in result.body.starts:
         yield Text()
         yield from wrapped(_start_line(start, result.inputs[start.input]), width=width, style=Style.HEADING)

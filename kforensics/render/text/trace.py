@@ -1,18 +1,21 @@
 """The screen of `kforensics trace`: the answer, each record with its copies and what became of it, what was searched."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from rich.text import Text
 
+from kforensics.commands.cited import CitedFile
 from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input
+from kforensics.evidence.model import Input, Problem
 from kforensics.reconcile.trace.model import SearchedPartition, TracedCopy, TracedRecord
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, columns, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
+from kforensics.render.trace_words import until_words
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -29,9 +32,9 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
 
 def _lines(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
     body, most = result.body, 1 << 30 if view.verbose else MOST_RECORDS
-    for one in body.records[:most]:
+    for one in islice(body.records, most):
         yield Text()
-        yield from _record(one, result.inputs, view)
+        yield from _record(one, result.inputs, view, with_until=view.verbose or body.erasure is not None)
     if len(body.records) > most:
         yield Text(f"{INDENT}and {len(body.records) - most:,} more records (-v lists them)")
     for found in result.findings:
@@ -40,10 +43,14 @@ def _lines(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
     yield Text()
     yield Text("searched")
     yield from columns([_row(one) for one in body.partitions])
+    if body.erasure is not None:
+        yield Text()
+        yield Text("hashes of the files that were searched")
+        yield from columns([_file(one, result.inputs) for one in body.erasure.files])
     yield from problem_lines(result.problems, result.inputs, view.width)
 
 
-def _record(one: TracedRecord, inputs: Sequence[Input], view: View) -> Iterator[Text]:
+def _record(one: TracedRecord, inputs: Sequence[Input], view: View, *, with_until: bool) -> Iterator[Text]:
     words = [f"{escape_text(str(one.partition))} offset {one.offset:,}: {one.state}, committed: {one.committed}"]
     record = one.record
     if record is not None:
@@ -55,8 +62,13 @@ def _record(one: TracedRecord, inputs: Sequence[Input], view: View) -> Iterator[
         value = "null" if record.value is None else byte_count(len(record.value))
         words.append(f"value {value}")
     yield from wrapped(", ".join(words), width=view.width, indent=INDENT * 2)
-    rows = [_copy(copy, inputs) for copy in one.copies]
-    yield from columns(rows)
+    if with_until:
+        for copy in one.copies:
+            yield from columns([_copy(copy, inputs)])
+            until = escape_text(until_words(copy.until))
+            yield from wrapped(until, width=view.width, indent=INDENT * 4, first=INDENT * 3)
+    else:
+        yield from columns([_copy(copy, inputs) for copy in one.copies])
     for fate in one.fate:
         statement = f"{fate.kind.value}: {escape_text(fate.statement)}"
         yield from wrapped(statement, width=view.width, indent=INDENT * 2, first=INDENT)
@@ -80,6 +92,12 @@ def _copy(copy: TracedCopy, inputs: Sequence[Input]) -> list[str]:
     source = inputs[copy.input]
     who = escape_text(source.path) if isinstance(copy.broker_id, Absent) else f"broker {copy.broker_id}"
     return [copy.kind.value, who, f"{escape_text(copy.path)} at byte {copy.position:,}"]
+
+
+def _file(one: CitedFile, inputs: Sequence[Input]) -> list[str]:
+    sha256 = one.sha256.value if isinstance(one.sha256, Absent) else one.sha256
+    where = Problem(input=one.input, path=one.path, message="").place(inputs)
+    return [f"sha256 {sha256}", escape_text(where)]
 
 
 def _row(one: SearchedPartition) -> list[str]:

@@ -177,6 +177,19 @@ def test_a_guessed_leader_makes_nothing_certain():
     assert "broker 1 will discard 43 records that may have been committed" in headline
 
 
+def test_a_finding_is_no_surer_than_its_partition():
+    leader = replica(1, [batch(0, 59, 0)], clean=False)
+    follower = replica(2, [batch(0, 59, 0), batch(60, 69, 0)], high_watermark=70)
+    by_1 = {"facts": led(1, {1, 2}, replicas=(1, 2))}
+
+    def codes(*replicas, **options):
+        report = judged(*replicas, **options)
+        return partition_state(report), {one.code for one in partition_findings(report)} & {"KF201", "KF202"}
+
+    assert (State.MAYBE_AT_RISK, {"KF202"}) == codes(leader, follower, **by_1)
+    assert (State.AT_RISK, {"KF201"}) == codes(replace(leader, clean_shutdown=True), follower, **by_1)
+
+
 def test_a_tie_is_not_broken():
     one, two = replica(1, [batch(0, 59, 0, 7)]), replica(2, [batch(0, 59, 0, 8)])
     report = judged(one, two, stated_replicas=(1, 2))

@@ -20,6 +20,7 @@ from kforensics.protocol.loading.values import LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import parse_version
 from tests.oracle.loading.made import NOW_MS, Case, edited_files, random_case, targeted_cases, write_files
+from tests.oracle.loading.uncommon import uncommon_case
 
 HERE = Path(__file__).parent
 OPEN_MODULES = [
@@ -79,7 +80,12 @@ def predicted(folder: Path, case: Case, kafka: str) -> dict[str, Any]:
     """The same fields by the rules."""
     rules = loading_rules(parse_version(kafka))
     settings = LoadSettings(now_ms=NOW_MS, producer_expiration_ms=rules.default_producer_expiration_ms)
-    outcome = DirectoryOnDisk(folder, {path.name: path.stat().st_size for path in folder.iterdir()}).load(
+    entries = list(folder.iterdir())
+    outcome = DirectoryOnDisk(
+        folder,
+        {path.name: path.stat().st_size for path in entries if path.is_file()},
+        frozenset(path.name for path in entries if not path.is_file()),
+    ).load(
         clean_shutdown=case.clean,
         recovery_point=case.recovery_point,
         log_start_offset=case.log_start,
@@ -110,7 +116,7 @@ def differences(told: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key in COMPARED:
         if key == "tree":
-            ours, theirs = told["tree"], judged["tree"]
+            ours, theirs = told["tree"], {at: size for at, size in judged["tree"].items() if size is not None}
             if judged["exception"] == "NumberFormatException":
                 # Which files marked as deleted are gone before a bad name is met depends on the order of the file system.
                 ours, theirs = (
@@ -148,6 +154,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=5)
     parser.add_argument("--targeted", action="store_true")
+    parser.add_argument("--uncommon", action="store_true")
     parser.add_argument("--write", default=None)
     given = parser.parse_args()
     jars = given.jars or str(Path.home() / ".cache/kforensics-oracle" / given.kafka)
@@ -159,7 +166,8 @@ def main() -> None:
         Judge(given.kafka, f"{jars}/*") as judge,
     ):
         seeds = range(given.seed, given.seed + given.cases)
-        cases = enumerate(targeted_cases()) if given.targeted else ((seed, random_case(Random(seed))) for seed in seeds)
+        make = uncommon_case if given.uncommon else random_case
+        cases = enumerate(targeted_cases()) if given.targeted else ((seed, make(Random(seed))) for seed in seeds)
         for seed, case in cases:
             told, judged = judge_case(judge, case, given.kafka, Path(work))
             if "unpredictable" in told:

@@ -18,6 +18,8 @@ from kforensics.simulation.segment_files import SegmentFiles
 
 NOW_MS = 1_790_000_000_000
 DAY_MS = 86_400_000
+FOLDER = bytes(bytearray(b"a directory"))
+"""Stands for a directory of that name; told from bytes by identity."""
 TOPIC_ID = "Zn7nXw1aQ6uO0t0zMfDkyw"
 EPOCH_FILE, METADATA_FILE = "leader-epoch-checkpoint", "partition.metadata"
 
@@ -55,7 +57,10 @@ def edited_files(case: Case) -> dict[str, bytes]:
 def write_files(files: dict[str, bytes], folder: Path) -> None:
     folder.mkdir(parents=True)
     for name, data in files.items():
-        (folder / name).write_bytes(data)
+        if data is FOLDER:
+            (folder / name).mkdir()
+        else:
+            (folder / name).write_bytes(data)
 
 
 class _Maker:
@@ -147,6 +152,9 @@ def apply(files: dict[str, bytes], edit: list[Any]) -> None:
     match kind:
         case "write":
             files[name] = bytes.fromhex(rest[0])
+            return
+        case "folder":
+            files[name] = FOLDER
             return
         case _ if data is None:
             return

@@ -5,7 +5,7 @@ import pytest
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
 from kforensics.render.html.verdict import verdict_of
 
-PAGES = ("explain", "fleet audit", "fleet report")
+PAGES = ("explain", "fleet audit", "fleet report", "trace", "trace --erasure")
 
 
 @pytest.mark.parametrize("state", sorted({state for command in PAGES for state in STATES[command]}))

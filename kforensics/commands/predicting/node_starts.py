@@ -1,4 +1,4 @@
-"""One node through its starts, one after the other, until one ends well or nothing changes."""
+"""Predicts the starts of one node, one after the other, until one ends well or nothing changes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,13 +15,15 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
+from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundLogs, find_logs
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.protocol.loading.names import (
+    EPOCH_FILE,
     LOG,
     METADATA_FILE,
+    SNAPSHOT,
     SWAP,
     offset_of,
     padded,
@@ -43,6 +45,7 @@ from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
+    FurtherEnd,
     LogAtStart,
     LostPiece,
     LostRecords,
@@ -53,7 +56,7 @@ from kforensics.source.walk import join
 from kforensics.units import EpochEntry, TopicPartition
 
 MOST_STARTS = 4
-"""Starts that are played at most; a third already changes nothing that the second did not."""
+"""Starts that are predicted at most; a third already changes nothing that the second did not."""
 ELR_FEATURE = "eligible.leader.replicas.version"
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
@@ -64,12 +67,12 @@ Reads = dict[Path, dict[Need, object]]
 
 
 Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
-"""Loads that were played, by all that they depend on."""
+"""Loads that were predicted, by all that they depend on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Under which conditions a node is started."""
+    """The conditions under which a node is started."""
 
     version: KafkaVersion
     now_ms: int
@@ -84,7 +87,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlayedNode:
+class NodeStarts:
     """The result of the starts of one node."""
 
     node: Node
@@ -107,7 +110,7 @@ class PlayedNode:
 
 @dataclass(slots=True)
 class _Directory:
-    """A directory through the starts."""
+    """A directory of a log directory, as the starts so far have left it."""
 
     input: int
     one: FoundInput
@@ -125,14 +128,14 @@ class _Directory:
         return self.input, self.log_dir.path
 
 
-def play_node(
+def start_node(
     node: Node,
     conditions: Conditions,
     surroundings: Surroundings,
     reads: Reads,
     node_count: int,
     outcomes: Outcomes | None = None,
-) -> PlayedNode:
+) -> NodeStarts:
     """Start a node as often as it takes.
 
     Args:
@@ -141,12 +144,14 @@ def play_node(
         surroundings: metadata and settings.
         reads: what has been read; more is added.
         node_count: of all nodes among the inputs.
-        outcomes: first loads that were played, where the node is started again and again; more are added.
+        outcomes: first loads that were predicted, where the node is started again and again; more are added.
     """
-    return _Player(node, conditions, surroundings, reads, node_count, outcomes).play()
+    return _NodeStarter(node, conditions, surroundings, reads, node_count, outcomes).start()
 
 
-class _Player:
+class _NodeStarter:
+    """Starts one node: loads its directories, decides what becomes of each, and leaves them as that start does for the next one."""
+
     def __init__(
         self,
         node: Node,
@@ -177,7 +182,7 @@ class _Player:
                     if not is_loaded(found.name, self._rules) or not self._is_asked_for(found.name):
                         continue
                     folder = one.root / join(log_dir.path, found.name)
-                    disk = DirectoryOnDisk(folder, found.files, read=reads.setdefault(folder, {}))
+                    disk = DirectoryOnDisk(folder, found.files, found.folders, read=reads.setdefault(folder, {}))
                     self._directories.append(
                         _Directory(number, one, log_dir, found.name, _partition(found.name), disk, directory_id)
                     )
@@ -193,7 +198,7 @@ class _Player:
             (not topics or partition.topic in topics) and (not partitions or partition.partition in partitions)
         )
 
-    def play(self) -> PlayedNode:
+    def start(self) -> NodeStarts:
         """Starts one after the other, and what each makes of each directory."""
         starts: list[PredictedStart] = []
         logs: list[PredictedLog] = []
@@ -237,7 +242,7 @@ class _Player:
                 break
         self._note_unreadable()
         missing, new = self._lost_directories()
-        return PlayedNode(
+        return NodeStarts(
             unclean_reason=self._unclean_reason(),
             missing_directories=missing,
             new_directories=new,
@@ -462,6 +467,7 @@ class _Player:
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
             after=after,
             due=self._due(directory, outcome, fate),
+            further_end=_further_end(directory, before),
             files=outcome.changes,
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
             lost=LostRecords(pieces=pieces),
@@ -522,6 +528,26 @@ def _end_before(directory: _Directory) -> int | Absent:
     return tail if isinstance(tail, Absent) else tail.log_end_offset
 
 
+def _further_end(directory: _Directory, before: LogAtStart) -> FurtherEnd | Absent:
+    """The furthest end that checkpoints, epochs and snapshots name above the end of the log."""
+    end, found = before.log_end_offset if before.segments else 0, directory.log_dir
+    if isinstance(end, Absent) or directory.partition is None or directory.name.endswith(ENDINGS):
+        return Absent.NOT_APPLICABLE
+    named = [
+        FurtherEnd(file, offset)
+        for file, offset in (
+            (RECOVERY_POINTS, before.recovery_point),
+            (HIGH_WATERMARKS, _checkpointed(found.high_watermarks, directory.partition)),
+        )
+        if not isinstance(offset, Absent)
+    ]
+    if not isinstance(before.epochs, Absent):
+        named += [FurtherEnd(EPOCH_FILE, entry.start_offset) for entry in before.epochs]
+    named += [FurtherEnd(name, offset) for offset, name in _named_offsets(directory.disk.files, SNAPSHOT)]
+    furthest = max(named, key=lambda one: one.offset, default=None)
+    return furthest if furthest is not None and furthest.offset > end else Absent.NOT_APPLICABLE
+
+
 def _unchanged_end(directory: _Directory, outcome: LoadOutcome | Unpredictable) -> int | None:
     """Where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for."""
     if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
@@ -576,7 +602,7 @@ def _segments(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
 
 def _epochs(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:
     """What the epoch file says before the load, which has read it."""
-    need = Need("leader-epoch-checkpoint", Content.EPOCHS)
+    need = Need(EPOCH_FILE, Content.EPOCHS)
     found = disk.written.get(need, disk.read.get(need, Absent.NOT_WRITTEN))
     if isinstance(found, LoadFailure):
         return Absent.UNREADABLE

@@ -1,0 +1,47 @@
+"""The settings by which brokers remove records of a topic, as metadata log and `server.properties` have them."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from kforensics.commands.predicting.settings import COMPACTED, WEEK_MS, Settings
+from kforensics.commands.predicting.surroundings import Surroundings, server_properties
+from kforensics.commands.snapshots import Evidence
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.model import Problem
+from kforensics.reconcile.trace.due import NO_LIMIT, RemovalSettings
+
+DAY_MS = 86_400_000
+
+
+def removal_settings(
+    topic: str, evidence: Evidence, histories: Sequence[MetadataHistory], problems: list[Problem]
+) -> Callable[[int | Absent], RemovalSettings]:
+    """A function that gives the settings of a topic at a broker.
+
+    Args:
+        topic: its name.
+        evidence: the inputs.
+        histories: the metadata logs among them.
+        problems: what can't be read is added.
+    """
+    newest = newest_log([one for one in histories if one.input not in evidence.ranks])
+    around = Surroundings(newest, (), server_properties(evidence.for_facts(), problems))
+    nodes = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
+
+    @cache
+    def of_broker(broker_id: int | Absent) -> RemovalSettings:
+        settings = Settings({}, around, broker_id, len(nodes))
+        policy, is_known = settings.of_topic(topic, "cleanup.policy")
+        if policy is None and (settings.are_topics_known or topic in COMPACTED):
+            policy, is_known = "compact" if topic in COMPACTED else "delete", True
+        return RemovalSettings(
+            cleanup_policy=policy if policy is not None and is_known else Absent.UNKNOWN,
+            delete_retention_ms=settings.number(topic, "delete.retention.ms", DAY_MS),
+            min_compaction_lag_ms=settings.number(topic, "min.compaction.lag.ms", 0),
+            max_compaction_lag_ms=settings.number(topic, "max.compaction.lag.ms", NO_LIMIT),
+            retention_ms=settings.number(topic, "retention.ms", WEEK_MS),
+            is_known=settings.are_topics_known,
+        )
+
+    return of_broker

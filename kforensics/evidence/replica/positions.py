@@ -1,0 +1,128 @@
+"""Where in a segment the batches of some offsets are, by its offset index, as far as the index leads to batches."""
+
+from bisect import bisect_right
+from pathlib import Path
+
+from kforensics.errors import EvidenceError
+from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
+from kforensics.formats.log.record_batch import LOG_OVERHEAD
+from kforensics.formats.primitives.word_buffer import SegmentBytes
+from kforensics.formats.segment.walk import SHORTEST_ENTRY
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+NEWEST_MAGIC = 2
+
+PAGE = 4096
+"""The bytes of an index that are read at once."""
+
+HEADERS = 256
+"""The bytes of a segment that are read at once where its headers alone are of use: those of a few small batches."""
+
+
+class PartOfFile:
+    """A segment up to a position: a walk of it reads nothing behind."""
+
+    def __init__(self, file: SegmentBytes, end: int) -> None:
+        self._file = file
+        self.size = end
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer from a position, up to the end of the part."""
+        return self._file.read_into(position, buffer[: max(self.size - position, 0)])
+
+
+class IndexEntries:
+    """The entries of an offset index that are in use, read by pages; preallocated zeros behind them are found by halving."""
+
+    def __init__(self, index: EvidenceFile) -> None:
+        self._index = index
+        self._pages: dict[int, bytes] = {}
+        self.count = self._used()
+
+    def _used(self) -> int:
+        # Positions rise to the last entry and are zero in the preallocated rest.
+        whole = self._index.size // INDEX_ENTRY_LENGTH
+        if whole and self.position(whole - 1) > 0:
+            return whole
+        return bisect_right(range(whole), 0, key=lambda at: int(self.position(at) <= 0))
+
+    def position(self, at: int) -> int:
+        """The position in the segment that an entry names."""
+        return int.from_bytes(self._entry(at)[4:], signed=True)
+
+    def offset(self, at: int) -> int:
+        """The offset that an entry names, relative to the base offset of the segment."""
+        return int.from_bytes(self._entry(at)[:4], signed=True)
+
+    def at_or_below(self, offset: int) -> int | None:
+        """The number of the last entry whose relative offset is not above another one, none where all are."""
+        at = bisect_right(range(self.count), offset, key=self.offset)
+        return at - 1 if at else None
+
+    def _entry(self, at: int) -> bytes:
+        page, within = divmod(at * INDEX_ENTRY_LENGTH, PAGE)
+        if page not in self._pages:
+            self._pages[page] = self._index.read(page * PAGE, PAGE)
+        return self._pages[page][within : within + INDEX_ENTRY_LENGTH]
+
+
+def indexed_position(index: Path, relative_offset: int | None = None) -> int:
+    """The position that an index names for an offset relative to its segment's, that of its last entry where none is given; 0 where it names none."""
+    try:
+        with open_evidence(index) as file:
+            entries = IndexEntries(file)
+            at = entries.count - 1 if relative_offset is None else entries.at_or_below(relative_offset)
+            return 0 if at is None or at < 0 else entries.position(at)
+    except EvidenceError:
+        return 0
+
+
+def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: int | None = None) -> int:
+    """The position of a batch at or before an offset, by an index.
+
+    Args:
+        index: where the index is.
+        segment: the segment.
+        base_offset: of the segment.
+        offset: which; the last one that the index has an entry for where it is not given.
+
+    Returns:
+        The position, 0 where the index leads to none.
+    """
+    position = indexed_position(index, None if offset is None else offset - base_offset)
+    found = batch_at(segment, position)
+    highest = found is not None and base_offset <= found[0] and (offset is None or found[0] <= offset)
+    return position if position and highest else 0
+
+
+def batch_at(segment: EvidenceFile, position: int) -> tuple[int, int] | None:
+    """The offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there."""
+    if not 0 <= position < segment.size:
+        return None
+    return _header(segment.read(position, SHORTEST_ENTRY), segment.size - position)
+
+
+def _header(head: bytes, left: int) -> tuple[int, int] | None:
+    if len(head) < SHORTEST_ENTRY:
+        return None
+    offset, length, magic = int.from_bytes(head[:8], signed=True), int.from_bytes(head[8:12], signed=True), head[16]
+    fits = 0 < length <= left - LOG_OVERHEAD
+    return (offset, length + LOG_OVERHEAD) if fits and magic <= NEWEST_MAGIC else None
+
+
+def end_of_offsets(segment: EvidenceFile, start: int, last_offset: int) -> int:
+    """The position behind the first batch that lies above an offset, going from header to header; the end of the file where a header can't be one.
+
+    A message of magic 0 and 1 names the last offset that it wraps, so that the first one above the offset may hold it.
+    """
+    position, page, page_at = start, b"", start
+    while position < segment.size:
+        if not page_at <= position <= page_at + len(page) - SHORTEST_ENTRY:
+            page_at, page = position, segment.read(position, HEADERS)
+        found = _header(page[position - page_at : position - page_at + SHORTEST_ENTRY], segment.size - position)
+        if found is None:
+            return segment.size
+        position += found[1]
+        if found[0] > last_offset:
+            return position
+    return segment.size

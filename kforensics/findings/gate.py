@@ -1,0 +1,204 @@
+"""Whether a scheduled audit fails: by the gravity of its findings or by what became of them, those aside that somebody has accepted for a time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any
+
+import yaml
+
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.findings.changes import NOT_BETTER, Change
+from kforensics.findings.model import Severity
+from kforensics.words import counted
+
+MOST_NAMED = 100
+"""Findings that a gate names."""
+
+EXIT_FINDINGS, EXIT_INCOMPLETE = 1, 3
+
+
+class FailOn(StrEnum):
+    """What makes a scheduled audit fail."""
+
+    CRITICAL = "critical"
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    NEW = "new"
+    """A finding of severity `warning` or above that the earlier audit does not have."""
+    WORSE = "worse"
+    """Such a finding, or one that is worse, or other, than it was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Findings that somebody answers for until a day."""
+
+    finding: str
+    """The id of a finding, or a pattern of `*`, `?` and `[…]` for ids."""
+    who: str
+    until: str
+    """The last day on which it holds, in UTC, as `2026-11-22`."""
+    why: str
+    at_most: Severity | Absent = Absent.NOT_APPLICABLE
+    """A finding that is graver is not accepted."""
+
+    def covers(self, finding_id: str, severity: Severity) -> bool:
+        """Return whether a finding is accepted by this, as long as it holds."""
+        is_graver = not isinstance(self.at_most, Absent) and severity.rank > self.at_most.rank
+        return not is_graver and (self.finding == finding_id or fnmatchcase(finding_id, self.finding))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedFinding:
+    """What a gate looks at: a finding of the audit, and what became of it."""
+
+    finding_id: str
+    severity: Severity
+    change: Change = Change.NEW
+    """`NEW` where there is no earlier audit: nothing shows that it was there before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The decision on an audit, and what it rests on."""
+
+    fail_on: tuple[FailOn, ...]
+    compared_with: str | Absent
+    """The id of the earlier audit."""
+    failing: int
+    failing_ids: tuple[str, ...]
+    """The first of them, the gravest first."""
+    accepted: int
+    """Findings that would fail it and are accepted."""
+    expired: tuple[Acceptance, ...]
+    """Acceptances that no longer hold and would cover findings of this audit."""
+    unused: tuple[Acceptance, ...]
+    """Acceptances that hold and cover no finding of this audit."""
+    exit_code: int
+
+    def sentences(self) -> tuple[str, ...]:
+        """Say what was decided, and why."""
+        rules = " or ".join(self.fail_on)
+        accepted = f"; {counted(self.accepted, 'finding')} accepted" if self.accepted else ""
+        if self.failing:
+            decided = f"{counted(self.failing, 'finding')} fail{'s' if self.failing == 1 else ''} the rule --fail-on {rules}{accepted}."
+        elif self.exit_code:
+            decided = f"No finding fails the rule --fail-on {rules}{accepted}, but not everything is known: the exit code is {self.exit_code}."
+        else:
+            decided = f"No finding fails the rule --fail-on {rules}{accepted}."
+        return (
+            decided,
+            *(
+                f"The acceptance of {one.finding} by {one.who} ended on {one.until} ({one.why}): what it covers counts again."
+                for one in self.expired
+            ),
+        )
+
+
+def decide(
+    findings: Iterable[GatedFinding],
+    rules: Sequence[FailOn],
+    acceptances: Sequence[Acceptance],
+    *,
+    today: date,
+    is_incomplete: bool,
+    compared_with: str | Absent,
+) -> Gate:
+    """Decide whether an audit fails.
+
+    Args:
+        findings: of the audit.
+        rules: any of which fails it.
+        acceptances: findings that do not count, as long as these hold.
+        today: the day of the audit, in UTC.
+        is_incomplete: something could not be read, judged or compared: what no finding fails is not calm then.
+        compared_with: the id of the earlier audit.
+    """
+    failing: list[GatedFinding] = []
+    accepted = 0
+    used: set[int] = set()
+    for one in findings:
+        covering = [at for at, own in enumerate(acceptances) if own.covers(one.finding_id, one.severity)]
+        used.update(covering)
+        if not any(_fails(one, rule) for rule in rules):
+            continue
+        if any(acceptances[at].until >= today.isoformat() for at in covering):
+            accepted += 1
+        else:
+            failing.append(one)
+    failing.sort(key=lambda one: (-one.severity.rank, one.finding_id))
+    return Gate(
+        fail_on=tuple(rules),
+        compared_with=compared_with,
+        failing=len(failing),
+        failing_ids=tuple(one.finding_id for one in failing[:MOST_NAMED]),
+        accepted=accepted,
+        expired=tuple(one for at, one in enumerate(acceptances) if at in used and one.until < today.isoformat()),
+        unused=tuple(one for at, one in enumerate(acceptances) if at not in used and one.until >= today.isoformat()),
+        exit_code=EXIT_FINDINGS if failing else EXIT_INCOMPLETE if is_incomplete else 0,
+    )
+
+
+def _fails(item: GatedFinding, rule: FailOn) -> bool:
+    if rule is FailOn.NEW:
+        return item.change is Change.NEW and item.severity.rank >= Severity.WARNING.rank
+    if rule is FailOn.WORSE:
+        return item.change in NOT_BETTER and item.severity.rank >= Severity.WARNING.rank
+    return item.severity.rank >= Severity(rule.value).rank
+
+
+# ---------------------------------------------------------------- the file of acceptances
+
+_REQUIRED = frozenset({"finding", "who", "until", "why"})
+_OPTIONAL = frozenset({"severity"})
+
+
+def parse_acceptances(text: str, name: str) -> tuple[Acceptance, ...]:
+    """Read a file of acceptances: a list of `finding`, `who`, `until`, `why`, and where wanted `severity`, the gravest that is accepted.
+
+    Args:
+        text: in YAML.
+        name: of the file, for errors.
+
+    Raises:
+        UsageError: it is no such list.
+    """
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
+    if document is None:
+        return ()
+    if not isinstance(document, list):
+        raise UsageError(f"{name}: expected a list of acceptances with {', '.join(sorted(_REQUIRED))}")
+    return tuple(_acceptance(one, f"{name}, entry {number}") for number, one in enumerate(document, 1))
+
+
+def _acceptance(entry: Any, where: str) -> Acceptance:
+    if not isinstance(entry, Mapping):
+        raise UsageError(f"{where}: expected {', '.join(sorted(_REQUIRED))}, found {entry!r}")
+    lacking = sorted(one for one in _REQUIRED if entry.get(one) in {None, ""})
+    unknown = sorted(str(one) for one in entry.keys() - _REQUIRED - _OPTIONAL)
+    if lacking or unknown:
+        words = f"lacks {', '.join(lacking)}" if lacking else f"has unknown keys: {', '.join(unknown)}"
+        raise UsageError(f"{where} {words}")
+    until = entry["until"]
+    try:
+        until = until if isinstance(until, date) else date.fromisoformat(str(until))
+        at_most = Severity(entry["severity"]) if entry.get("severity") else Absent.NOT_APPLICABLE
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error
+    if str(entry["finding"]).strip("*?/") == "":
+        raise UsageError(f"{where}: the pattern {entry['finding']} would accept every finding; name at least a code")
+    return Acceptance(
+        finding=str(entry["finding"]),
+        who=str(entry["who"]),
+        until=until.isoformat()[:10],
+        why=str(entry["why"]),
+        at_most=at_most,
+    )

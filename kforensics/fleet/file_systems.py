@@ -1,0 +1,205 @@
+"""The file systems behind URIs: those of pyarrow by name, any other through fsspec where it is installed.
+
+Credentials come from where each storage's own tools take them (environment, files, the machine's role) unless options say otherwise.
+Waiting is bounded: what does not answer ends in an error.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from typing import Any
+
+from kforensics.errors import UsageError, did_you_mean, nearest_names
+
+SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "abfs": "abfs",
+    "abfss": "abfs",
+    "hdfs": "hdfs",
+    "viewfs": "hdfs",
+    "mock": "mock",
+}
+"""The kind of storage behind the scheme of a URI; others are asked of fsspec."""
+
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10.0, 60.0, 5
+"""The most that a connection and an answer may take, and how often a request is sent, unless options say otherwise."""
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+Reads = Callable[[str], Any]
+
+_KNOWN: Mapping[str, Mapping[str, Reads]] = {
+    "s3": {
+        **dict.fromkeys(("access_key", "secret_key", "session_token", "region", "endpoint_override", "scheme"), str),
+        **dict.fromkeys(("role_arn", "session_name", "external_id", "tls_ca_file_path"), str),
+        **dict.fromkeys(("anonymous", "force_virtual_addressing", "allow_bucket_creation"), _boolean),
+        **dict.fromkeys(("connect_timeout", "request_timeout"), float),
+        "max_attempts": int,
+    },
+    "gs": {
+        **dict.fromkeys(("access_token", "target_service_account", "scheme", "endpoint_override", "project_id"), str),
+        "anonymous": _boolean,
+        "retry_limit_seconds": float,
+    },
+    "abfs": dict.fromkeys(
+        (
+            *("account_name", "account_key", "sas_token", "tenant_id", "client_id", "client_secret"),
+            *("blob_storage_authority", "dfs_storage_authority", "blob_storage_scheme", "dfs_storage_scheme"),
+        ),
+        str,
+    ),
+    "hdfs": {"user": str, "kerb_ticket": str, "replication": int},
+    "mock": {},
+}
+"""The options of each kind of storage, and how their text is read; those of `hdfs` beyond these are Hadoop's own."""
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Refuse options that no storage knows.
+
+    Raises:
+        UsageError: one is neither of a named scheme nor known to any.
+    """
+    known = {name for names in _KNOWN.values() for name in names}
+    for name in options:
+        if ":" not in name and name not in known:
+            nearest = did_you_mean(nearest_names(name, known))
+            words = f"; {nearest}" if nearest else ""
+            raise UsageError(
+                f"--storage-option {name}: only SCHEME:{name} can be an option that no storage knows{words}"
+            )
+
+
+def options_of(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are for a scheme: those that name it, and of the others those that it knows."""
+    known = _KNOWN.get(SCHEMES.get(scheme, ""), {})
+    own = {name: value for name, value in options.items() if name in known}
+    return own | {name.partition(":")[2]: value for name, value in options.items() if name.startswith(f"{scheme}:")}
+
+
+def make_file_system(scheme: str, authority: str, options: Mapping[str, str]) -> tuple[Any, str]:
+    """A file system of pyarrow.
+
+    Args:
+        scheme: of the URI.
+        authority: its bucket, container or name node.
+        options: as `options_of` chose them.
+
+    Returns:
+        The file system, and the path in it at which the URI's own path begins.
+
+    Raises:
+        OSError: there is no such storage, or its options are not understood.
+    """
+    kind = SCHEMES.get(scheme)
+    if kind is None:
+        return _by_fsspec(scheme, authority, options)
+    known = _KNOWN[kind]
+    unknown = sorted(set(options) - set(known)) if kind != "hdfs" else []
+    if unknown:
+        raise OSError(None, f"no option {', '.join(unknown)} of {scheme}: expected some of {', '.join(sorted(known))}")
+    try:
+        values = {name: known.get(name, str)(value) for name, value in options.items()}
+    except ValueError as error:
+        raise OSError(None, f"an option of {scheme} is not understood: {error}") from None
+    found: tuple[Any, str] = _MAKERS[kind](authority, values)
+    return found
+
+
+def _s3(bucket: str, values: dict[str, Any]) -> tuple[Any, str]:
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
+
+    attempts = values.pop("max_attempts", ATTEMPTS)
+    values = {"connect_timeout": CONNECT_SECONDS, "request_timeout": REQUEST_SECONDS, **values}
+    told = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    if not {"region", "endpoint_override"} & set(values) and not any(map(os.environ.get, told)):
+        values["region"] = resolve_s3_region(bucket)
+    return S3FileSystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=attempts), **values), bucket
+
+
+def _gs(bucket: str, values: dict[str, Any]) -> tuple[Any, str]:
+    from pyarrow.fs import GcsFileSystem
+
+    user, at, name = bucket.rpartition("@")
+    if at and user == "anonymous":
+        values["anonymous"] = True
+    if "access_token" in values:
+        values["credential_token_expiration"] = datetime.now(UTC) + timedelta(hours=1)
+    limit = timedelta(seconds=values.pop("retry_limit_seconds", REQUEST_SECONDS))
+    return GcsFileSystem(retry_time_limit=limit, **values), name
+
+
+def _abfs(authority: str, values: dict[str, Any]) -> tuple[Any, str]:
+    from pyarrow.fs import AzureFileSystem
+
+    container, at, host = authority.partition("@")
+    if at:
+        values.setdefault("account_name", host.partition(".")[0])
+    for name, variables in (
+        ("account_name", ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME")),
+        ("account_key", ("AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY")),
+        ("sas_token", ("AZURE_STORAGE_SAS_TOKEN",)),
+    ):
+        found = next(filter(None, map(os.environ.get, variables)), None)
+        # Of two ways to prove who one is the storage takes none.
+        is_other = name != "account_name" and {"account_key", "sas_token", "client_secret"} & set(values)
+        if found is not None and name not in values and not is_other:
+            values[name] = found
+    if "account_name" not in values:
+        raise OSError(
+            None, "no storage account: abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/…, or AZURE_STORAGE_ACCOUNT"
+        )
+    return AzureFileSystem(**values), container
+
+
+def _hdfs(authority: str, values: dict[str, Any]) -> tuple[Any, str]:
+    from pyarrow.fs import HadoopFileSystem
+
+    user, at, place = authority.rpartition("@")
+    host, _, port = place.partition(":")
+    own = {name: values.pop(name) for name in _KNOWN["hdfs"] if name in values}
+    if at:
+        own.setdefault("user", user)
+    try:
+        return HadoopFileSystem(host or "default", int(port or 0), extra_conf=values or None, **own), ""
+    except OSError as error:
+        help_ = "pyarrow loads Hadoop's own libraries: HADOOP_HOME, JAVA_HOME, and CLASSPATH=$(hadoop classpath --glob)"
+        raise OSError(None, f"{str(error).partition(chr(10))[0]}; {help_}") from None
+
+
+def _mock(_authority: str, _values: dict[str, Any]) -> tuple[Any, str]:
+    from pyarrow.fs import FileSystem
+
+    found: tuple[Any, str] = FileSystem.from_uri("mock:///")
+    return found
+
+
+def _by_fsspec(scheme: str, authority: str, options: Mapping[str, str]) -> tuple[Any, str]:
+    if find_spec("fsspec") is None:
+        raise OSError(None, f"storage {scheme}:// is none of {', '.join(sorted(SCHEMES))}, and fsspec is not installed")
+    import fsspec
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    values = dict(options)
+    user = values.pop("userinfo", "")
+    storage, path = fsspec.core.url_to_fs(f"{scheme}://{user}{'@' if user else ''}{authority}", **values)
+    return PyFileSystem(FSSpecHandler(storage)), str(path)
+
+
+_MAKERS: Mapping[str, Callable[[str, dict[str, Any]], tuple[Any, str]]] = {
+    "s3": _s3,
+    "gs": _gs,
+    "abfs": _abfs,
+    "hdfs": _hdfs,
+    "mock": _mock,
+}

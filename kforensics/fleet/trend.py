@@ -1,0 +1,50 @@
+"""Audits in their order -> how the findings went up and down."""
+
+from collections.abc import Iterator, Sequence
+
+from kforensics.damage import Absent
+from kforensics.findings.fleet_summary import AuditTrend, TrendLine
+from kforensics.findings.model import Severity
+from kforensics.fleet.audit_tables import AuditTables, Filters, counts_of
+from kforensics.fleet.comparison import compare_audits
+
+
+def trend_of(audits: Sequence[AuditTables], most: int, filters: Filters) -> AuditTrend:
+    """The findings of audits, and what became of them from each to the next of the same cluster.
+
+    Args:
+        audits: the oldest first.
+        most: audits that are shown, the latest ones.
+        filters: which partitions and findings it is about.
+    """
+    return AuditTrend(
+        tables=tuple(dict.fromkeys(str(one) for one in audits)),
+        audit_count=len(audits),
+        lines=tuple(_lines(audits, max(len(audits) - most, 0), filters)),
+    )
+
+
+def _lines(audits: Sequence[AuditTables], first: int, filters: Filters) -> Iterator[TrendLine]:
+    for at in range(first, len(audits)):
+        one = audits[at]
+        one.check_parts()
+        clusters = set(one.manifest.get("clusters", ()))
+        earlier = next(
+            (other for other in reversed(audits[:at]) if clusters & set(other.manifest.get("clusters", ()))), None
+        )
+        findings = one.column_table("findings", ["severity"], filters.of_findings())
+        partitions = one.column_table("partitions", ["state"], filters.of_partitions())
+        counts = counts_of(findings, "severity")
+        comparison = None if earlier is None else compare_audits(earlier, one, filters)
+        yield TrendLine(
+            audit_id=one.audit_id,
+            audited_ms=one.audited_ns // 1_000_000,
+            clusters=tuple(sorted(clusters - {""})),
+            partition_count=partitions.num_rows,
+            states=counts_of(partitions, "state"),
+            findings_by_severity={own.value: counts[own.value] for own in Severity if counts.get(own.value)},
+            compared_with=Absent.NOT_APPLICABLE if earlier is None else earlier.audit_id,
+            findings_by_change={} if comparison is None else comparison.findings_by_change,
+            gone_nodes=() if comparison is None else comparison.gone_nodes,
+            problem_count=one.row_count("problems"),
+        )

@@ -1,0 +1,179 @@
+"""Until when the bytes of a record lie where a copy of it is, by the settings of its topic and what a cleaner has left behind.
+
+Kafka: LogCleaner, LogCleanerManager, Cleaner (KIP-71, KIP-354 for the lags, KIP-534 for the delete horizon), UnifiedLog.deleteOldSegments.
+"""
+
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue, Segment
+from kforensics.formats.log.records import Record
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.trace.model import CopyKind, Until
+from kforensics.words import duration
+
+NO_LIMIT = (1 << 63) - 1
+NO_HORIZON = -1
+
+_ELSEWHERE = {
+    CopyKind.SNAPSHOT: "until this earlier copy is removed: no broker works on it",
+    CopyKind.STRAY: "until the directory is removed by hand: no broker works on it",
+    CopyKind.FUTURE: "as long as in the log that it is a copy of: a move between log directories makes it the replica",
+}
+
+_LEFT_OVER = {
+    "swap": "it becomes part of the log at the next start: a cleaner wrote it, and was stopped",
+    "deleted": "until file.delete.delay.ms after the file was renamed, or until the next start of its broker",
+    "": "until file.delete.delay.ms after the directory was renamed, or until the next start of its broker",
+}
+"""By the suffix of the file's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalSettings:
+    """The settings that decide when a broker removes records of a topic, in milliseconds."""
+
+    cleanup_policy: str | Absent
+    delete_retention_ms: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    retention_ms: int
+    """-1 for no limit."""
+    is_known: bool
+    """Whether the settings of the topic itself are among the inputs; else those of the broker or Kafka's defaults are taken."""
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether a cleaner works on the topic."""
+        return not isinstance(self.cleanup_policy, Absent) and "compact" in self.cleanup_policy
+
+    @property
+    def deletes(self) -> bool:
+        """Whether retention works on the topic."""
+        return not isinstance(self.cleanup_policy, Absent) and "delete" in self.cleanup_policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bytes:
+    """Where the bytes of a record lie."""
+
+    kind: CopyKind
+    suffix: str
+    """The suffix of the file's name, `deleted`, `swap` or none."""
+    segment: Segment | None
+    log: LoadedLog | None
+    """The log of a live replica."""
+    delete_horizon_ms: int = NO_HORIZON
+    """The time from which on a cleaner removes tombstones and markers of the batch; a cleaner wrote it (KIP-534)."""
+
+
+def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Record | None) -> Until:
+    """Until when the bytes lie there.
+
+    Args:
+        record: whose they are.
+        place: the copy.
+        settings: of the topic at the broker that has it.
+        successor: the newest later record of its key, where one is known.
+    """
+    if place.kind is CopyKind.DELETED:
+        return Until(statement=_LEFT_OVER.get(place.suffix, _LEFT_OVER[""]))
+    if place.kind is not CopyKind.LIVE or place.log is None:
+        return Until(statement=_ELSEWHERE.get(place.kind, "unknown"))
+    if record.offset >= place.log.log_end_offset:
+        return Until(
+            statement=f"until {place.log.replica.owner} starts: that truncates its log to offset {place.log.log_end_offset:,}"
+        )
+    hedge = "" if settings.is_known else " (if the topic has no settings of its own: none are among the inputs)"
+    has_policy = not isinstance(settings.cleanup_policy, Absent)
+    cleaned = _cleaned(record, place, place.log, settings, successor) if _is_cleaned(place.log, settings) else None
+    retained = _retained(record, place, settings) if settings.deletes else None
+    found = [one for one in (cleaned, retained) if one is not None]
+    if not found:
+        words = (
+            "without limit: no setting of its topic removes it"
+            if has_policy
+            else "unknown: no input shows the cleanup.policy of its topic"
+        )
+        return Until(statement=words + (hedge if has_policy else ""))
+    ends = [one.by_ms for one in found if not isinstance(one.by_ms, Absent)]
+    return Until(
+        statement="; or ".join(one.statement for one in found) + hedge,
+        not_before_ms=found[0].not_before_ms if len(found) == 1 else Absent.UNKNOWN,
+        by_ms=min(ends) if ends else Absent.UNKNOWN,
+    )
+
+
+def _is_cleaned(log: LoadedLog, settings: RemovalSettings) -> bool:
+    return settings.is_compacted or log.cleaned_below > 0 or isinstance(log.replica.cleaner_point, CheckpointValue)
+
+
+def _retained(record: Record, place: Bytes, settings: RemovalSettings) -> Until | None:
+    if settings.retention_ms < 0:
+        return None
+    newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
+    words = f"until its segment is older than retention.ms ({duration(settings.retention_ms)})"
+    if isinstance(newest, Absent):
+        return Until(statement=words)
+    return Until(statement=words, by_ms=max(newest, record.timestamp_ms) + settings.retention_ms)
+
+
+def _cleaned(
+    record: Record, place: Bytes, log: LoadedLog, settings: RemovalSettings, successor: Record | None
+) -> Until | None:
+    if record.key is None:
+        return None
+    point = log.replica.cleaner_point.value if isinstance(log.replica.cleaner_point, CheckpointValue) else 0
+    if successor is not None:
+        return _superseded(successor, log, settings, point)
+    if record.value is None:
+        return _tombstone(record, place, log, settings, point)
+    return None
+
+
+def _superseded(successor: Record, log: LoadedLog, settings: RemovalSettings, point: int) -> Until:
+    owner, offset = log.replica.owner, successor.offset
+    lag = settings.min_compaction_lag_ms
+    if offset < point:
+        words = (
+            f"until the cleaner of {owner} rewrites its segment: it has passed the later record at offset {offset:,}"
+        )
+    else:
+        words = f"until the cleaner of {owner}, which has cleaned the log below offset {point:,}, passes the later record at offset {offset:,}"
+        if log.segments and offset >= log.segments[-1].base_offset:
+            words += ", whose segment is not rolled yet"
+    if lag > 0:
+        words += f", min.compaction.lag.ms ({duration(lag)}) after that was written"
+    return Until(
+        statement=words,
+        not_before_ms=successor.timestamp_ms + lag if successor.timestamp_ms >= 0 and lag > 0 else Absent.UNKNOWN,
+        by_ms=_at_latest(successor, settings),
+    )
+
+
+def _tombstone(record: Record, place: Bytes, log: LoadedLog, settings: RemovalSettings, point: int) -> Until:
+    kept = f"delete.retention.ms ({duration(settings.delete_retention_ms)})"
+    owner = log.replica.owner
+    if place.delete_horizon_ms >= 0:
+        return Until(
+            statement=f"until the cleaner of {owner} passes it behind the delete horizon that it wrote into the batch",
+            not_before_ms=place.delete_horizon_ms,
+        )
+    if record.offset < point and place.segment is not None:
+        # Before KIP-534 the time of the file counts (Cleaner.doClean, cleanSegments): a cleaner keeps it when it rewrites the file.
+        changed_ms = place.segment.mtime_ns // 1_000_000
+        return Until(
+            statement=f"until a pass of the cleaner of {owner} finds the log that it cleaned before {kept} younger than the file of the tombstone",
+            not_before_ms=changed_ms + settings.delete_retention_ms if changed_ms else Absent.UNKNOWN,
+        )
+    soonest = record.timestamp_ms + max(settings.min_compaction_lag_ms, 0) + settings.delete_retention_ms
+    return Until(
+        statement=f"until {kept} after the cleaner of {owner}, which has cleaned the log below offset {point:,}, first passes it",
+        not_before_ms=soonest if record.timestamp_ms >= 0 else Absent.UNKNOWN,
+    )
+
+
+def _at_latest(record: Record, settings: RemovalSettings) -> int | Absent:
+    """When max.compaction.lag.ms makes the cleaner due, which rolls the active segment too (KIP-354); it runs when it has a thread free."""
+    is_set = 0 < settings.max_compaction_lag_ms < NO_LIMIT and record.timestamp_ms >= 0
+    return record.timestamp_ms + settings.max_compaction_lag_ms if is_set else Absent.UNKNOWN

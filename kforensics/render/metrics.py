@@ -1,0 +1,94 @@
+"""An audit as metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
+
+from collections.abc import Iterator, Mapping
+
+from kforensics import __version__
+from kforensics.commands.result import Result
+from kforensics.findings.answers.model import STATES
+from kforensics.findings.changes import Change
+from kforensics.findings.fleet_summary import FleetSummary
+from kforensics.findings.model import Severity
+
+FIRST_WORDS = "# HELP kforensics_"
+"""The beginning of every file of metrics."""
+
+_Samples = Iterator[tuple[Mapping[str, str], float]]
+
+
+def metrics_text(result: Result[FleetSummary]) -> str:
+    """The metrics of an audit or of a report of one.
+
+    Source: https://prometheus.io/docs/instrumenting/exposition_formats/ (text format 0.0.4).
+    """
+    return "".join(line for one in _families(result) for line in _lines(*one))
+
+
+def _families(result: Result[FleetSummary]) -> Iterator[tuple[str, str, _Samples]]:
+    summary = result.body
+    yield (
+        "audit_info",
+        "The audit that the other metrics are of.",
+        _one(1, audit_id=summary.audit_id, version=__version__),
+    )
+    yield "audit_started_timestamp_seconds", "When the audit began.", _one(summary.audited_ms / 1000)
+    yield "audit_exit_code", "The exit code of the audit.", _one(result.exit_code)
+    yield (
+        "audit_state",
+        "The state of the answer, 1 for the one that it is.",
+        (({"state": one.value}, float(one is result.answer.state)) for one in STATES[result.command]),
+    )
+    yield "audit_stage_seconds", "The time that each stage took.", _by("stage", summary.seconds)
+    yield "audit_read_bytes", "Bytes of evidence that the audit read.", _one(summary.read_bytes)
+    yield "audit_reused_segments", "Segments taken over from an earlier audit.", _one(summary.reused_segments)
+    yield "nodes", "Nodes that were read, or could not be.", _one(summary.nodes)
+    yield "partitions", "Partitions by state.", _by("state", summary.states)
+    yield "under_replicated_partitions", "Partitions that lack replicas in sync.", _one(summary.under_replicated)
+    yield "offline_partitions", "Partitions without a leader.", _one(summary.offline)
+    yield (
+        "records_at_risk",
+        "Records that truncations would discard, by whether they were committed.",
+        _by("committed", {"certain": summary.lost_certain, "possible": summary.lost_possible}),
+    )
+    yield "problems", "What could not be read.", _one(summary.problem_count)
+    yield (
+        "findings",
+        "Findings by cluster and severity.",
+        (
+            ({"cluster": cluster, "severity": one.value}, float(counts.get(one.value, 0)))
+            for cluster, counts in (summary.findings_by_cluster or {"": {}}).items()
+            for one in Severity
+        ),
+    )
+    if summary.comparison is not None:
+        yield (
+            "findings_by_change",
+            "Findings by what became of them since the earlier audit.",
+            _by("change", {one.value: summary.comparison.count(one) for one in Change}),
+        )
+    if summary.gate is not None:
+        yield "gate_failing_findings", "Findings that fail the rules of the schedule.", _one(summary.gate.failing)
+        yield "gate_accepted_findings", "Findings that would fail them and are accepted.", _one(summary.gate.accepted)
+        yield "gate_expired_acceptances", "Acceptances that ended.", _one(len(summary.gate.expired))
+
+
+def _one(value: float, **labels: str) -> _Samples:
+    yield labels, value
+
+
+def _by(label: str, values: Mapping[str, float]) -> _Samples:
+    for name, value in values.items():
+        yield {label: name}, value
+
+
+def _lines(name: str, words: str, samples: _Samples) -> Iterator[str]:
+    yield f"# HELP kforensics_{name} {words}\n# TYPE kforensics_{name} gauge\n"
+    for labels, value in samples:
+        named = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        number = str(int(value)) if value == int(value) else repr(value)
+        yield f"kforensics_{name}{f'{{{named}}}' if named else ''} {number}\n"
+
+
+def _escaped(text: str) -> str:
+    return (
+        text.encode("utf-8", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    )

@@ -1,0 +1,15 @@
+"""Until when bytes lie where they are, in words, for screens and pages."""
+
+from kforensics.damage import Absent
+from kforensics.reconcile.trace.model import Until
+from kforensics.render.times import utc_text
+
+
+def until_words(until: Until) -> str:
+    """The sentence, with the times that are known."""
+    words = until.statement
+    if not isinstance(until.not_before_ms, Absent):
+        words += f", not before {utc_text(until.not_before_ms)}"
+    if not isinstance(until.by_ms, Absent):
+        words += f", due by {utc_text(until.by_ms)}"
+    return words

@@ -1,0 +1,161 @@
+"""Compare the ends of large logs, and count what is read of them; run as `python -m tests.benchmarks.tails DIRECTORY [--partitions N] [--segments N] [--large]`.
+
+Three brokers hold N partitions each, with some 100 MB of older segments a partition (`--segments`, 32 MB each) that are hard links to one file: nothing below the
+ends is read. Every tenth partition has a truncation. Time and peak are those of whole processes of `kforensics diff --depth tails --jobs 2`; bytes and
+requests are counted in one process. `--large` takes one partition of three replicas of 1 GB instead, and with `--kafka-libs` times kafka-dump-log beside it.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import struct
+from pathlib import Path
+
+from kforensics.cli.app import run
+from kforensics.formats.checkpoint.leader_epoch import (
+    LeaderEpochCheckpoint,
+    LeaderEpochLine,
+    encode_leader_epoch_checkpoint,
+)
+from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
+from kforensics.formats.index.offset import encode_offset_index, offset_index
+from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.source.mapped import read_counts
+from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template
+from tests.benchmarks.measure import dump_log, kforensics, measured, warm
+
+OLDER_LENGTH = 32 << 20
+SMALL_RECORDS, SMALL_VALUE = 8, 380
+ACTIVE_BATCHES, TRUNCATED_BATCHES = 30, 4
+TRUNCATED_EVERY = 10
+MOST_LINKS = 50_000
+_OFFSET = struct.Struct(">q")
+_EPOCH = struct.Struct(">i")
+_EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--segments", type=int, default=3)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--kafka-libs", type=Path)
+    arguments = parser.parse_args()
+    if arguments.large:
+        _large(arguments.directory, arguments.kafka_libs)
+        return
+    root = arguments.directory / f"ends-{arguments.partitions}-{arguments.segments}"
+    if not root.exists():
+        generate(root, arguments.partitions, arguments.segments)
+    bytes_read, requests, to_go = count(root)
+    used = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
+    each = arguments.partitions
+    print(f"{each:,} partitions of {arguments.segments} older segments on 3 brokers: {used.seconds:.1f} s,")
+    print(f"processor {used.processor_seconds:.1f} s, peak {used.peak / 1e6:.0f} MB a process")
+    print(
+        f"read a partition: {bytes_read / each / 1024:.1f} KB, {requests / each:.1f} requests, of which are to go {to_go / each / 1024:.1f} KB"
+    )
+
+
+def _large(directory: Path, libraries: Path | None) -> None:
+    nodes = [directory / f"broker-{broker}" for broker in BROKERS]
+    for broker, node in zip(BROKERS, nodes, strict=True):
+        if not node.exists():
+            generate_large(node, broker)
+            index_large(node / "orders-0")
+    bytes_read, requests, _ = count(*nodes)
+    used = measured(kforensics(*_arguments(*nodes)), expect=(0, 1, 3))
+    print(f"3 x 1 GB in one partition: {used.seconds:.2f} s, processor {used.processor_seconds:.2f} s")
+    print(f"read: {bytes_read / 1024:.0f} KB in {requests} requests")
+    if libraries is not None:
+        file = nodes[0] / "orders-0" / f"{0:020}.log"
+        warm(file)
+        peer = measured(dump_log(libraries, file), runs=1)
+        print(f"kafka-dump-log of one of the three: {peer.seconds:.1f} s, {peer.seconds / used.seconds:.0f}x")
+
+
+def _arguments(*paths: Path) -> list[str]:
+    return ["diff", "--depth", "tails", "--replicas", "1,2,3", "--format", "json", *map(str, paths)]
+
+
+def count(*paths: Path) -> tuple[int, int, int]:
+    """Bytes and requests that one process reads, and the bytes that truncations take."""
+    read_counts.reset()
+    with contextlib.redirect_stdout(io.StringIO()):
+        run([*_arguments(*paths), "--jobs", "1"])
+    goes = len(list(paths[0].glob("broker-1/orders-*"))) // TRUNCATED_EVERY if len(paths) == 1 else 0
+    return read_counts.bytes, read_counts.requests, goes * TRUNCATED_BATCHES * len(template(SMALL_RECORDS, SMALL_VALUE))
+
+
+def generate(root: Path, partitions: int, segments: int) -> None:
+    """Write the cluster: replicas on all brokers, of which the third has batches of another epoch in every tenth partition."""
+    batch = template(SMALL_RECORDS, SMALL_VALUE)
+    root.mkdir(parents=True)
+    for broker in BROKERS:
+        node = root / f"broker-{broker}"
+        node.mkdir()
+        (node / "meta.properties").write_text(f"version=0\nbroker.id={broker}\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
+        (node / ".kafka_cleanshutdown").touch()
+        entries = []
+        for number in range(partitions):
+            is_other = broker == BROKERS[-1] and number % TRUNCATED_EVERY == TRUNCATED_EVERY - 1
+            # A file system allows some 65,000 links to one file.
+            older = root / f"older-{broker}-{number * segments // MOST_LINKS}"
+            if not older.exists():
+                older.write_bytes(batch)
+                os.truncate(older, OLDER_LENGTH)
+            end = _write_partition(node / f"orders-{number}", batch, older, segments, is_other=is_other)
+            entries.append(CheckpointEntry("orders", number, end))
+        checkpoint = encode_checkpoint(Checkpoint(entries=tuple(entries)))
+        for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+            (node / name).write_bytes(checkpoint)
+    for older in root.glob("older*"):
+        older.unlink()
+
+
+def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, is_other: bool) -> int:
+    folder.mkdir()
+    each = OLDER_LENGTH // len(batch) * SMALL_RECORDS
+    small = [(at * SMALL_RECORDS, at * len(batch)) for at in range(2, OLDER_LENGTH // len(batch), 2)]
+    for number in range(segments):
+        stem = f"{number * each:020}"
+        os.link(older, folder / f"{stem}.log")
+        source = older.with_name(f"{older.name}.index")
+        if not source.exists():
+            source.write_bytes(encode_offset_index(offset_index(small)))
+        os.link(source, folder / f"{stem}.index")
+    base = segments * each
+    own_epoch = ACTIVE_BATCHES - TRUNCATED_BATCHES
+    data, entries = bytearray(), []
+    for at in range(ACTIVE_BATCHES):
+        epoch = 0 if at < own_epoch else (1 if is_other else 2)
+        if at and at % 2 == 0:
+            entries.append((at * SMALL_RECORDS + SMALL_RECORDS - 1, len(data)))
+        one = bytearray(batch)
+        one[:8] = _OFFSET.pack(base + at * SMALL_RECORDS)
+        one[_EPOCH_POSITION : _EPOCH_POSITION + 4] = _EPOCH.pack(epoch)
+        data += one
+    stem = f"{base:020}"
+    (folder / f"{stem}.log").write_bytes(data)
+    (folder / f"{stem}.index").write_bytes(encode_offset_index(offset_index(entries)))
+    (folder / f"{stem}.timeindex").write_bytes(encode_time_index(time_index([(FIRST_TIMESTAMP_MS, SMALL_RECORDS - 1)])))
+    lines = (LeaderEpochLine(0, 0), LeaderEpochLine(1 if is_other else 2, base + own_epoch * SMALL_RECORDS))
+    (folder / "leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint(LeaderEpochCheckpoint(lines=lines)))
+    return base + ACTIVE_BATCHES * SMALL_RECORDS
+
+
+def index_large(folder: Path) -> None:
+    """Write the indexes of a segment of equal batches."""
+    stem = f"{0:020}"
+    length = len(template(RECORDS, VALUE_LENGTH))
+    batches = (folder / f"{stem}.log").stat().st_size // length
+    entries = [(at * RECORDS + RECORDS - 1, at * length) for at in range(1, batches)]
+    (folder / f"{stem}.index").write_bytes(encode_offset_index(offset_index(entries)))
+    (folder / f"{stem}.timeindex").write_bytes(encode_time_index(time_index([(FIRST_TIMESTAMP_MS, RECORDS - 1)])))
+
+
+if __name__ == "__main__":
+    main()
