@@ -24,6 +24,7 @@ from kforensics.evidence.coordinators.open_transactions import (
     read_producers,
     scan_transactions,
 )
+from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.coordinators.transaction_log import (
     TRANSACTIONS_TOPIC,
     TransactionLog,
@@ -54,6 +55,9 @@ UNCOMMITTED = frozenset(
     {TransactionStatus.ONGOING, TransactionStatus.PREPARE_ABORT, TransactionStatus.PREPARE_EPOCH_FENCE}
 )
 """Of unfinished transactions: no commit was decided."""
+
+LARGEST_PLAYED = 16 << 20
+"""Bytes of a log whose start is played where the start reads it: it takes as long as with `predict`, and memory for every producer."""
 
 INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
 """Topics whose records only brokers write."""
@@ -544,7 +548,9 @@ def _after_start(
         number = place.state.input
         if not one.open or not given.inputs.found[number].log_dirs:
             continue
-        if isinstance(place.state.root, CapturePath):  # a start reads indexes, which stay on the broker
+        # A start reads indexes, which stay on the broker that was captured; and all of the log, where it does not trust it.
+        reads_log = not place.state.clean_shutdown or bool(list_log(place).snapshots)
+        if isinstance(place.state.root, CapturePath) or (reads_log and place.length > LARGEST_PLAYED):
             found[number, place.path] = Absent.UNKNOWN
             continue
         if number not in logs:

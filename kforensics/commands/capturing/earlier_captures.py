@@ -148,7 +148,8 @@ def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan
         wanted = rows["last_offset"] >= task.carried_from
         packer = BatchPacker()
         if wanted.any():
-            packed = packer.pack(rows[wanted], columns["control"][wanted].astype(np.int16))
+            control, epochs = (columns[name][wanted] for name in ("control", "coordinator_epoch"))
+            packed = packer.pack(rows[wanted], control.astype(np.int16), epochs.astype(np.int32))
             batches, first = [{name: narrow(values) for name, values in packed.items()}], packer.first
         at_stake = rows["last_offset"] >= task.bytes_from
         below = rows[: int(np.argmax(at_stake))] if at_stake.any() else rows

@@ -9,7 +9,7 @@ import numpy as np
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.columns import NO_CONTROL, BatchPacker, Columns, RecordPacker, narrow
-from kforensics.evidence.captured.digests import control_types, digest_record
+from kforensics.evidence.captured.digests import controls, digest_record
 from kforensics.evidence.captured.rows import digest_lists, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
@@ -146,8 +146,9 @@ class _Watch:
         self._see_bytes(sound)
         wanted = sound[sound["last_offset"] >= self._carried_from]
         if len(wanted):
-            types = [NO_CONTROL if one is None else one for one in control_types(wanted, self._source)]
-            columns = self.packer.pack(wanted, np.array(types, dtype=np.int16))
+            found = [(NO_CONTROL, -1) if one is None else one for one in controls(wanted, self._source)]
+            types, epochs = (np.array(one) for one in zip(*found, strict=True))
+            columns = self.packer.pack(wanted, types.astype(np.int16), epochs.astype(np.int32))
             is_small = len(wanted) < _WORTH_NARROWING
             self.pieces.append(columns if is_small else {name: narrow(values) for name, values in columns.items()})
 

@@ -45,6 +45,7 @@ BATCH_COLUMNS = (
     "timestamp_span",
     "sequence_gap",
     "control",
+    "coordinator_epoch",
 )
 RECORD_COLUMNS = (
     "offset_gap",
@@ -68,7 +69,7 @@ class BatchPacker:
         self.first: dict[str, int] = {}
         """Base offset, position and time of the first of them, which the columns begin from; empty before there is one."""
 
-    def pack(self, rows: BatchTable, controls: NDArray[np.int16]) -> Columns:
+    def pack(self, rows: BatchTable, controls: NDArray[np.int16], epochs: NDArray[np.int32]) -> Columns:
         """The columns of some batches that follow those of the call before."""
         if not self.first:
             self._offset, self._position, self._timestamp = (
@@ -87,6 +88,7 @@ class BatchPacker:
         out["timestamp_span"] = rows["max_timestamp"] - stamp
         out["sequence_gap"] = sequence - _after(self._sequence, sequence + count)
         out["control"] = controls
+        out["coordinator_epoch"] = epochs
         self._offset, self._position = int((last[-1:] + 1)[0]), int((position + length)[-1])
         self._timestamp, self._sequence = int(stamp[-1]), int((sequence + count)[-1])
         return out

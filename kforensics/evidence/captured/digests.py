@@ -14,6 +14,8 @@ CONTROL_BATCH_LIMIT = 4_096
 """Bytes of a control batch that are looked at; brokers write some 80."""
 
 _DIGEST_SIZE = 16
+_MARKERS, _MARKER_LENGTH = frozenset({0, 1}), 6
+"""The types ABORT and COMMIT, and the length of the version and the coordinator's epoch in their values (EndTxnMarker.json)."""
 
 
 def digest_record(record: Record, key: bytes = b"") -> Record:
@@ -35,11 +37,18 @@ def _digest(content: bytes | None, key: bytes) -> Any:
 
 def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:
     """The type of each control batch of magic 2, none for all other batches and where it can't be read."""
-    out: list[int | None] = [None] * len(batches)
+    return [None if one is None else one[0] for one in controls(batches, source)]
+
+
+def controls(batches: BatchTable, source: SegmentBytes) -> list[tuple[int, int] | None]:
+    """The type of each control batch of magic 2 with the coordinator's epoch, -1 where it has none; none for all other batches and where it can't be read."""
+    out: list[tuple[int, int] | None] = [None] * len(batches)
     for at in np.flatnonzero(((batches["attributes"] & CONTROL_BIT) != 0) & (batches["magic"] == 2)):
         length = min(int(batches["length"][at]), CONTROL_BATCH_LIMIT)
         data = read_exactly(source, int(batches["position"][at]), length)
         record = next((one for one in iter_records(MemoryBytes(data)) if isinstance(one, Record)), None)
         if record is not None and record.key is not None and len(record.key) >= 4:
-            out[at] = int.from_bytes(record.key[2:4], "big", signed=True)
+            kind, value = int.from_bytes(record.key[2:4], "big", signed=True), record.value or b""
+            is_marker = kind in _MARKERS and len(value) >= _MARKER_LENGTH
+            out[at] = kind, int.from_bytes(value[2:_MARKER_LENGTH], "big", signed=True) if is_marker else -1
     return out

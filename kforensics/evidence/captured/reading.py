@@ -179,10 +179,16 @@ def captured_batches(file: CapturedSegment) -> BatchTable:
     return unpack_batches(_gathered(file, runs, "batches", BATCH_COLUMNS), first)
 
 
-def captured_controls(file: CapturedSegment) -> NDArray[np.int64]:
-    """The number of the type of each batch that `captured_batches` gives; `NO_CONTROL` where it is no control batch, or where its type could not be read."""
+def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The number of the type of each batch that `captured_batches` gives, and its coordinator's epoch.
+
+    The type is `NO_CONTROL` where it is no control batch, or where its type could not be read; the epoch -1 where there is none.
+    """
     runs = _runs(file.row, "batches")
-    return _gathered(file, runs, "batches", ("control",))["control"].astype(np.int64) if runs else np.zeros(0, np.int64)
+    if not runs:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    columns = _gathered(file, runs, "batches", ("control", "coordinator_epoch"))
+    return columns["control"].astype(np.int64), columns["coordinator_epoch"].astype(np.int64)
 
 
 def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
@@ -205,7 +211,7 @@ def captured_records(file: CapturedSegment) -> Iterator[Record]:
         return
     if not _runs(file.row, "batches"):
         return
-    yield from control_records(captured_batches(file), captured_controls(file))
+    yield from control_records(captured_batches(file), captured_controls(file)[0])
 
 
 def _runs(row: Mapping[str, Any], name: str) -> tuple[Run, ...]:
@@ -229,6 +235,8 @@ def _gathered(file: CapturedSegment, runs: Sequence[Run], table: str, names: Seq
 
 def _column(capture: Capture, group: int, table: str, name: str) -> NDArray[Any]:
     data = capture.column(group, table, name)
+    if data is None and name == "coordinator_epoch":  # captures of earlier versions have none
+        return np.full(len(_column(capture, group, table, "control")), -1, dtype=np.int8)
     if data is None:
         raise ValueError(f"there is no column {name} in group {group}")
     known = _columns.setdefault(capture, OrderedDict())

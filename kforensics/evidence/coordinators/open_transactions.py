@@ -132,9 +132,19 @@ class _Scan:
         self.has_transactions = True
         order = np.argsort(rows["producer_id"], kind="stable")
         rows = rows[order]
-        edges = np.flatnonzero(np.diff(rows["producer_id"])) + 1
-        for own in np.split(rows, edges):
-            self._add_producer(int(own["producer_id"][0]), own, batches)
+        producers, control = rows["producer_id"], (rows["attributes"] & CONTROL_BIT) != 0
+        is_first = np.concatenate(([True], producers[1:] != producers[:-1]))
+        starts = np.flatnonzero(is_first)
+        ends = np.concatenate((starts[1:], [len(rows)]))
+        is_double = np.concatenate(([False], control[1:] & control[:-1])) & ~is_first
+        known = np.fromiter({*self.open, *self.seeds}, dtype=np.int64)
+        # A producer whose transactions all begin and end among these batches leaves nothing behind.
+        matters = ~control[ends - 1] | control[starts] | np.logical_or.reduceat(is_double, starts)
+        matters |= np.isin(producers[starts], known)
+        if self.log.read_from:
+            self.seen.update(producers[starts[~matters]].tolist())
+        for start, end in zip(starts[matters].tolist(), ends[matters].tolist(), strict=True):
+            self._add_producer(int(producers[start]), rows[start:end], batches)
 
     def _add_producer(self, producer: int, own: BatchTable, batches: SegmentBatches) -> None:
         control, path = (own["attributes"] & CONTROL_BIT) != 0, batches.path

@@ -10,6 +10,7 @@ import numpy as np
 
 from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.captured.columns import NO_CONTROL
 from kforensics.evidence.captured.reading import captured_batches, captured_controls, captured_segment
 from kforensics.evidence.captured.tail import is_whole
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, problem_of
@@ -85,10 +86,12 @@ class ReplicaLog:
         for damage in segment.damage:
             self.note_damage(path, damage)
         self.read_from = max(self.read_from, segment.batches_from)
-        rows, controls = captured_batches(file), captured_controls(file)
-        if len(rows) != len(controls):
+        rows, (controls, epochs) = captured_batches(file), captured_controls(file)
+        if not len(rows) == len(controls) == len(epochs):
             raise file.capture.refuse(f"its rows of {file.inner} are not of one length")
-        types = dict(zip(rows["base_offset"].tolist(), controls.tolist(), strict=True))
+        of_control = np.flatnonzero(controls != NO_CONTROL)
+        pairs = zip(controls[of_control].tolist(), epochs[of_control].tolist(), strict=True)
+        types = dict(zip(rows["base_offset"][of_control].tolist(), pairs, strict=True))
         return SegmentBatches(path, rows, partial(_captured_control, types))
 
     def note_damage(self, path: str, damage: Damage) -> None:
@@ -157,10 +160,13 @@ def _control_record(file: EvidenceFile, row: np.void) -> ControlRecord:
     return _NO_CONTROL
 
 
-def _captured_control(types: Mapping[int, int], row: np.void) -> ControlRecord:
-    """Of a control record a capture has the type."""
-    number = types[int(row["base_offset"])]
-    return parse_control_record(b"\0\0" + number.to_bytes(2, "big", signed=True), None)
+def _captured_control(types: Mapping[int, tuple[int, int]], row: np.void) -> ControlRecord:
+    """Of a control record a capture has the type and the coordinator's epoch."""
+    found = types.get(int(row["base_offset"]))
+    if found is None:
+        return _NO_CONTROL
+    key = b"\0\0" + found[0].to_bytes(2, "big", signed=True)
+    return parse_control_record(key, None if found[1] < 0 else b"\0\0" + found[1].to_bytes(4, "big"))
 
 
 def _add(log: ReplicaLog, name: FileName, path: str) -> None:

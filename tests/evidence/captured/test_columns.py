@@ -37,7 +37,10 @@ def tables(draw):
 def test_batches_come_back_as_they_were(rows, at):
     packer = BatchPacker()
     windows = [one for one in (rows[:at], rows[at:]) if len(one)]
-    pieces = [packer.pack(one, np.full(len(one), NO_CONTROL, dtype=np.int16)) for one in windows]
+    pieces = [
+        packer.pack(one, np.full(len(one), NO_CONTROL, dtype=np.int16), np.full(len(one), -1, dtype=np.int32))
+        for one in windows
+    ]
     files = {name: npy_of(np.concatenate([narrow(piece[name]) for piece in pieces])) for name in pieces[0]}
     columns = gather([(0, 0, len(rows))], list(files), lambda _, name: column_of(files[name]))
 
