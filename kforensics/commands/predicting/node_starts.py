@@ -567,7 +567,7 @@ def _partition(name: str) -> TopicPartition | None:
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
-    """A checkpoint of the wrong shape, which takes the directory offline; since 3.0 a number that is none only resets the offsets."""
+    """A checkpoint of the wrong shape, which takes the directory offline; since 3.1 a number that is none only resets the offsets."""
     for read in (log_dir.recovery_points, log_dir.log_starts):
         if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read

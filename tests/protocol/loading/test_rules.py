@@ -235,6 +235,14 @@ def test_what_is_put_in_place_over_a_folder_or_in_no_known_order_is_not_modelled
     assert loaded(swap, found, rules=old).failure.exception == "NullPointerException"
 
 
+def test_an_epoch_file_out_of_order_is_not_modelled_before_2_7():
+    disk = directory(
+        {LOG: 0, INDEX: 0, EPOCHS: 9}, {Need(EPOCHS, Content.EPOCHS): (EpochEntry(1, 6), EpochEntry(0, 0))}
+    )
+    outcome = load_partition(disk, clean_shutdown=True, rules=loading_rules(KafkaVersion(2, 6, 1)))
+    assert isinstance(outcome, Unpredictable)
+
+
 def test_a_marker_that_is_too_short_is_an_invalid_record_before_4_1():
     short = batch(producer_id=7, is_control=True, end=LoadFailure("BufferUnderflowException", "too short"))
     contents = log_of(short) | log_of(short, content=Content.CHECKED_BATCHES)
