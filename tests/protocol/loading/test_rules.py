@@ -200,6 +200,9 @@ def test_what_is_copied_at_a_time_by_splitting_has_an_index_entry_before_3_9_1()
 
 def test_a_segment_that_begins_above_its_name_is_replaced_with_its_snapshot_when_it_is_split():
     snapshot = f"{0:020d}.snapshot"
+    left = {f"{1 << 40:020d}.index.swap": 0}
+    old = loaded({LOG: 200} | left, spanning(1 << 40, 1 << 41), rules=loading_rules(KafkaVersion(2, 8)))
+    assert not any(name.endswith(".swap") for name in old.tree), "a part has that name on its way"
     outcome = loaded({LOG: 200, INDEX: 0, snapshot: 0}, spanning(1 << 40, 1 << 41), clean=False)
     assert (LOG in outcome.tree, f"{LOG}.deleted" in outcome.tree) == (False, True)
     compressed = batch(position=100, base=1, magic=1, is_compressed_message=True)
