@@ -283,6 +283,23 @@ def test_an_emptied_log_whose_recovery_point_is_0_is_not_calm_where_another_file
     assert any(f"derived-0 ({named} says" in words for words in document["answer"]["unknown"])
 
 
+@pytest.mark.parametrize("is_file", [True, False])
+def test_what_a_symbolic_link_leads_to_is_not_known(fixtures, tmp_path, capsys, is_file):
+    broker = tmp_path / "broker-1"
+    shutil.copytree(fixtures / "unclean-election" / "broker-1", broker)
+    for path in [broker, *broker.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    moved = broker / "orders-0" / LOG if is_file else broker / "orders-0"
+    moved.rename(tmp_path / "moved")
+    moved.symlink_to(tmp_path / "moved")
+
+    document, code = predict(capsys, broker)
+
+    assert (document["answer"]["state"], code) == ("unknown", 3)
+    said = document["answer"]["unknown"] if is_file else [one["message"] for one in document["problems"]]
+    assert any("a symbolic link, which is not followed" in words for words in said)
+
+
 @pytest.mark.parametrize("options", [("--topic", "ordrs"), ("--topic", "orders", "--partition", "77")])
 def test_what_was_asked_for_and_is_not_there_is_refused(incident, capsys, options):
     code = run(["predict", str(incident("unclean-election-4.x") / "snapshots" / "99-final"), *options])

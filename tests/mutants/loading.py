@@ -22,16 +22,8 @@ from tests.mutants.run import ROOT, fails
 from tests.oracle.loading.judge import differences, predicted
 from tests.oracle.loading.made import Case, edited_files, write_files
 
-BY_TESTS = frozenset(
-    {
-        "renames_strays_before_load",
-        "storage_exceptions_end_start",
-        "ignores_remote_index_cache",
-        "io_errors_empty_segments",
-        "finds_by_base_offset",
-    }
-)
-"""Switches of the node and of rare files, which no recorded verdict shows: broken in the text, and held against the tests."""
+BY_TESTS = frozenset({"renames_strays_before_load", "storage_exceptions_end_start", "ignores_remote_index_cache"})
+"""Switches of the node, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
 NODE = "protocol/loading/node.py"
 STARTS = "protocol/loading/starts.py"
 RETENTION = "protocol/loading/retention.py"
@@ -43,18 +35,6 @@ TESTS = (
     "tests/cli/test_predict_node.py",
 )
 MUTANTS = (
-    Mutant(
-        "an I/O error never empties a segment",
-        "protocol/loading/partition.py",
-        "error.failure.is_io and self._rules.io_errors_empty_segments",
-        "False",
-    ),
-    Mutant(
-        "offsets are found by last offsets alone",
-        "protocol/loading/segments.py",
-        "if not self._rules.finds_by_base_offset:",
-        "if True:",
-    ),
     Mutant(
         "strays are renamed before duplicates in 3.7.0",
         VERSIONS,

@@ -119,6 +119,8 @@ class _Directory:
     partition: TopicPartition | None
     disk: DirectoryOnDisk
     directory_id: str | Absent
+    links: tuple[str, ...] = ()
+    """Files of it that are symbolic links."""
     end: int | Absent | None = None
     """Where its log ends; None until it is known."""
 
@@ -184,7 +186,16 @@ class _NodeStarter:
                     folder = one.root / join(log_dir.path, found.name)
                     disk = DirectoryOnDisk(folder, found.files, found.folders, read=reads.setdefault(folder, {}))
                     self._directories.append(
-                        _Directory(number, one, log_dir, found.name, _partition(found.name), disk, directory_id)
+                        _Directory(
+                            number,
+                            one,
+                            log_dir,
+                            found.name,
+                            _partition(found.name),
+                            disk,
+                            directory_id,
+                            found.links,
+                        )
                     )
             if node.is_kraft and self._metadata is None:
                 self._metadata = start_metadata_log(node.first, number, one, self._log_dirs, conditions.version, reads)
@@ -340,6 +351,9 @@ class _NodeStarter:
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
 
     def _load(self, directory: _Directory, *, clean: bool) -> LogLoad:
+        if directory.links:
+            reason = f"{directory.links[0]} is a symbolic link, which is not followed"
+            return LogLoad(_key(*directory.place), directory.name, Unpredictable(reason))
         found, disk = directory.log_dir, directory.disk
         point = _offset(found.recovery_points, directory.partition)
         start = _offset(found.log_starts, directory.partition)
@@ -567,7 +581,7 @@ def _partition(name: str) -> TopicPartition | None:
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
-    """A checkpoint of the wrong shape, which takes the directory offline; since 3.0 a number that is none only resets the offsets."""
+    """A checkpoint of the wrong shape, which takes the directory offline; since 3.1 a number that is none only resets the offsets."""
     for read in (log_dir.recovery_points, log_dir.log_starts):
         if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read

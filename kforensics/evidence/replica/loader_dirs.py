@@ -24,9 +24,11 @@ class FoundDirectory:
 
     name: str
     files: dict[str, int]
-    """Plain files with their sizes, links followed."""
+    """Plain files with their sizes."""
     folders: frozenset[str] = frozenset()
-    """Names of what is no plain file."""
+    """Names of what is neither a plain file nor a link."""
+    links: tuple[str, ...] = ()
+    """Names of symbolic links, which a broker follows and nothing here does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,11 @@ def _left(listing: Listing, path: str, without: Collection[str]) -> Listing:
 def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], without: Collection[str]) -> FoundLogs:
     listing = _left(one.listings.of(path), path, without)
     problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
+    problems += [
+        Problem(input=index, path=join(path, entry.name), message="a symbolic link, which is not followed")
+        for entry in listing.entries
+        if stat.S_ISLNK(entry.mode)
+    ]
     names = {entry.name for entry in listing.entries if not entry.is_directory}
     return FoundLogs(
         path=path,
@@ -100,5 +107,8 @@ def _directory(
     return FoundDirectory(
         name=name,
         files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)},
-        folders=frozenset(entry.name for entry in listing.entries if not stat.S_ISREG(entry.mode)),
+        folders=frozenset(
+            entry.name for entry in listing.entries if not stat.S_ISREG(entry.mode) and not stat.S_ISLNK(entry.mode)
+        ),
+        links=tuple(entry.name for entry in listing.entries if stat.S_ISLNK(entry.mode)),
     )

@@ -1,13 +1,14 @@
 """The leader epoch cache and its file while a log loads (`LeaderEpochFileCache`, 3.3 to 4.3)."""
 
 from contextlib import suppress
+from itertools import pairwise
 from typing import cast
 
 from kforensics.evidence.replica.loader_values import Content, LoadFailure
 from kforensics.protocol.epochs import Epochs, assign
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import EPOCH_FILE, EPOCH_FILE_BEING_WRITTEN
-from kforensics.protocol.loading.values import LoadingError, thrown
+from kforensics.protocol.loading.values import LoadingError, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.protocol.recovery import epochs_after_scan, repair_epochs_at_load
 from kforensics.units import EpochEntry
@@ -32,8 +33,9 @@ class EpochCache:
                 raise thrown("KafkaStorageException", read.message, is_io=True)
             raise LoadingError(read)
         if not rules.checks_epoch_entries:
-            by_epoch = {entry.leader_epoch: entry for entry in cast("Epochs", read)}
-            self.epochs = tuple(by_epoch[epoch] for epoch in sorted(by_epoch))
+            self.epochs = tuple(cast("Epochs", read))
+            if any(one.leader_epoch >= after.leader_epoch for one, after in pairwise(self.epochs)):
+                raise NotModelledError("leader epochs that do not rise in their file, by Kafka before 2.7")
             return
         for entry in cast("Epochs", read):
             if entry.leader_epoch < 0 or entry.start_offset < 0:

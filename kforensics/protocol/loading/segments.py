@@ -8,7 +8,7 @@ from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBa
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TxnIndex, can_be_relative
-from kforensics.protocol.loading.names import CLEANED, DELETED, INDEX, LOG, TIME_INDEX, TXN_INDEX, padded
+from kforensics.protocol.loading.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, padded
 from kforensics.protocol.loading.producers import Producers
 from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
@@ -135,6 +135,8 @@ class Segment:
         for ending, name in self.names.items():
             plain = name.removesuffix(self._suffix)
             if name in self._disk.files:
+                if plain + SWAP in self._disk.files and name != plain + SWAP:
+                    self._disk.delete(plain + SWAP, rule)  # it had this name on its way
                 self._disk.rename(name, plain, rule)
             self.names[ending] = plain
         self._offset_index = self._time_index = None

@@ -29,7 +29,7 @@ class LoadingRules:
     default_producer_expiration_ms: int = 86_400_000
     """3.4: producer.id.expiration.ms is 1 day; before, 7 days."""
     bad_numbers_are_io: bool = False
-    """Before 3.0: a field of a checkpoint that is no number is a malformed line (`CheckpointFile.read`); since, a NumberFormatException."""
+    """Before 3.1: a field of a checkpoint that is no number is a malformed line (`CheckpointFile.read`); since, a NumberFormatException."""
     recovery_point_reaches_end: bool = False
     """Before 2.8: the recovery point becomes the log end after recovery, too (KAFKA-10101)."""
     keeps_state_below_log_start: bool = False
@@ -41,7 +41,7 @@ class LoadingRules:
     completes_unknown_transactions: bool = False
     """Before 2.8: a marker without a transaction counts as one that begins and ends there."""
     checks_epoch_entries: bool = True
-    """2.6.1: entries of the epoch file are entered one by one, and negative ones refused; before, they are taken as they are."""
+    """2.7: entries of the epoch file are entered one by one, and negative ones refused; before, they are taken as they are."""
     skips_epoch_zero: bool = False
     """Before 2.6.1: a scan does not enter epoch 0 into the cache (KAFKA-10432)."""
     deletes_snapshots_later: bool = True
@@ -93,13 +93,13 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         stable_offset_is_of_batch=version >= (4, 0),
         accepts_unstable_offset_past_end=version >= (3, 8),
         accepts_later_topic_id_files=version >= (3, 7),
-        bad_numbers_are_io=version < (3, 0),
+        bad_numbers_are_io=version < (3, 1),
         recovery_point_reaches_end=version < (2, 8),
         keeps_state_below_log_start=version < (2, 8),
         reads_topic_ids=version >= (2, 8),
         removes_stray_snapshots=version >= (2, 8),
         completes_unknown_transactions=version < (2, 8),
-        checks_epoch_entries=version >= (2, 6, 1),
+        checks_epoch_entries=version >= (2, 7),
         skips_epoch_zero=version < (2, 6, 1),
         deletes_snapshots_later=version >= (3, 0),
         deletes_snapshots_below_start_later=(3, 0) <= version < (3, 1),
@@ -127,6 +127,7 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
         OLDEST_MODELLED,
         KafkaVersion(2, 5),
         KafkaVersion(2, 6, 1),
+        KafkaVersion(2, 7),
         KafkaVersion(2, 8),
         KafkaVersion(3, 0),
         KafkaVersion(3, 1),

@@ -202,6 +202,9 @@ def test_what_is_copied_at_a_time_by_splitting_has_an_index_entry_before_3_9_1()
 
 def test_a_segment_that_begins_above_its_name_is_replaced_with_its_snapshot_when_it_is_split():
     snapshot = f"{0:020d}.snapshot"
+    left = {f"{1 << 40:020d}.index.swap": 0}
+    old = loaded({LOG: 200} | left, spanning(1 << 40, 1 << 41), rules=loading_rules(KafkaVersion(2, 8)))
+    assert not any(name.endswith(".swap") for name in old.tree), "a part has that name on its way"
     outcome = loaded({LOG: 200, INDEX: 0, snapshot: 0}, spanning(1 << 40, 1 << 41), clean=False)
     assert (LOG in outcome.tree, f"{LOG}.deleted" in outcome.tree) == (False, True)
     compressed = batch(position=100, base=1, magic=1, is_compressed_message=True)
@@ -235,6 +238,14 @@ def test_what_is_put_in_place_over_a_folder_or_in_no_known_order_is_not_modelled
         batches=(batch(producer_id=7, is_control=True, end=LoadFailure("NullPointerException", "no key")),), end=100
     )
     assert loaded(swap, found, rules=old).failure.exception == "NullPointerException"
+
+
+def test_an_epoch_file_out_of_order_is_not_modelled_before_2_7():
+    disk = directory(
+        {LOG: 0, INDEX: 0, EPOCHS: 9}, {Need(EPOCHS, Content.EPOCHS): (EpochEntry(1, 6), EpochEntry(0, 0))}
+    )
+    outcome = load_partition(disk, clean_shutdown=True, rules=loading_rules(KafkaVersion(2, 6, 1)))
+    assert isinstance(outcome, Unpredictable)
 
 
 def test_a_marker_that_is_too_short_is_an_invalid_record_before_4_1():
