@@ -177,6 +177,8 @@ def run(arguments: Sequence[str]) -> int:
 def _reachable(arguments: Sequence[str]) -> typer.Typer:
     """The application with the command alone that the arguments begin with: to read the options of the others takes 10 ms."""
     named = [one for one in app.registered_commands if arguments[:1] == [_name_of(one)] and _name_of(one) != "help"]
+    if arguments[:1] == ["--version"]:
+        named = app.registered_commands[:1]  # it is answered before a command is looked up
     if not named:
         return app
     only = copy(app)

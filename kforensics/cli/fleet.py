@@ -24,6 +24,7 @@ from kforensics.cli.options import (
     broker_list,
     parse_rate,
 )
+from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
 from kforensics.render.view import OutputFormat
 
@@ -44,6 +45,12 @@ class LeastSeverity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+class TableFormat(StrEnum):
+    PARQUET = "parquet"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 class FailOn(StrEnum):
@@ -176,6 +183,15 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    table_format: Annotated[
+        TableFormat | None,
+        typer.Option(
+            "--table-format",
+            help="The format of a history: parquet, files in folders of cluster and day; delta, with the log of Delta Lake beside them. "
+            "What the history has, or parquet, where none is named.",
+            show_default=False,
+        ),
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(
@@ -232,6 +248,8 @@ def audit(
 
     output.check(())
     require_spark()
+    if table_format is not None and history is None:
+        raise UsageError("--table-format is of a history: give --history")
     if (tables is None) == (history is None):
         raise UsageError("give either --out, a directory for this audit alone, or --history, which it is appended to")
     request = AuditRequest(
@@ -239,6 +257,7 @@ def audit(
         tables=str(tables or history),
         is_history=history is not None,
         audit_id=audit_id,
+        table_format=table_format.value if table_format else None,
         since=since,
         master=master,
         settings=pairs(spark_conf, "--spark-conf"),
@@ -255,7 +274,7 @@ def audit(
         gate=_gate(fail_on, accept),
     )
     check_metrics(metrics)
-    with stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
+    with interrupted_by_signals(), stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
         result = run_audit(request, progress)
     _finish(output, result, metrics)
 

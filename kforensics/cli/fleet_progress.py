@@ -50,14 +50,14 @@ class StageLog:
     """Writes a line when a stage begins and one when it is over, each with its time."""
 
     def __init__(self) -> None:
-        self._stage = ""
+        self._begun: set[str] = set()
 
     def __call__(self, stage: "Stage") -> None:
         """Note how far a stage is."""
         if stage.seconds is not None:
             self._write(f"{stage.name}: done in {stage.seconds:.1f} s")
-        elif stage.name != self._stage:
-            self._stage = stage.name
+        elif stage.name not in self._begun:
+            self._begun.add(stage.name)
             amount = f", {counted(stage.files, 'file')}, {byte_count(stage.bytes)}" if stage.files else ""
             self._write(f"{stage.name}: {counted(stage.tasks, 'task')}{amount}")
 

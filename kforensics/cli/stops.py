@@ -1,10 +1,27 @@
 """Signals that end a command at the next place where nothing is lost."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Let a service manager, or a connection that ends, interrupt a command as the keyboard does: what it holds is released."""
+    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS if number != signal.SIGINT}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signal has it
+    raise KeyboardInterrupt
 
 
 class Stops:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -333,16 +334,12 @@ class _Taking:
 
     def _scan(self, pieces: "Sequence[_Piece]") -> "Iterator[tuple[_Piece, CapturedScan]]":
         """Every segment in order, those that did not change as an earlier capture has them."""
-        unread = (
-            {piece.path for piece in pieces if self.base.scan(piece.task(), with_bytes=piece.has_bytes) is None}
-            if self.base
-            else {piece.path for piece in pieces}
-        )
-        read = self._read([piece for piece in pieces if piece.path in unread])
-        for piece in pieces:
+        is_new = [not self.base or self.base.scan(piece.task(), with_bytes=piece.has_bytes) is None for piece in pieces]
+        read = self._read(list(compress(pieces, is_new)))
+        for piece, is_read in zip(pieces, is_new, strict=True):
             if self.request.is_stopped():
                 raise Stopped("stopped")
-            if piece.path in unread:
+            if is_read:
                 yield piece, next(read)
             else:
                 yield piece, self._reused(piece)

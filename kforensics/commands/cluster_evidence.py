@@ -16,7 +16,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory, Partitio
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
-from kforensics.evidence.metadata.state import METADATA_VERSION
+from kforensics.evidence.metadata.state import METADATA_VERSION, BrokerState, ControllerState
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.truncation import ProtocolName
@@ -151,8 +151,21 @@ def _logs_outside(
     if not isinstance(end, int) or (since_ms is None and until_ms is None):
         return {}
     places = find_logs(inputs)
-    outside = files_outside([place.location for place in places], TimeWindow(since_ms, until_ms, end))
+    starts = _last_starts(newest, since_ms) if newest is not None and since_ms is not None else ()
+    outside = files_outside([place.location for place in places], TimeWindow(since_ms, until_ms, end, starts))
     return {places[one.at]: one for one in outside}
+
+
+def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
+    """When each node registered last before a time, as a new incarnation."""
+    last: set[int] = set()
+    nodes: list[Sequence[BrokerState | ControllerState]] = [*newest.brokers.values(), *newest.controllers.values()]
+    for states in nodes:
+        first: dict[str | Absent, int] = {}
+        for state in states:
+            first.setdefault(state.incarnation_id, state.when.timestamp_ms)
+        last |= {max((time for time in first.values() if 0 <= time < before_ms), default=-1)}
+    return tuple(sorted(last - {-1}))
 
 
 def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:

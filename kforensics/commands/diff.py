@@ -18,6 +18,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
+from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
     CollectedReplica,
@@ -490,8 +491,11 @@ def _scan_one(shared: Comparison, task: tuple[int, int, str]) -> Segment | None:
     return scan_place(shared.groups[at][1][number], path)
 
 
-def _compare_chunk(shared: Comparison, chunk: Iterable[int]) -> list[PartitionResult]:
-    return [_compare_one(shared, at, {}) for at in chunk]
+def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionResult]:
+    if shared.options.depth is Depth.CONTENT:
+        return [_compare_one(shared, at, {}) for at in chunk]
+    with ends_at_hand(shared.groups[at][1] for at in chunk):
+        return [_compare_one(shared, at, {}) for at in chunk]
 
 
 def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:

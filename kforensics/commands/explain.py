@@ -19,6 +19,7 @@ from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.coordinators.replica_log import holds_records
+from kforensics.evidence.coordinators.transaction_log import TRANSACTIONS_TOPIC
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
@@ -28,6 +29,7 @@ from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
@@ -41,7 +43,7 @@ from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
-from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
@@ -277,7 +279,11 @@ def explain(
     shared = account_of(evidence, places, gathered, options)
     groups = shared.groups
     results = _explain_all(shared, jobs or default_jobs(), progress)
-    incidents = tuple(_with_returned_doubts([incident for incident, _ in results]))
+    stuck = _hanging(places, evidence, gathered, groups, options, jobs or default_jobs())
+    incidents = tuple(
+        replace(one, hanging=stuck.get((one.partition, one.leader), ()))
+        for one in _with_returned_doubts([incident for incident, _ in results])
+    )
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
     others = sorted(partition for partition in recorded - given.keys() if _is_wanted(partition, options))
@@ -323,7 +329,7 @@ def explain(
         notes=(
             *evidence.notes,
             *([] if is_whole else [UNCLEAN_ONLY.format(len(others))]),
-            *_logs_not_read(inputs, gathered),
+            *_logs_not_read(inputs, gathered, options.until_ms),
         ),
         findings=findings,
         problems=tuple(dict.fromkeys(problems)),
@@ -466,18 +472,19 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
     return f" since {_utc(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
 
 
-def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence) -> Iterator[str]:
+def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | None) -> Iterator[str]:
     """Name the log files that are outside of the time asked about, by directory."""
-    folders: dict[tuple[int, str], list[tuple[LogSpan, str]]] = defaultdict(list)
+    folders: dict[tuple[int, str, str], list[tuple[LogSpan, str]]] = defaultdict(list)
     for place, span in gathered.logs_not_read.items():
         folder, _, name = place.path.rpartition("/")
-        folders[place.input, folder].append((span, name))
-    for (number, folder), files in folders.items():
+        option = "--until" if until_ms is not None and span.first_ms > until_ms else "--since"
+        folders[place.input, folder, option].append((span, name))
+    for (number, folder, option), files in folders.items():
         names = [name for _, name in sorted(files, key=lambda one: one[0].first_ms)]
         where = join(inputs.found[number].described.path, folder) if folder else inputs.found[number].described.path
         which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
-        number_of = counted(len(names), "log file was", "log files were")
-        yield f"{number_of} not read in {where}, because of --since or --until: {which}."
+        number_of = counted(len(names), "log file")
+        yield f"{number_of} in {where} {'was' if len(names) == 1 else 'were'} not read, because of {option}: {which}."
 
 
 def _utc(time_ms: int) -> str:
@@ -516,6 +523,43 @@ def _final_commits(
     return PositionsNow(given, options.rename_group)
 
 
+def _hanging(
+    places: Places,
+    evidence: Evidence,
+    gathered: ClusterEvidence,
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
+    options: ExplainOptions,
+    jobs: int,
+) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
+    """Return the open transactions that no coordinator ends, by partition and broker."""
+    from kforensics.commands.transactions import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
+
+    given = CoordinatorEvidence(
+        evidence=evidence, places=places, cluster=gathered, server_settings=ServerSettings(evidence.inputs)
+    )
+    if not given.live(TRANSACTIONS_TOPIC):
+        return {}
+    asked = {partition for partition, _ in groups}
+    wanted = {partition: held for partition, held in given.live().items() if partition in asked}
+    return {
+        (one.topic_partition, one.replica.place.state.broker_id): tuple(
+            HangingTransaction(
+                producer_id=each.open.producer_id,
+                first_offset=each.open.first_offset,
+                last_stable_offset=one.last_stable_offset,
+                verdict=each.judgement.verdict.value,
+                confidence=each.judgement.confidence,
+                # It names the transactional id.
+                reason=each.judgement.reason if options.rename_group is str else "no coordinator ends it",
+                citations=each.judgement.citations,
+            )
+            for each in one.open
+            if each.judgement.holds_back
+        )
+        for one in stuck_replicas(given, wanted, is_stopped=options.is_stopped, jobs=jobs)
+    }
+
+
 def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
     if options.topics and partition.topic not in options.topics:
         return False
@@ -529,6 +573,7 @@ def _is_eventful(incident: PartitionIncident) -> bool:
         or incident.groups
         or incident.residuals
         or incident.past_end
+        or incident.hanging
         or any(state.unclean for state in incident.leaderships)
         or incident.doubts
     )
@@ -552,7 +597,10 @@ def _explain_all(
 
 
 def _explain_chunk(shared: Account, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    return [_explain_one(shared, at) for at in range(*chunk)]
+    if shared.depth is Depth.CONTENT:
+        return [_explain_one(shared, at) for at in range(*chunk)]
+    with ends_at_hand(group for _, group in shared.groups[slice(*chunk)]):
+        return [_explain_one(shared, at) for at in range(*chunk)]
 
 
 def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:

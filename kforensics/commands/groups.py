@@ -23,6 +23,7 @@ from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import groups_answer
+from kforensics.findings.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention
 from kforensics.reconcile.groups.state import GroupState
@@ -166,7 +167,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         command="groups",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(answer=answer, problems=tuple(problems)),
+        concluded=Conclusion(answer=answer, findings=group_findings(groups, body.setbacks), problems=tuple(problems)),
     )
 
 

@@ -383,16 +383,7 @@ class _Inquiry:
                 return None
             collected = CollectedReplica(replica=outline, problems=())
             replicas.append(scanned_replica(place, collected, CopyKind.LIVE, {file.segment.path: file}))
-            hits += [
-                Hit(
-                    replica=outline,
-                    path=file.segment.path,
-                    kind=CopyKind.LIVE,
-                    record=record,
-                    delete_horizon_ms=horizon,
-                )
-                for record, horizon in file.hits
-            ]
+            hits += replicas[-1].hits(file.segment.path, file.hits)
         found = list(grouped(hits, {(one.replica.input, one.replica.path): one.markers for one in replicas}))
         if len(found) != 1 or len(found[0].copies) != len(places) or found[0].record.is_transactional:
             return None
@@ -504,10 +495,11 @@ class _Inquiry:
         for hit in found:
             if hit.record.key is None:
                 continue
-            outcome = outcome_of(hit.record, [markers[hit.replica.input, hit.replica.path]])
+            file = hit.file
+            outcome = outcome_of(hit.record, [markers[file.replica.input, file.replica.path]])
             if outcome is False or outcome is Absent.NOT_APPLICABLE:
-                citation = Citation(input=hit.replica.input, path=hit.path)
-                out[hit.record.key].append(LaterRecord(hit.record, citation, is_live=hit.kind is CopyKind.LIVE))
+                citation = Citation(input=file.replica.input, path=file.path)
+                out[hit.record.key].append(LaterRecord(hit.record, citation, is_live=file.kind is CopyKind.LIVE))
         return out
 
 
@@ -521,7 +513,7 @@ def _last_hits(reread: Reread) -> list[Hit]:
     """The copies in the last slice that has any on a live replica."""
     for offsets in reversed(reread.slices):
         found = reread.hits(offsets)
-        if any(hit.kind is CopyKind.LIVE for hit in found):
+        if any(hit.file.kind is CopyKind.LIVE for hit in found):
             return found
     return []
 

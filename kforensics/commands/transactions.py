@@ -37,6 +37,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.findings.answers.transactions import LackingLogs, transactions_answer
+from kforensics.findings.coordinators import transaction_findings
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
@@ -187,8 +188,34 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         command="transactions",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(answer=answer, problems=tuple(problems)),
+        concluded=Conclusion(answer=answer, findings=transaction_findings(asked), problems=tuple(problems)),
     )
+
+
+def stuck_replicas(
+    given: CoordinatorEvidence,
+    wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
+    *,
+    is_stopped: bool,
+    jobs: int,
+) -> tuple[PartitionTransactions, ...]:
+    """The replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them.
+
+    Args:
+        given: the inputs.
+        wanted: replicas as they are now, by partition.
+        is_stopped: no broker ran while its directories were copied.
+        jobs: processes.
+    """
+    request = TransactionsRequest(paths=(), is_stopped=is_stopped)
+    scans = _scan(request, wanted, jobs)
+    open_producers = {one.producer_id for scan in scans for one in scan.open}
+    if not open_producers:
+        return ()
+    states = _StateLogs(given, request)
+    coordinators = states.joined({one.transactional_id for one in states.newest() if _is_of(one, open_producers)})
+    judged = _judge(request, given, scans, coordinators, _last_known_time(given, scans, coordinators))
+    return tuple(one for one in judged if any(each.judgement.holds_back for each in one.open))
 
 
 def _last_known_time(

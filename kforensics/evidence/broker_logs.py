@@ -14,7 +14,6 @@ from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
-from kforensics.formats.log_lines.scan import scan_log
 from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -138,6 +137,8 @@ def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
 
 
 def _read_part(place: LogPlace, part: "_Part", keep: Keep) -> "_Reading":
+    from kforensics.formats.log_lines.scan import scan_log  # noqa: PLC0415 - 55 ms, where no log is given
+
     reading = _Reading()
     with open_evidence(place.location) as file:
         reading.mtime_ns = file.mtime_ns

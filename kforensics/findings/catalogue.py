@@ -1,7 +1,7 @@
 """The codes of all findings: stable, never reused.
 
 KF1xx files and formats, KF2xx replicas and truncation, KF3xx incidents and losses, KF4xx fleet and
-placement, KF5xx identity and inventory.
+placement, KF5xx identity and inventory, KF6xx transactions and consumer groups.
 """
 
 from dataclasses import dataclass
@@ -264,9 +264,9 @@ CATALOGUE: dict[str, FindingKind] = {
         references=("KIP-966",),
     ),
     "KF308": FindingKind(
-        title="a torn transaction",
-        meaning="A loss separated the data of a transaction from its end marker: read_committed consumers wait, or see less than was committed.",
-        advice="Look at the producer's application: what it committed in one transaction is no longer complete. kafka-transactions can abort what hangs.",
+        title="a torn or hanging transaction",
+        meaning="A loss separated the data of a transaction from its end marker, or no coordinator will write that marker: read_committed consumers wait, or see less than was committed.",
+        advice="Look at the producer's application: what it committed in one transaction may not be complete. kafka-transactions can abort what hangs; `kforensics transactions` prints the command.",
         references=("KIP-98", "KIP-664"),
     ),
     "KF309": FindingKind(
@@ -389,5 +389,45 @@ CATALOGUE: dict[str, FindingKind] = {
         title="the signature of a seal does not hold",
         meaning="The manifest or its signature was altered, or another key signed it.",
         advice="Do not rely on the manifest; get it and the public key again from who sealed the evidence.",
+    ),
+    "KF601": FindingKind(
+        title="a transaction that no coordinator ends",
+        meaning="Consumers with read_committed get nothing from its first offset on, and a cleaner does not get past it.",
+        advice="End it with the abort line that `kforensics transactions` shows, once no producer of it writes any more.",
+        references=("KIP-664", "KIP-890"),
+        told_apart_by=ToldApartBy.PLACE,
+    ),
+    "KF602": FindingKind(
+        title="a transaction whose marker is lost",
+        meaning="It was ended, and its records are open here: consumers with read_committed get nothing from its first offset on.",
+        advice="Where it was committed, copy its records before anybody ends it: an abort marker hides what was acknowledged.",
+        references=("KIP-98",),
+        told_apart_by=ToldApartBy.PLACE,
+    ),
+    "KF603": FindingKind(
+        title="a transaction whose records are lost and whose marker is kept",
+        meaning="A truncation took records of a transaction that was ended; of a committed one they were acknowledged.",
+        advice="Look for them in the copies that are cited before these are started or deleted.",
+        references=("KIP-98",),
+        told_apart_by=ToldApartBy.PLACE,
+    ),
+    "KF604": FindingKind(
+        title="a decided transaction whose marker is still to be written",
+        meaning="Its coordinator writes the marker as soon as it and the leader of the partition run; until then consumers with read_committed wait.",
+        advice="Start the brokers that lead both partitions, and end the transaction by no other way.",
+        references=("KIP-98",),
+        told_apart_by=ToldApartBy.PLACE,
+    ),
+    "KF611": FindingKind(
+        title="a consumer group past the end of a log",
+        meaning="It has read records that are not in the log any more, and auto.offset.reset decides what it reads next.",
+        advice="Set its position by hand before it consumes again.",
+        told_apart_by=ToldApartBy.PLACE,
+    ),
+    "KF612": FindingKind(
+        title="a consumer group that was set back",
+        meaning="What lies between is read again.",
+        advice="Find out who set it back, and whether its consumers stand a second reading.",
+        told_apart_by=ToldApartBy.PLACE,
     ),
 }

@@ -37,6 +37,18 @@ def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
             topic_partition=incident.partition,
             offsets=torn.lost,
         )
+    for one in incident.hanging:
+        yield finding(
+            "KF308",
+            severity=Severity.ERROR,
+            confidence=Confidence(one.confidence),
+            statement=(
+                f"{incident.partition}: {_if_led(incident)}a transaction of producer {one.producer_id} is open from offset {one.first_offset} on, and no coordinator"
+                f" ends it; the last stable offset is stuck at {one.last_stable_offset}: {one.reason}"
+            ),
+            topic_partition=incident.partition,
+            citations=one.citations,
+        )
     for back in incident.torn_transactions.producers:
         yield finding(
             "KF309",

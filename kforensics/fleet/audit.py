@@ -31,6 +31,7 @@ from kforensics.fleet.publishing import ClusterOf, Counts, Publisher, working_ch
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet, scan_and_judge
+from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
 
@@ -59,6 +60,7 @@ def audit(
     progress: Progress | None = None,
     is_history: bool = False,
     audit_id: str | None = None,
+    table_format: TableFormat | None = None,
     take_over: bool = False,
 ) -> AuditOutcome:
     """Audit the inputs of the sources and write the tables.
@@ -74,6 +76,7 @@ def audit(
         progress: called with the progress of each stage.
         is_history: append to a history, instead of writing a directory of its own.
         audit_id: a name for the audit; where the history has an audit of this name nothing is read and nothing is written.
+        table_format: of a history.
         take_over: take the lock of an audit that ended without releasing it.
 
     Raises:
@@ -85,7 +88,7 @@ def audit(
         out, is_history=is_history, audit_id=audit_id
     )  # what is refused, is refused before a lock is written there
     with hold_lock(Tables(out), take_over=take_over) as lock:
-        output = open_output(out, is_history=is_history, audit_id=audit_id)
+        output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         if output.finished is not None:
             return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
         earlier = _earlier(output, since)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 
 from kforensics.errors import EvidenceUnreadable, UsageError, did_you_mean, nearest_names
 from kforensics.findings.model import Severity
+from kforensics.fleet.publishing import part_stem
 from kforensics.fleet.schemas import AUDIT_TABLES
 from kforensics.fleet.storage import Options, parse_location
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
@@ -145,7 +145,7 @@ class AuditTables(Tables):
 
 def manifest_name(audit_id: str) -> str:
     """The manifest of an audit in a history."""
-    return f"{AUDITS}/{quote(audit_id, safe='')}.json"
+    return f"{AUDITS}/{part_stem(audit_id)}.json"
 
 
 def history_of(tables: Tables) -> list[AuditTables]:

@@ -50,6 +50,8 @@ class AuditRequest:
     is_history: bool = False
     audit_id: str | None = None
     """A name for the audit; what a history has under this name is shown again, and nothing is read."""
+    table_format: str | None = None
+    """The table format of a history; what it has, or plain Parquet, where None."""
     since: str | None = None
     """Tables of an earlier audit: what has not changed since is not read again."""
     master: str | None = None
@@ -148,8 +150,14 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     """
     from kforensics.fleet.audit import audit
     from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.lock import require_free
+    from kforensics.fleet.output import open_output
     from kforensics.fleet.sources import check_output, read_sources
+    from kforensics.fleet.table_formats import TableFormat, require_table_format
 
+    table_format = None if request.table_format is None else TableFormat(request.table_format)
+    if table_format is not None:
+        require_table_format(table_format)
     check_options(request.storage)
     found = read_sources(list(request.sources), request.storage)
     rules = _gate_rules(request.gate)
@@ -164,22 +172,31 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         partitions=request.partitions,
     )
     since = parse_location(request.since, request.storage) if request.since else None
-    with open_session(request.master, dict(request.settings)) as session, _named_errors(target):
-        outcome = audit(
-            session,
-            found,
-            target,
-            options=options,
-            since=since,
-            take_over=request.take_over,
-            is_history=request.is_history,
-            audit_id=request.audit_id,
-            keep_going=request.keep_going,
-            progress=progress,
-        )
     with _named_errors(target):
-        earlier = _compared_with(outcome.tables, request.since, request.storage)
-        return _summary("fleet audit", outcome.tables, earlier, most=request.most, filters=Filters(), rules=rules)
+        # What is refused, or there already, needs no Spark.
+        output = open_output(
+            target, is_history=request.is_history, audit_id=request.audit_id, table_format=table_format
+        )
+        tables = output.finished
+        if tables is None:
+            require_free(output.tables, take_over=request.take_over)
+            with open_session(request.master, dict(request.settings)) as session:
+                outcome = audit(
+                    session,
+                    found,
+                    target,
+                    options=options,
+                    since=since,
+                    take_over=request.take_over,
+                    is_history=request.is_history,
+                    audit_id=request.audit_id,
+                    table_format=table_format,
+                    keep_going=request.keep_going,
+                    progress=progress,
+                )
+            tables = outcome.tables
+        earlier = _compared_with(tables, request.since, request.storage)
+        return _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
 
 
 def run_report(request: ReportRequest) -> Result[FleetSummary]:

@@ -109,6 +109,17 @@ def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
         lock.remove(held._own.key)  # noqa: SLF001 - likewise
 
 
+def require_free(tables: Tables, *, take_over: bool = False) -> None:
+    """Refuse what `hold_lock` would refuse, before anything is made ready for the work.
+
+    Raises:
+        UsageError: another process holds the lock.
+    """
+    lock = _Lock(tables)
+    for other in lock.holders():
+        lock.refuse_unless_stale(other, take_over=take_over)
+
+
 class _Lock:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -120,7 +131,7 @@ class _Lock:
         others: list[Holder] = []
         for _ in range(_ATTEMPTS):
             for other in self.holders():
-                self._refuse_unless_stale(other, take_over=take_over)
+                self.refuse_unless_stale(other, take_over=take_over)
                 self.remove(other.key)
                 taken.append(other)
             self._write(own)
@@ -132,7 +143,8 @@ class _Lock:
             time.sleep(random.uniform(0, _LONGEST_PAUSE))  # noqa: S311 - no secret
         raise UsageError(_refusal(self.tables, others[0]))
 
-    def _refuse_unless_stale(self, other: Holder, *, take_over: bool) -> None:
+    def refuse_unless_stale(self, other: Holder, *, take_over: bool) -> None:
+        """Refuse for a holder that is alive, or whose lock is not to be taken over."""
         if not other.is_stale(time.time_ns()):
             raise UsageError(
                 f"{_refusal(self.tables, other)}; it is alive: wait for it or end it, --take-over does not take its lock"

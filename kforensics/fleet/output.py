@@ -11,8 +11,9 @@ from typing import Any
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, history_of, manifest_name
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, part_stem, total_rows
+from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, total_rows
 from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 WORK = "_work"
@@ -30,6 +31,7 @@ class Output:
     stamp: AuditStamp
     run: int
     is_history: bool
+    table_format: TableFormat = TableFormat.PARQUET
     finished: AuditTables | None = None
     """The audit of this id, where the history has it already."""
 
@@ -69,6 +71,7 @@ class Output:
             "audited_at": datetime.fromtimestamp(self.stamp.audited_ns / 1e9, UTC).isoformat(),
             "audited_ns": self.stamp.audited_ns,
             "run": self.run,
+            "table_format": self.table_format.value,
             **manifest,
         }
         (self.work if self.is_history else self.tables).write_manifest(AUDIT_MANIFEST, started)
@@ -79,9 +82,12 @@ class Output:
         begun = self.work.read_manifest(AUDIT_MANIFEST) or {}
         known = {one.audit_id for one in history_of(self.tables)}
         if "audit_id" in begun and begun["audit_id"] not in known:
+            log = table_log(self.table_format, self.tables)
+            if log is not None:
+                log.forget(str(begun["audit_id"]))
             for table in TABLES:
                 for name in self.tables.all_names(table):
-                    if name.rpartition("/")[2].startswith(f"{part_stem(str(begun['audit_id']))}-"):
+                    if is_part_of(name, str(begun["audit_id"])):
                         self.tables.remove_file(table, name)
 
     def finish(self, manifest: Mapping[str, Any], expected: Mapping[str, int], counts: Counts) -> AuditTables:
@@ -100,24 +106,31 @@ class Output:
         whole = {**manifest, "is_complete": True, "tables": named}
         finished = AuditTables(self.tables.location, whole)
         finished.check_parts()
+        log = table_log(self.table_format, self.tables) if self.is_history else None
+        if log is not None:
+            for table, parts in counts.items():
+                log.commit(table, parts)
         self.tables.write_manifest(manifest_name(self.stamp.audit_id) if self.is_history else AUDIT_MANIFEST, whole)
         self.work.remove_folder("")
         return finished
 
 
-def open_output(out: Path, *, is_history: bool, audit_id: str | None) -> Output:
+def open_output(
+    out: Path, *, is_history: bool, audit_id: str | None, table_format: TableFormat | None = None
+) -> Output:
     """The output of an audit that begins or continues.
 
     Args:
         out: the directory of one audit, new or of an attempt that was interrupted; or a history.
         is_history: which of the two.
         audit_id: a name for the audit, or None for a new one.
+        table_format: of a history; what it has, or plain Parquet, where None.
 
     Raises:
         UsageError: the directory holds something else, or a finished audit.
         EvidenceUnreadable: tables of another version.
     """
-    return _history_output(out, audit_id) if is_history else _own_output(out, audit_id)
+    return _history_output(out, audit_id, table_format) if is_history else _own_output(out, audit_id)
 
 
 def _own_output(out: Path, audit_id: str | None) -> Output:
@@ -139,7 +152,7 @@ def _own_output(out: Path, audit_id: str | None) -> Output:
     return Output(tables=tables, stamp=stamp, run=int(manifest.get("run", 0)) + 1, is_history=False)
 
 
-def _history_output(out: Path, audit_id: str | None) -> Output:
+def _history_output(out: Path, audit_id: str | None, table_format: TableFormat | None) -> Output:
     tables = Tables(out)
     if tables.read_manifest(AUDIT_MANIFEST) is not None:
         raise UsageError(f"{out} holds the tables of one audit and is no history: give another --history")
@@ -148,6 +161,11 @@ def _history_output(out: Path, audit_id: str | None) -> Output:
     begun = work.read_manifest(AUDIT_MANIFEST)
     if not known and begun is None and not tables.is_empty(frozenset({LOCK, WORK})):
         raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
+    used = {TableFormat(one.manifest.get("table_format", TableFormat.PARQUET)) for one in known}
+    chosen = table_format or next(iter(used), TableFormat.PARQUET)
+    if used - {chosen}:
+        raise UsageError(f"{out} is a history in the format {', '.join(used)}, not {chosen}: give another --history")
+    require_table_format(chosen)
     finished = next((one for one in known if one.audit_id == audit_id), None)
     run = 1
     stamp = _new_stamp(audit_id)
@@ -156,7 +174,7 @@ def _history_output(out: Path, audit_id: str | None) -> Output:
         run = int(begun.get("run", 0)) + 1
         if audit_id is not None and begun.get("audit_id") == audit_id:
             stamp = AuditStamp(audit_id=audit_id, audited_ns=int(begun.get("audited_ns", 0)))
-    return Output(tables=tables, stamp=stamp, run=run, is_history=True, finished=finished)
+    return Output(tables=tables, stamp=stamp, run=run, is_history=True, table_format=chosen, finished=finished)
 
 
 def _new_stamp(audit_id: str | None) -> AuditStamp:

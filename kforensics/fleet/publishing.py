@@ -1,5 +1,7 @@
 """What the stages of an audit wrote -> the tables of the finished audit: few large parts, their rows counted, and columns that tell audits apart."""
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from kforensics.fleet.tables import Tables
 PART_BYTES = 128 << 20
 ROWS_A_GROUP = 1 << 16
 """Rows that are written, and found by their statistics, at once."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]|^[._]")
 
 NO_CLUSTER = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder whose value is null, as Hive, Spark and pyarrow have it."""
@@ -55,8 +59,16 @@ class AuditStamp:
 
 
 def part_stem(audit_id: str) -> str:
-    """The beginning of the names of an audit's parts in a history."""
-    return quote(audit_id, safe="")
+    """The name of an audit in names of files: of characters that no storage and no engine writes in another way."""
+    plain = _UNSAFE.sub("_", audit_id)
+    if plain == audit_id:
+        return plain
+    return f"{plain.lstrip('._-') or 'audit'}-{hashlib.sha256(audit_id.encode()).hexdigest()[:8]}"
+
+
+def is_part_of(name: str, audit_id: str) -> bool:
+    """Return whether a file of a history is a part of an audit, by its name."""
+    return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

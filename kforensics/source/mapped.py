@@ -54,6 +54,34 @@ class ReadCounts:
 read_counts = ReadCounts()
 
 
+class HeldRanges:
+    """Bytes of files that were read ahead of their use; `source.ranges.at_hand` fills it."""
+
+    def __init__(self) -> None:
+        self._by_path: dict[str, list[tuple[int, bytes]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_path)
+
+    def add(self, path: str, position: int, data: bytes) -> None:
+        """Hold the bytes of a file from a position on."""
+        self._by_path.setdefault(path, []).append((position, data))
+
+    def find(self, path: str, position: int, length: int) -> memoryview | None:
+        """Return the bytes of a span where all of them are held."""
+        for start, data in self._by_path.get(path, ()):
+            if start <= position and position + length <= start + len(data):
+                return memoryview(data)[position - start : position - start + length]
+        return None
+
+    def clear(self) -> None:
+        """Hold nothing any more."""
+        self._by_path.clear()
+
+
+held_ranges = HeldRanges()
+
+
 def limit_read_rate(bytes_per_second: int | None) -> None:
     """Limit the read rate of this process from now on; None for no limit."""
     global _pace  # noqa: PLW0603 - the disks are shared by all that read them
@@ -83,6 +111,11 @@ class EvidenceFile:
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
         filled = 0
+        if held_ranges:
+            held = held_ranges.find(str(self.path), position, max(min(len(buffer), self.size - position), 0))
+            if held is not None:
+                buffer[: len(held)] = held
+                return len(held)
         try:
             while filled < len(buffer):
                 end = len(buffer) if _pace is None else filled + _pace.piece

@@ -8,12 +8,13 @@ before are given back, so that a broker keeps its own.
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
 from kforensics.errors import EvidenceError
-from kforensics.source.mapped import PAGE, EvidenceFile, open_evidence, read_rate_is_limited
+from kforensics.source.mapped import PAGE, EvidenceFile, held_ranges, open_evidence, read_rate_is_limited
 
 MOST_REQUESTS = 64
 """The requests that are under way at once."""
@@ -78,6 +79,27 @@ def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Ge
             threads.shutdown(cancel_futures=True)
         for request in pending:
             request.close(early=True)
+
+
+@contextmanager
+def at_hand(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Iterator[None]:
+    """Hold ranges of files in memory for as long as the block runs: a read that lies within one of them does not wait for a disk.
+
+    Blocks may be nested; all that is held is let go with the outer one. What could not be read is not held, so that whoever reads it meets the error.
+
+    Args:
+        wanted: as for `read_ranges`.
+        requests: likewise.
+    """
+    is_outer = not held_ranges
+    try:
+        for one in read_ranges(wanted, requests=requests):
+            if one.data and one.error is None:
+                held_ranges.add(str(one.wanted.path), one.wanted.position, one.data)
+        yield
+    finally:
+        if is_outer:
+            held_ranges.clear()
 
 
 class _Request:

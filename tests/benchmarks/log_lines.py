@@ -1,11 +1,15 @@
 """Reads a log of a gigabyte and compares the time with `grep -c Truncat` on the same file.
 
 python -m tests.benchmarks.log_lines [LOG] [--bytes N] [--command]     without LOG one is made of the recordings' server logs, noise and all
+python -m tests.benchmarks.log_lines --year [--bytes N]     `explain` of a recording, with a year of older server logs of so many bytes, with and without --since
 
 Both run in the C locale, where grep is at its fastest; the page cache is warm.
 """
 
 import argparse
+import datetime as dt
+import gzip
+import json
 import os
 import resource
 import subprocess
@@ -16,7 +20,7 @@ import time
 from pathlib import Path
 
 from kforensics.formats.log_lines.scan import scan_log
-from tests.benchmarks.measure import load
+from tests.benchmarks.measure import kforensics, line, load, measured
 from tests.builders.history import read_log
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures" / "incidents"
@@ -30,7 +34,11 @@ def main() -> int:
     options.add_argument("log", nargs="?", type=Path)
     options.add_argument("--bytes", type=int, default=1 << 30)
     options.add_argument("--command", action="store_true", help="time the whole of `kforensics explain LOG` too")
+    options.add_argument("--year", action="store_true")
     chosen = options.parse_args()
+    if chosen.year:
+        explain_a_year(chosen.bytes)
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
         path = chosen.log or make_log(Path(scratch) / "server.log", chosen.bytes)
         grep = min(timed(lambda: grep_count(path)) for _ in range(3))
@@ -59,6 +67,45 @@ def make_log(path: Path, length: int) -> Path:
         while out.tell() < length:
             out.write(once)
     return path
+
+
+def explain_a_year(length: int) -> None:
+    """Print what `explain` needs with and without --since."""
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        with tarfile.open(FIXTURES / "power-loss-4.x.tar.xz") as tar:
+            tar.extractall(root, filter="data")
+        begin = make_year(next(root.rglob("logs/broker-1/server.log")), length)
+        (checks,) = root.rglob("checks.json")
+        paths = [str(checks.parent / "snapshots" / json.loads(checks.read_text())["explain"]["snapshot"])]
+        paths.append(str(checks.parent / "logs"))
+        print(load())
+        for name, window in (("explain", []), ("explain --since", ["--since", begin])):
+            ours = measured(kforensics("explain", *paths, *window), expect=(0, 1, 3))
+            reads = f"{ours.read_bytes / 1e6:,.1f} MB read in {ours.read_requests:,} requests"
+            print(line(name, ours, None), "", reads, flush=True)
+
+
+def make_year(server_log: Path, length: int) -> str:
+    """Write a log file for each day of the year before the first line of one, the older half of them gzipped, and return its day."""
+    begin = dt.datetime.fromisoformat(server_log.read_text()[1:20]).replace(hour=0, minute=0, second=0)
+    text = (
+        "INFO [GroupCoordinator 1]: Stabilized group orders generation {} (kafka.coordinator.group.GroupCoordinator)\n"
+    )
+    count = length // 365 // (len(text) + 26)
+    for days in range(2, 367):
+        day = begin - dt.timedelta(days=days)
+        seconds = (day + dt.timedelta(seconds=number * 86_000 // count) for number in range(count))
+        data = "".join(f"[{time:%Y-%m-%d %H:%M:%S},000] {text.format(7)}" for time in seconds).encode()
+        if days == 180:  # it was started then
+            start = f"[{day:%Y-%m-%d %H:%M:%S},000] INFO "
+            data = f"{start}KafkaConfig values: \n{start}Kafka version: 4.0.0 (x)\n".encode() + data
+        path = server_log.with_name(f"server.log.{day:%Y-%m-%d}")
+        if days > 180:
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(data, 1))
+        else:
+            path.write_bytes(data)
+    return f"{begin:%Y-%m-%d}"
 
 
 def grep_count(path: Path) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import io
 import os
 import struct
-from collections import Counter
 from pathlib import Path
 
 from kforensics.cli.app import run
@@ -23,7 +22,7 @@ from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, en
 from kforensics.formats.index.offset import encode_offset_index, offset_index
 from kforensics.formats.index.time import encode_time_index, time_index
 from kforensics.formats.log.record_batch import BATCH_HEADER
-from kforensics.source.mapped import EvidenceFile
+from kforensics.source.mapped import read_counts
 from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template
 from tests.benchmarks.measure import dump_log, kforensics, measured, warm
 
@@ -31,6 +30,7 @@ OLDER_LENGTH = 32 << 20
 SMALL_RECORDS, SMALL_VALUE = 8, 380
 ACTIVE_BATCHES, TRUNCATED_BATCHES = 30, 4
 TRUNCATED_EVERY = 10
+MOST_LINKS = 50_000
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
@@ -51,7 +51,7 @@ def main() -> None:
     if not root.exists():
         generate(root, arguments.partitions, arguments.segments)
     bytes_read, requests, to_go = count(root)
-    used = measured([*_command(root), "--jobs", "2"], runs=1, expect=(0, 1, 3))
+    used = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
     each = arguments.partitions
     print(f"{each:,} partitions of {arguments.segments} older segments on 3 brokers: {used.seconds:.1f} s,")
     print(f"processor {used.processor_seconds:.1f} s, peak {used.peak / 1e6:.0f} MB a process")
@@ -67,8 +67,9 @@ def _large(directory: Path, libraries: Path | None) -> None:
             generate_large(node, broker)
             index_large(node / "orders-0")
     bytes_read, requests, _ = count(*nodes)
-    used = measured([*_command(*nodes)], expect=(0, 1, 3))
-    print(f"3 x 1 GB in one partition: {used.seconds:.2f} s, {bytes_read / 1024:.0f} KB in {requests} requests")
+    used = measured(kforensics(*_arguments(*nodes)), expect=(0, 1, 3))
+    print(f"3 x 1 GB in one partition: {used.seconds:.2f} s, processor {used.processor_seconds:.2f} s")
+    print(f"read: {bytes_read / 1024:.0f} KB in {requests} requests")
     if libraries is not None:
         file = nodes[0] / "orders-0" / f"{0:020}.log"
         warm(file)
@@ -76,39 +77,23 @@ def _large(directory: Path, libraries: Path | None) -> None:
         print(f"kafka-dump-log of one of the three: {peer.seconds:.1f} s, {peer.seconds / used.seconds:.0f}x")
 
 
-def _command(*paths: Path) -> list[str]:
-    return [*kforensics("diff", "--depth", "tails", "--replicas", "1,2,3", "--format", "json"), *map(str, paths)]
+def _arguments(*paths: Path) -> list[str]:
+    return ["diff", "--depth", "tails", "--replicas", "1,2,3", "--format", "json", *map(str, paths)]
 
 
 def count(*paths: Path) -> tuple[int, int, int]:
-    """Bytes and requests that one process reads of segments and of all files of partitions, and the bytes that truncations take."""
-    read: Counter[str] = Counter()
-    real = EvidenceFile.read_into
-
-    def counting(self: EvidenceFile, position: int, buffer: memoryview) -> int:
-        got = real(self, position, buffer)
-        if self.path.parent.name.rpartition("-")[2].isdecimal() and not self.path.parent.name.startswith("broker"):
-            read["bytes"] += got
-            read["requests"] += 1
-        return got
-
-    EvidenceFile.read_into = counting  # type: ignore[method-assign]
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            run([*_command(*paths)[1:], "--jobs", "1"])
-    finally:
-        EvidenceFile.read_into = real  # type: ignore[method-assign]
+    """Bytes and requests that one process reads, and the bytes that truncations take."""
+    read_counts.reset()
+    with contextlib.redirect_stdout(io.StringIO()):
+        run([*_arguments(*paths), "--jobs", "1"])
     goes = len(list(paths[0].glob("broker-1/orders-*"))) // TRUNCATED_EVERY if len(paths) == 1 else 0
-    return read["bytes"], read["requests"], goes * TRUNCATED_BATCHES * len(template(SMALL_RECORDS, SMALL_VALUE))
+    return read_counts.bytes, read_counts.requests, goes * TRUNCATED_BATCHES * len(template(SMALL_RECORDS, SMALL_VALUE))
 
 
 def generate(root: Path, partitions: int, segments: int) -> None:
     """Write the cluster: replicas on all brokers, of which the third has batches of another epoch in every tenth partition."""
     batch = template(SMALL_RECORDS, SMALL_VALUE)
     root.mkdir(parents=True)
-    older = root / "older"
-    older.write_bytes(batch)
-    os.truncate(older, OLDER_LENGTH)
     for broker in BROKERS:
         node = root / f"broker-{broker}"
         node.mkdir()
@@ -117,12 +102,18 @@ def generate(root: Path, partitions: int, segments: int) -> None:
         entries = []
         for number in range(partitions):
             is_other = broker == BROKERS[-1] and number % TRUNCATED_EVERY == TRUNCATED_EVERY - 1
+            # A file system allows some 65,000 links to one file.
+            older = root / f"older-{broker}-{number * segments // MOST_LINKS}"
+            if not older.exists():
+                older.write_bytes(batch)
+                os.truncate(older, OLDER_LENGTH)
             end = _write_partition(node / f"orders-{number}", batch, older, segments, is_other=is_other)
             entries.append(CheckpointEntry("orders", number, end))
         checkpoint = encode_checkpoint(Checkpoint(entries=tuple(entries)))
         for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
             (node / name).write_bytes(checkpoint)
-    older.unlink()
+    for older in root.glob("older*"):
+        older.unlink()
 
 
 def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, is_other: bool) -> int:
@@ -132,7 +123,7 @@ def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, 
     for number in range(segments):
         stem = f"{number * each:020}"
         os.link(older, folder / f"{stem}.log")
-        source = older.with_name("older.index")
+        source = older.with_name(f"{older.name}.index")
         if not source.exists():
             source.write_bytes(encode_offset_index(offset_index(small)))
         os.link(source, folder / f"{stem}.index")

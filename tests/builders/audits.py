@@ -26,12 +26,21 @@ def one_finding(code="KF201", severity=Severity.CRITICAL, broker=2, partition=3,
 
 
 def write_audit(
-    out, findings=(), *, audit_id=None, is_history=False, nodes=(1, 2), cluster=CLUSTER, problems=(), scope=None
+    out,
+    findings=(),
+    *,
+    audit_id=None,
+    is_history=False,
+    table_format=None,
+    nodes=(1, 2),
+    cluster=CLUSTER,
+    problems=(),
+    scope=None,
 ):
     """Write an audit of some findings; every node holds a replica of every partition that they are about."""
     tables = Tables(out)
     with hold_lock(tables):
-        output = open_output(out, is_history=is_history, audit_id=audit_id)
+        output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         begun = output.begin(
             {
                 "tool_version": "0",

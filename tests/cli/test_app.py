@@ -187,6 +187,24 @@ def test_the_help_loads_nothing_heavy(arguments):
     assert set() == loaded & set(HEAVY)
 
 
+def test_the_grammar_of_log_lines_is_loaded_for_log_files_alone(fixtures, tmp_path):
+    (tmp_path / "server.log").write_text(
+        "[2024-05-01 12:00:00,123] INFO [KafkaServer id=7] started (kafka.server.KafkaServer)\n"
+    )
+    script = (
+        "import sys\nfrom kforensics.cli.app import run\n"
+        "for number, one in enumerate(sys.argv[1:]):\n"
+        "    run(['explain', one, '--out', f'{sys.argv[0]}-{number}.json', '--format', 'json'])\n"
+        "    print('kforensics.formats.log_lines.message' in sys.modules)"
+    )
+    (tmp_path / "script").write_text(script)
+
+    command = [sys.executable, tmp_path / "script", fixtures / "unclean-election", tmp_path / "server.log"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["False", "True"]
+
+
 def test_the_installed_script_is_the_module(fixtures):
     module = subprocess.run(
         [*PROGRAM, "ls", "--format", "json", fixtures / "unclean-election"], capture_output=True, check=True

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from kforensics.source.mapped import read_counts
 from tests.builders.explained import arguments_of, explain
 
 DAY_MS = 86_400_000
@@ -34,7 +35,7 @@ def milliseconds(time):
 def long_lived(incident, tmp_path):
     """A recording of 4.x with a year of older files in the log directory of one broker; it was started half a year ago."""
     root = tmp_path / "recording"
-    shutil.copytree(incident("power-loss-4.x"), root)
+    shutil.copytree(incident("benign-rolling-restart-4.x"), root)
     folder = root / "logs" / "broker-1"
     for days in range(3, 365, 7):
         time = NOW - dt.timedelta(days=days)
@@ -52,7 +53,7 @@ def answer_of(document):
 
 
 def test_files_from_before_the_window_are_not_read_and_the_answer_stays(incident, long_lived, capsys):
-    bare, _ = explain(capsys, *arguments_of(incident("power-loss-4.x")), "--since", "2026-11-20")
+    bare, _ = explain(capsys, *arguments_of(incident("benign-rolling-restart-4.x")), "--since", "2026-11-20")
     everything, _ = explain(capsys, *arguments_of(long_lived))
 
     document, _ = explain(capsys, *arguments_of(long_lived), "--since", "2026-11-20")
@@ -62,13 +63,21 @@ def test_files_from_before_the_window_are_not_read_and_the_answer_stays(incident
     assert everything["notes"] == []
     (note,) = document["notes"]
     start = NOW - dt.timedelta(days=178)
-    assert note.startswith("51 log files were not read in ")
-    assert note.endswith(
-        "logs/broker-1, because of --since or --until: server.log.2025-11-26.gz to server.log.2026-11-18."
-    )
+    assert note.startswith("51 log files in ")
+    files = "server.log.2025-11-26.gz to server.log.2026-11-18"
+    assert note.endswith(f"logs/broker-1 were not read, because of --since: {files}.")
     read = {one["path"] for one in document["clocks"]}
     assert f"broker-1/server.log.{start:%Y-%m-%d}.gz" in read  # it was started then, and said its version
     assert len(everything["clocks"]) == len(read) + 51
+
+
+def test_files_from_behind_the_window_are_named_apart_and_the_headline_ends_with_it(long_lived, capsys):
+    document, _ = explain(capsys, *arguments_of(long_lived), "--since", "2026-03-01", "--until", "2026-03-02")
+
+    earlier, later = document["notes"]
+    assert earlier.endswith("because of --since: server.log.2025-11-26.gz to server.log.2026-02-18.gz.")
+    assert later.endswith("because of --until: server.log.2026-03-04.gz to server.log.2026-11-18.")
+    assert "since 2026-03-01 00:00:00 UTC and before 2026-03-02 00:00:00 UTC" in document["answer"]["headline"]
 
 
 def test_without_a_metadata_log_all_lines_are_needed(incident, tmp_path, capsys):
@@ -99,8 +108,8 @@ def months(tmp_path):
     return paths, [milliseconds(time) for time in times]
 
 
-def outside(paths, since=None, until=None, recorded=2**62):
-    return [one.at for one in files_outside(paths, TimeWindow(since, until, recorded))]
+def outside(paths, since=None, until=None, recorded=2**62, starts=()):
+    return [one.at for one in files_outside(paths, TimeWindow(since, until, recorded, starts))]
 
 
 def test_a_window_leaves_out_what_surely_ends_before_or_begins_behind_it(months):
@@ -135,7 +144,12 @@ def test_the_last_start_before_the_window_is_read(months):
     data = gzip.decompress(paths[2].read_bytes())
     paths[2].write_bytes(gzip.compress(data + line(dt.datetime(2025, 3, 3, tzinfo=dt.UTC), "KafkaConfig values: ")))
 
+    read_counts.reset()
     assert outside(paths, since=times[9]) == [0, 1, 3, 5, 6, 7, 8]
+    searched = read_counts.bytes
+    read_counts.reset()
+    assert outside(paths, since=times[9], starts=(times[2] + DAY_MS, times[4] + DAY_MS)) == [0, 1, 3, 5, 6, 7, 8]
+    assert read_counts.bytes < searched - sum(paths[at].stat().st_size for at in (5, 6, 7, 8))
 
 
 def test_the_span_of_a_file_is_that_of_its_lines(months):

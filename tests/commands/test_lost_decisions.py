@@ -84,6 +84,12 @@ def test_a_commit_that_the_coordinator_lost_is_torn_between_partitions(coordinat
     assert "its commit marker is at offset 17 of on-1-0" in one.judgement.reason
     assert ending.startswith("its coordinator, with an abort marker: copy the 5 records at offsets 15..19")
     assert "1 torn" in result.answer.headline
+    assert [(one.code, f"{one.topic}-{one.partition}") for one in result.findings] == [
+        ("KF601", "on-1-0"),
+        ("KF602", "on-2-0"),
+        ("KF601", "orders-0"),
+    ]
+    assert [one.code for one in before.findings] == ["KF601", "KF604"]
     # While the coordinator still had the decision, it was only to be carried out.
     assert str(found["on-2-0", "half-0"][0].judgement.verdict) == "prepared"
     assert "torn" not in before.answer.headline

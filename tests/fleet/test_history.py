@@ -11,11 +11,13 @@ from kforensics.cli.app import run
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import open_audit, open_audits, previous_audit
+from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import WORK, open_output
 from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
 from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, Tables
 from kforensics.fleet.views import view_statements
 from tests.builders.audits import CLUSTER, one_finding, write_audit
+from tests.conftest import FIXTURES
 
 OTHER = "aaaaaaaaaaaaaaaaaaaaaa"
 
@@ -128,6 +130,22 @@ def test_the_commands_take_a_history(history, capsys):
     )
     assert 2 == run(["fleet", "report", place, "--audit", "night-1", "--since", "previous"])
     assert "none before it of the same cluster" in capsys.readouterr().err
+
+
+def test_what_is_there_or_locked_needs_no_spark(history, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("kforensics.fleet.commands.open_session", lambda *_: pytest.fail("Spark was started"))
+    audit = ["fleet", "audit", str(FIXTURES / "unclean-election"), "--history", str(history), "--audit-id"]
+
+    assert 1 == run([*audit, "night-2", "--format", "jsonl"])
+    line = json.loads(capsys.readouterr().out)
+    assert ("night-2", "night-1", {"new": 1, "worse": 1}) == (
+        line["audit_id"],
+        line["compared_with"],
+        line["findings_by_change"],
+    )
+    with hold_lock(Tables(history)):
+        assert 2 == run([*audit, "night-9"])
+    assert "is being written by another audit: process" in capsys.readouterr().err
 
 
 def test_out_or_history_and_not_both(tmp_path, capsys):

@@ -118,13 +118,13 @@ def test_metrics_are_of_the_form_that_prometheus_reads():
 def test_without_a_terminal_each_stage_is_a_line(capsys):
     with stage_progress(quiet=False, is_terminal=False) as progress:
         assert progress is not None
-        for done in (0, 1, 2):
-            progress(Stage(name="scan", tasks=2, tasks_done=done, files=3, bytes=5_000))
+        for name, done in (("scan", 0), ("scan", 1), ("reconcile", 1), ("scan", 2)):
+            progress(Stage(name=name, tasks=2, tasks_done=done, files=3, bytes=5_000))
         progress(Stage(name="scan and reconcile", tasks=0, seconds=1.25))
 
     lines = capsys.readouterr().err.splitlines()
-    assert 2 == len(lines)
+    assert 3 == len(lines)
     assert re.fullmatch(r"20\S+Z kforensics fleet audit: scan: 2 tasks, 3 files, 4.9 KB", lines[0])
-    assert lines[1].endswith("scan and reconcile: done in 1.2 s")
+    assert lines[2].endswith("scan and reconcile: done in 1.2 s")
     with stage_progress(quiet=True, is_terminal=False) as progress:
         assert progress is None

@@ -147,6 +147,13 @@ def test_a_credential_is_nowhere_in_a_path_and_travels_with_it():
     assert SECRET.encode() in pickle.dumps(place)
 
 
+def pyarrow_place(text, options=None):
+    """Where pyarrow finds a path of other storage."""
+    location = parse_location(text, options or {})
+    assert isinstance(location, StoragePath)
+    return location.place()
+
+
 def test_options_reach_the_storage_that_knows_them():
     given = {
         "region": "eu-west-1",
@@ -156,14 +163,14 @@ def test_options_reach_the_storage_that_knows_them():
     }
     check_options(given)
 
-    s3, inside = parse_location("s3://bucket/a", given).place()
+    s3, inside = pyarrow_place("s3://bucket/a", given)
 
     assert (pyarrow.fs.S3FileSystem, "bucket/a", "eu-west-1") == (type(s3), inside, s3.region)
     assert {"region": "eu-west-1", "endpoint_override": "here:9000"} == options_of("s3a", given)
     assert {"dfs.replication": "1"} == options_of("hdfs", given)
-    gs, inside = parse_location("gs://anonymous@bucket/a", given).place()
+    gs, inside = pyarrow_place("gs://anonymous@bucket/a", given)
     assert (pyarrow.fs.GcsFileSystem, "bucket/a") == (type(gs), inside)
-    azure, inside = parse_location("abfss://box@account.dfs.core.windows.net/a/b").place()
+    azure, inside = pyarrow_place("abfss://box@account.dfs.core.windows.net/a/b")
     assert (pyarrow.fs.AzureFileSystem, "box/a/b") == (type(azure), inside)
     with pytest.raises(UsageError, match="did you mean region"):
         check_options({"regio": "x"})

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source import mapped, ranges
+from kforensics.source.mapped import held_ranges, open_evidence, read_counts
 from kforensics.source.pace import Pace
-from kforensics.source.ranges import MOST_REQUESTS, Range, read_ranges
+from kforensics.source.ranges import MOST_REQUESTS, Range, at_hand, read_ranges
 
 READ = os.preadv
 
@@ -186,3 +187,20 @@ def test_each_range_gets_what_the_file_holds(contents, places, requests):
     for (path, start, length), data, error in found:
         assert data == (contents[path][start : start + max(length, 0)] if start >= 0 else b"")
         assert error is None
+
+
+def test_what_is_at_hand_is_read_without_the_disk(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(200)))
+    with at_hand([Range(path, 10, 20), Range(tmp_path / "missing", 0, 4)]), open_evidence(path) as file:
+        read_counts.reset()
+        assert file.read(12, 8) == bytes(range(12, 20))
+        assert read_counts.requests == 0
+        assert file.read(25, 10) == bytes(range(25, 35))
+        assert read_counts.requests == 1
+        with at_hand([Range(path, 190, 50)]):
+            read_counts.reset()
+            assert file.read(190, 50) == bytes(range(190, 200))
+            assert read_counts.requests == 0
+        assert file.read(190, 10) == bytes(range(190, 200))
+    assert not held_ranges

@@ -22,6 +22,9 @@ from kforensics.source.mapped import EvidenceFile
 GROUP_ROWS = 1 << 18
 """Rows after which the columns of a group are written."""
 
+MOST_PIECES = 1_024
+"""Arrays of a column that are kept apart before they are joined."""
+
 BLOCK_FOLDERS = 256
 BLOCK_BYTES = 4 << 20
 SMALL_LENGTH = 256 << 10
@@ -280,7 +283,10 @@ class _Group:
 
     def add(self, columns: Columns, size: int) -> None:
         for name, values in columns.items():
-            self.pieces.setdefault(name, []).append(values)
+            pieces = self.pieces.setdefault(name, [])
+            pieces.append(values)
+            if len(pieces) >= MOST_PIECES:  # of tiny segments the arrays would take more than what is in them
+                self.pieces[name] = [_joined(pieces)]
         self.rows += size
 
 

@@ -389,11 +389,12 @@ class _Saver:
         control = (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0)
         self._saved.markers += int(rows["count"][control].sum())
         output.saved.records += int(rows["count"][~control].sum())
-        for row in rows[~control]:
-            offset = np.array([row["base_offset"]], dtype=np.int64)
-            code = int(self._certainty(run, offset, np.array([row["partition_leader_epoch"]], dtype=np.int64))[0])
-            output.saved.certain += int(row["count"]) * (CERTAINTIES[code] == "certain")
-            output.saved.possible += int(row["count"]) * (CERTAINTIES[code] == "possible")
+        if control.all():
+            return
+        kept = rows[~control]
+        codes = self._certainty(run, kept["base_offset"], kept["partition_leader_epoch"].astype(np.int64))
+        output.saved.certain += int(kept["count"][codes == CERTAINTIES.index("certain")].sum())
+        output.saved.possible += int(kept["count"][codes == CERTAINTIES.index("possible")].sum())
 
     def _chunks(self, run: Run) -> Iterator[RecordChunk]:
         """The records of a run that are wanted; control records and those of aborted transactions are counted."""

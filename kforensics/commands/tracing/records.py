@@ -1,8 +1,7 @@
 """The records that match, each with its copies: from what was held of them, or read again, slice by slice of the offsets, where they are too many."""
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,7 +20,6 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.trace.fate import FoundCopy, FoundRecord
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import parse_file_name
 from kforensics.units import OffsetRange
 
 SLICE_BYTES = 1 << 20
@@ -47,17 +45,11 @@ class Reread:
     def hits(self, offsets: OffsetRange) -> list[Hit]:
         """The copies at some offsets; what can't be read any more gives none."""
         return [
-            Hit(
-                replica=one.replica,
-                path=segment.path,
-                kind=one.kind_of(segment.path),
-                record=record,
-                delete_horizon_ms=horizon,
-            )
+            hit
             for one in self.replicas
             for segment in one.files()
             if _touches(segment, offsets)
-            for record, horizon in self._records(one, segment, offsets)
+            for hit in one.hits(segment.path, self._records(one, segment, offsets))
         ]
 
     def _records(self, one: ScannedReplica, segment: Segment, offsets: OffsetRange) -> Iterator[tuple[Record, int]]:
@@ -137,11 +129,12 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
     """
     groups: dict[tuple[Any, ...], list[Hit]] = defaultdict(list)
     for hit in hits:
-        record = hit.record
-        topic_id = "" if isinstance(hit.replica.topic_id, Absent) else hit.replica.topic_id
-        groups[record.offset, record.partition_leader_epoch, topic_id, _digest(record)].append(hit)
+        record, topic_id = hit.record, hit.file.replica.topic_id
+        content = (record.timestamp_ms, record.key, record.value, record.headers)
+        name = "" if isinstance(topic_id, Absent) else topic_id
+        groups[record.offset, record.partition_leader_epoch, name, content].append(hit)
     _join_nameless(groups)
-    for key in sorted(groups):
+    for key in sorted(groups, key=_by_place):
         those = groups[key]
         record = those[0].record
         yield FoundRecord(
@@ -149,17 +142,21 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
             topic_id=key[2] or Absent.UNKNOWN,
             copies=tuple(
                 FoundCopy(
-                    replica=hit.replica,
-                    kind=hit.kind,
-                    path=hit.path,
-                    suffix=parse_file_name(hit.path.rpartition("/")[2]).suffix.value,
+                    replica=hit.file.replica,
+                    kind=hit.file.kind,
+                    path=hit.file.path,
+                    suffix=hit.file.suffix,
                     position=hit.record.batch_position,
                     delete_horizon_ms=hit.delete_horizon_ms,
                 )
                 for hit in those
             ),
-            outcome=outcome_of(record, [markers[hit.replica.input, hit.replica.path] for hit in those]),
+            outcome=outcome_of(record, (markers[hit.file.replica.input, hit.file.replica.path] for hit in those)),
         )
+
+
+def _by_place(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    return key[:3]
 
 
 def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
@@ -174,15 +171,9 @@ def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
             groups[twins[0]] += groups.pop(key)
 
 
-def outcome_of(record: Record, markers: Sequence[Markers]) -> bool | Absent | None:
+def outcome_of(record: Record, markers: Iterable[Markers]) -> bool | Absent | None:
     """Whether the transaction of a record was aborted, None where no marker follows in any of some logs; absent for records of none."""
     if not record.is_transactional:
         return Absent.NOT_APPLICABLE
     ends = [end for one in markers if (end := one.after(record.producer_id, record.offset)) is not None]
     return min(ends)[1] if ends else None
-
-
-def _digest(record: Record) -> bytes:
-    return hashlib.sha256(
-        repr((record.timestamp_ms, record.key, record.value, record.headers)).encode("utf-8", "surrogateescape")
-    ).digest()

@@ -1,7 +1,7 @@
 """Every copy of a partition read once: what comparisons need of it, the records that match, and the offsets that were read."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -46,12 +46,20 @@ _KINDS = {"live": CopyKind.LIVE, "future": CopyKind.FUTURE, "stray": CopyKind.ST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One copy of a record that matches."""
+class CopyFile:
+    """One file of a copy of the log."""
 
     replica: Replica
     path: str
+    suffix: str
+    """Of the file's name: `deleted`, `swap` or none."""
     kind: CopyKind
+
+
+class Hit(NamedTuple):
+    """One copy of a record that matches."""
+
+    file: CopyFile
     record: Record
     delete_horizon_ms: int
     """Of its batch, -1 for none."""
@@ -146,10 +154,17 @@ class ScannedReplica:
         """What was read of it."""
         return self.collected.replica
 
-    def kind_of(self, path: str) -> CopyKind:
-        """What a copy in one of its files is."""
-        is_renamed = parse_file_name(path.rpartition("/")[2]).suffix is not FileSuffix.NONE
-        return CopyKind.DELETED if is_renamed and self.kind is not CopyKind.SNAPSHOT else self.kind
+    def file(self, path: str) -> CopyFile:
+        """One of its files."""
+        suffix = parse_file_name(path.rpartition("/")[2]).suffix
+        is_renamed = suffix is not FileSuffix.NONE and self.kind is not CopyKind.SNAPSHOT
+        kind = CopyKind.DELETED if is_renamed else self.kind
+        return CopyFile(replica=self.replica, path=path, suffix=suffix.value, kind=kind)
+
+    def hits(self, path: str, records: Iterable[tuple[Record, int]]) -> Iterator[Hit]:
+        """Records of one of its files, each with the delete horizon of its batch."""
+        file = self.file(path)
+        return (Hit(file, record, horizon) for record, horizon in records)
 
     def files(self) -> Iterator[Segment]:
         """Its segment files, those that no broker reads any more last."""
@@ -212,11 +227,7 @@ def scan_partitions(
             if found > held or any(file.found > len(file.hits) for file in files.values()):
                 hits = []
                 continue
-            hits += [
-                Hit(replica=one.replica, path=path, kind=one.kind_of(path), record=record, delete_horizon_ms=horizon)
-                for path, file in files.items()
-                for record, horizon in file.hits
-            ]
+            hits += [hit for path, file in files.items() for hit in one.hits(path, file.hits)]
         is_held = found == len(hits)
         held -= len(hits) if is_held else 0
         yield ScannedPartition(replicas, found, hits if is_held else None)

@@ -1,8 +1,10 @@
 """A captured segment becomes what a scan of its file would have given: its summary, its batches, its records."""
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,4 +231,17 @@ def _column(capture: Capture, group: int, table: str, name: str) -> NDArray[Any]
     data = capture.column(group, table, name)
     if data is None:
         raise ValueError(f"there is no column {name} in group {group}")
-    return column_of(data)
+    known = _columns.setdefault(capture, OrderedDict())
+    kept = known.get((group, table, name))
+    if kept is None or kept[0] is not data:
+        kept = known[group, table, name] = data, column_of(data)
+        while len(known) > _KEPT_COLUMNS:
+            known.popitem(last=False)
+    return kept[1]
+
+
+_KEPT_COLUMNS = 32
+_columns: "WeakKeyDictionary[Capture, OrderedDict[tuple[int, str, str], tuple[bytes, NDArray[Any]]]]" = (
+    WeakKeyDictionary()
+)
+"""Columns of the captures that are open, each with the bytes that it views: thousands of segments have rows in one."""

@@ -41,6 +41,8 @@ class TimeWindow(NamedTuple):
     until_ms: int | None
     recorded_until_ms: int
     """The end of the metadata log: what lines after it say is said nowhere else."""
+    starts_ms: tuple[int, ...] = ()
+    """When nodes registered: each had written its version and its settings shortly before."""
 
     def precedes(self, span: "LogSpan") -> bool:
         """Whether all lines are older than what is asked about."""
@@ -50,6 +52,10 @@ class TimeWindow(NamedTuple):
         """Whether all lines are younger than what is asked about, and within what the metadata log recorded."""
         is_behind = self.until_ms is not None and span.first_ms > self.until_ms + MARGIN_MS
         return is_behind and span.last_ms < self.recorded_until_ms - MARGIN_MS
+
+    def is_of_a_start(self, span: "LogSpan") -> bool:
+        """Whether a node may have registered while the file was written."""
+        return any(span.first_ms - MARGIN_MS <= start <= span.last_ms + MARGIN_MS for start in self.starts_ms)
 
 
 class LogSpan(NamedTuple):
@@ -64,7 +70,8 @@ class LogSpan(NamedTuple):
 def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
     """The files that need not be read, in the order in which they are given.
 
-    Of each directory the newest file before the window in which a broker wrote its version, and its settings, is needed: it started then. The youngest file of a name is needed too.
+    Of each directory the newest file before the window in which a broker wrote its version, and its settings, is needed: it started then. They are looked for where nodes
+    registered first, then in all files. The youngest file of a name is needed too.
 
     Args:
         paths: of log files, or of files that may be such.
@@ -85,14 +92,14 @@ def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
             elif window.follows(one):
                 outside.append(one)
     for older in before.values():
-        older.sort(key=lambda one: -one.last_ms)
+        older.sort(key=lambda one: (not window.is_of_a_start(one), -one.last_ms))
         needed = _last_start(older, paths)
         outside += [one for one in older if one.at not in needed]
     return sorted(outside)
 
 
 def _last_start(older: Sequence[LogSpan], paths: Sequence[Path]) -> set[int]:
-    """The newest of these files that holds a broker's version, and the newest that holds its settings."""
+    """The first of these files that holds a broker's version, and the first that holds its settings."""
     needed: set[int] = set()
     wanted = {_VERSION, _CONFIGURATION}
     for one in older:

@@ -327,7 +327,7 @@ class _Words:
         return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {self.count:,} that others hold."
 
     def _ends(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"All replicas have the same ends and leader epochs: {_partitions(items)}, every assigned replica given."
+        return f"By leader epochs and ends all replicas agree: {_partitions(items)}, every assigned replica given."
 
     def now(self) -> Iterator[str]:
         for owner, items in self.by_owners(self.of(ConcernKind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):

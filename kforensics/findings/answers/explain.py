@@ -100,22 +100,26 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     headline = _headline(state, asked, by_state, scope)
     return Answer(
         state=state,
-        headline=headline + (f" {unread}" if unread and state in _HEDGED_BY_DEPTH else ""),
+        headline=headline
+        + _stuck(asked)
+        + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else ""),
         now=words.now or _gather(state, asked),
         tell=words.tell,
         later=words.later,
-        unknown=(*_unknown(asked, scope), *([f"{_UNREAD} {unread}"] if unread else [])),
+        unknown=(
+            *_unknown(asked, scope),
+            *([_BELOW_THE_ENDS.format(unread)] if unread else []),
+        ),
     )
 
 
+_BELOW_THE_ENDS = "Whether content is damaged, or differs, that was not read ({}): --depth content reads it."
 _HEDGED_BY_DEPTH = frozenset({State.NOTHING_LOST, State.UNCOMMITTED_LOST, State.DIVERGED})
-_UNREAD = "Whether content is damaged or differs below the ends of the logs: --depth content reads it."
 
 
 def _unread(asked: Sequence[PartitionIncident]) -> str:
-    """The content that was not read, in a sentence; empty where all was."""
-    unread = [f"{one.partition} below offset {one.unread_below:,}" for one in asked if one.unread_below]
-    return f"Content of {listed(unread, most=MOST_NAMED)} was not read." if unread else ""
+    """The offsets below which content was not read, by partition; empty where all was."""
+    return listed([f"{one.partition} below {one.unread_below:,}" for one in asked if one.unread_below], most=MOST_NAMED)
 
 
 def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequence[PartitionIncident]) -> Sequence[str]:
@@ -168,6 +172,15 @@ def _headline(
         case _:
             count = len(asked)
             return f"Nothing that was committed is lost from {count} partition{'s' if count != 1 else ''}{scope.since}."
+
+
+def _stuck(asked: Sequence[PartitionIncident]) -> str:
+    """Partitions whose last stable offset is stuck by a transaction of which no other sentence of the headline speaks."""
+    stuck = [one for one in asked if one.hanging]
+    if not stuck:
+        return ""
+    is_proven = all(each.confidence == "proven" for one in stuck for each in one.hanging)
+    return f" Consumers with isolation.level=read_committed {'are' if is_proven else 'are likely'} stuck in {_names(stuck)}."
 
 
 def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:

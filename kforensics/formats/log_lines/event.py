@@ -72,6 +72,9 @@ class LogEventKind(StrEnum):
     CLUSTER_NAMED = "cluster-named"
 
 
+EMPTIED_SEGMENT = "segment emptied"
+"""`reason` of a recovery that gave up a whole segment and not only what is behind a bad batch."""
+
 FOLDED = frozenset(
     {
         LogEventKind.FETCH_OFFSET_RESET,

@@ -4,11 +4,9 @@ Fields: `log_end_offset`, `log_start_offset`, `high_watermark`, `offset` (a targ
 of a segment, `position` in bytes, `directory` or `path` as the broker knows it, `topic_name` of a whole topic.
 """
 
+from kforensics.formats.log_lines.event import EMPTIED_SEGMENT
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.shape import ANY_P, P, Shape, number, shape
-
-EMPTIED_SEGMENT = "segment emptied"
-"""`reason` of a recovery that gave up a whole segment and not only what is behind a bad batch."""
 
 _END = number("log_end_offset")
 _DIRECTORY = rb"(?P<directory>[^\n]{1,4096}?)"

@@ -250,7 +250,7 @@ class Segment:
         self.time_index.trim()
 
     def _chunks(self) -> Iterator[list[LoadedBatch]]:
-        """The batches that are indexed as one: each, or those that fit a buffer together."""
+        """The batches that are indexed as one, of which there are some: each, or those that fit a buffer together."""
         chunk: list[LoadedBatch] = []
         for batch in self.batches(0):
             is_full = sum(one.length for one in chunk) + batch.length > COPY_LENGTH
@@ -258,8 +258,7 @@ class Segment:
                 yield chunk
                 chunk = []
             chunk.append(batch)
-        if chunk:
-            yield chunk
+        yield chunk
 
     def truncate_to_base(self) -> int:
         """Truncate it to its base offset (`LogSegment.truncateTo`); the bytes that were truncated."""

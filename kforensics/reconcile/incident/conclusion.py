@@ -465,13 +465,11 @@ def _whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
 def _consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
     """Consumers that are stuck, skip records or read them twice."""
     sentences = []
-    stuck = [one for one in incidents if isinstance(one.torn_transactions.stuck_at, int)]
-    for incident in stuck[:MOST_NAMED]:
-        partition, at = incident.partition, incident.torn_transactions.stuck_at
-        first = min(one.open_from for one in incident.torn_transactions.transactions if isinstance(one.open_from, int))
+    stuck = [(one.partition, one.stuck_at) for one in incidents if one.stuck_at is not None]
+    for partition, (at, first) in stuck[:MOST_NAMED]:
         sentences.append(
-            f"Consumers of {partition} with isolation.level=read_committed get nothing from offset {at} on until the torn transaction at {first} is ended:"
-            f" kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {shlex.quote(partition.topic)} --partition {partition.partition} --start-offset {first}"
+            f"Consumers of {partition} with isolation.level=read_committed get nothing from offset {at} on until the transaction at {first} is ended, which no"
+            " coordinator does: `kforensics transactions` of the same inputs says how."
         )
     if len(stuck) > MOST_NAMED:
         sentences.append(f"{len(stuck) - MOST_NAMED} more partitions have a last stable offset that is stuck.")

@@ -108,6 +108,21 @@ class GroupAtRisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HangingTransaction:
+    """A transaction of the leader's log that no coordinator will end."""
+
+    producer_id: int
+    first_offset: int
+    last_stable_offset: int
+    """Of the log: that of its first open transaction, this one or another."""
+    verdict: str
+    """`hanging` or `torn`."""
+    confidence: str
+    reason: str
+    citations: tuple[Citation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionIncident:
     """Everything that happened to one partition."""
 
@@ -120,6 +135,8 @@ class PartitionIncident:
     losses: tuple[LossEntry, ...]
     groups: tuple[GroupAtRisk, ...]
     torn_transactions: TornTransactions
+    hanging: tuple[HangingTransaction, ...] = ()
+    """Transactions that hold the last stable offset back, by what the coordinators know, be anything lost or not."""
     other_topics: tuple[Holder, ...]
     """Directories of other topics that had the name."""
     copies: int
@@ -155,3 +172,14 @@ class PartitionIncident:
     """The offset below which content of a log was not read, as the ends of logs were read alone; 0 where all was."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""
+
+    @property
+    def stuck_at(self) -> tuple[int, int] | None:
+        """The last stable offset where it is stuck, and the first offset of the first transaction that keeps it there."""
+        torn = [one.open_from for one in self.torn_transactions.transactions if isinstance(one.open_from, int)]
+        known = self.torn_transactions.stuck_at
+        if isinstance(known, int) and torn:
+            return known, min(torn)
+        if self.hanging:
+            return self.hanging[0].last_stable_offset, min(one.first_offset for one in self.hanging)
+        return None

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
-from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import EMPTIED_SEGMENT, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.formats.log_lines.recovery import EMPTIED_SEGMENT
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 

@@ -16,7 +16,16 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, 
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.trace.due import NO_HORIZON, Bytes, RemovalSettings, until
-from kforensics.reconcile.trace.model import Commitment, CopyKind, Fate, FateKind, TracedCopy, TracedRecord, Visibility
+from kforensics.reconcile.trace.model import (
+    Commitment,
+    CopyKind,
+    Fate,
+    FateKind,
+    TracedCopy,
+    TracedRecord,
+    Until,
+    Visibility,
+)
 from kforensics.units import TopicPartition
 
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
@@ -93,6 +102,7 @@ class FateJudge:
         self._successors = successors
         self._topic_ids = topic_ids
         self._settings = settings
+        self._until: dict[tuple[int, str], tuple[Until, int, int]] = {}
         self._segments: dict[tuple[int, str], Segment] = {
             (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
         }
@@ -189,6 +199,9 @@ class FateJudge:
 
     def _copy(self, record: Record, copy: FoundCopy, successor: LaterRecord | None) -> TracedCopy:
         replica = copy.replica
+        known = self._until.get((replica.input, copy.path)) if not self._is_compacted else None
+        if known is not None and record.timestamp_ms <= known[1] and record.offset < known[2]:
+            return _copied(copy, known[0])
         place = Bytes(
             kind=copy.kind,
             suffix=copy.suffix,
@@ -197,14 +210,12 @@ class FateJudge:
             delete_horizon_ms=copy.delete_horizon_ms,
         )
         settings = self._settings(replica.broker_id)
-        return TracedCopy(
-            broker_id=replica.broker_id,
-            input=replica.input,
-            path=copy.path,
-            position=copy.position,
-            kind=copy.kind,
-            until=until(record, place, settings, successor.record if successor is not None else None),
-        )
+        found = until(record, place, settings, successor.record if successor is not None else None)
+        newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
+        if place.log is not None and isinstance(newest, int) and record.offset < place.log.log_end_offset:
+            # Of a log that is not compacted it is the same for all records of a file.
+            self._until[replica.input, copy.path] = found, newest, place.log.log_end_offset
+        return _copied(copy, found)
 
     def unseen(self, offset: int) -> TracedRecord | None:
         """The record at an offset that no copy holds, where something shows what became of it.
@@ -457,6 +468,17 @@ def _took(one: ExplainedTruncation, offset: int) -> bool:
 
 def _is_same(one: LoadedLog, other: LoadedLog) -> bool:
     return (one.replica.input, one.replica.path) == (other.replica.input, other.replica.path)
+
+
+def _copied(copy: FoundCopy, until_when: Until) -> TracedCopy:
+    return TracedCopy(
+        broker_id=copy.replica.broker_id,
+        input=copy.replica.input,
+        path=copy.path,
+        position=copy.position,
+        kind=copy.kind,
+        until=until_when,
+    )
 
 
 def _mark(view: LoadedLog) -> int:

@@ -64,6 +64,11 @@ class Judgement:
     """When an unclean election may have taken what its coordinator knew of it; -1 at a time that is not known."""
     citations: tuple[Citation, ...] = ()
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing but an administrator ends it, as far as that is at least likely: the last stable offset is stuck."""
+        return self.verdict in {TransactionVerdict.HANGING, TransactionVerdict.TORN} and self.confidence != "possible"
+
 
 def judge(
     one: OpenTransaction,

@@ -175,6 +175,7 @@ def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
         ],
         "known_bugs": [plain_bug(bug) for bug in incident.bugs],
         "torn_transactions": list(incident.torn_transactions.transactions),
+        "hanging_transactions": list(incident.hanging),
         "producers_set_back": list(incident.torn_transactions.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in incident.other_topics],
         "unread_below": incident.unread_below,

@@ -22,14 +22,13 @@ from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane,
 from kforensics.render.text.screen import INDENT, Style, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 from kforensics.words import counted, listed
 
 _STATE_WORDS = {
     State.AT_RISK: "AT RISK",
     State.MAYBE_AT_RISK: "maybe at risk",
     State.UNKNOWN: "unknown",
-    State.SAME_ENDS: "same ends",
 }
 """Words for the states of partitions, where no verdict of a replica says it."""
 _LANE_WIDTH = 36
@@ -111,9 +110,8 @@ def _block(
     if leader is not None:
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
         led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
-    verdict = (
-        _WORDS[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, _WORDS[report.verdict])
-    )
+    words = {**_WORDS, Verdict.CONSISTENT: "same ends"} if report.depth is Depth.TAILS else _WORDS
+    verdict = words[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, words[report.verdict])
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:

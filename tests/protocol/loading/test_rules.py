@@ -1,5 +1,7 @@
 """Rules of loading on values alone: what a made directory on disk does not bring about, and how a node's start ends."""
 
+from typing import Any
+
 import pytest
 
 from kforensics.damage import Absent
@@ -80,10 +82,14 @@ def log_of(*batches, content=Content.BATCHES, end=None, corrupt=False):
     return {Need(LOG, content): found}
 
 
-def loaded(files, contents, *, clean=True, rules=None, **given):
+def loaded(files, contents, *, clean=True, rules=None, settings=None, recovery_point=0, **given):
     contents = {Need(EPOCHS, Content.EPOCHS): (), Need(INDEX, Content.OFFSET_INDEX): ()} | contents
     return load_partition(
-        directory({EPOCHS: 0} | files, contents, **given), clean_shutdown=clean, rules=rules or LoadingRules()
+        directory({EPOCHS: 0} | files, contents, **given),
+        clean_shutdown=clean,
+        recovery_point=recovery_point,
+        settings=settings,
+        rules=rules or LoadingRules(),
     )
 
 
@@ -146,6 +152,100 @@ def test_a_segment_that_spans_too_many_offsets_is_split_and_one_with_lower_offse
     contents = log_of(below) | log_of(below, content=Content.CHECKED_BATCHES)
     outcome = loaded({LOG: 100, INDEX: 0}, contents, clean=False)
     assert outcome.failure.exception == "IllegalArgumentException"
+
+
+def spanning(*offsets):
+    """What is read of a segment of batches of 100 bytes, from each of them on."""
+    batches = [batch(position=100 * at, base=offset, magic=2) for at, offset in enumerate(offsets)]
+    return {
+        Need(LOG, content, 100 * at): Batches(batches=tuple(batches[at:]), end=100 * len(batches))
+        for content in (Content.BATCHES, Content.CHECKED_BATCHES)
+        for at in range(len(batches))
+    }
+
+
+@pytest.mark.parametrize(("version", "entries"), [(KafkaVersion(4, 1), 2), (KafkaVersion(4, 0), 0)])
+def test_batches_of_a_segment_that_is_split_are_indexed_one_by_one_since_3_9_1(version, entries):
+    far = 1 << 40
+    outcome = loaded(
+        {LOG: 400, INDEX: 0},
+        spanning(0, far, far + 1, far + 2),
+        clean=False,
+        rules=loading_rules(version),
+        settings=LoadSettings(index_interval=50, index_length=64),
+    )
+
+    assert outcome.tree[f"{far:020d}.log"] == 300
+    last = next(one for one in outcome.scanned if one.base_offset == far)
+    assert (last.length, last.kept_length, outcome.state.log_end_offset) == (300, 300, far + 3)
+    split = loaded(
+        {LOG: 500, INDEX: 0},
+        spanning(0, 1, 2, far, far << 1),
+        clean=False,
+        rules=loading_rules(version),
+        settings=LoadSettings(index_interval=50, index_length=64),
+        recovery_point=far << 2,
+    )
+    assert (split.tree[LOG], split.tree[INDEX]) == (300, 8 * entries)
+
+
+def test_what_is_copied_at_a_time_by_splitting_has_an_index_entry_before_3_9_1():
+    mib = [batch(position=at << 20, base=base, length=1 << 20) for at, base in enumerate((0, 1, 1 << 40))]
+    contents = {
+        Need(LOG, content, one.position): Batches(batches=tuple(mib[at:]), end=3 << 20)
+        for content in (Content.BATCHES, Content.CHECKED_BATCHES)
+        for at, one in enumerate(mib)
+    }
+    outcome = loaded({LOG: 3 << 20, INDEX: 0}, contents, clean=False, rules=loading_rules(KafkaVersion(4, 0)))
+    assert outcome.tree[LOG] == 2 << 20
+
+
+def test_a_segment_that_begins_above_its_name_is_replaced_with_its_snapshot_when_it_is_split():
+    snapshot = f"{0:020d}.snapshot"
+    outcome = loaded({LOG: 200, INDEX: 0, snapshot: 0}, spanning(1 << 40, 1 << 41), clean=False)
+    assert (LOG in outcome.tree, f"{LOG}.deleted" in outcome.tree) == (False, True)
+    compressed = batch(position=100, base=1, magic=1, is_compressed_message=True)
+    batches = batch(), compressed, batch(position=200, base=1 << 40)
+    contents = log_of(*batches) | log_of(*batches, content=Content.CHECKED_BATCHES)
+    assert isinstance(loaded({LOG: 300, INDEX: 0}, contents, clean=False), Unpredictable)
+
+
+def test_a_segment_that_is_scanned_for_want_of_an_index_stays_beside_those_that_it_is_split_into():
+    outcome = loaded({LOG: 200}, spanning(1 << 40, 1 << 41))
+    assert {name: length for name, length in outcome.tree.items() if ".log" in name} == {
+        LOG: 200,
+        f"{1 << 40:020d}.log": 100,
+        f"{1 << 41:020d}.log": 100,
+    }
+    disk = Disk(directory({}, folders=frozenset({LOG})))
+    with pytest.raises(LoadingError, match="FileSystemException"):
+        disk.create(LOG, 0, "segment-created")
+
+
+def test_what_is_put_in_place_over_a_folder_or_in_no_known_order_is_not_modelled():
+    swap = {f"{LOG}.swap": 100, f"{INDEX}.swap": 0, f"{0:020d}.timeindex.swap": 0}
+    found: dict[Need, Any] = {Need(f"{LOG}.swap", content): Batches(batches=(batch(),), end=100) for content in Content}
+    found |= {Need(f"{INDEX}.swap", Content.OFFSET_INDEX): ()}
+    assert isinstance(loaded(swap, found, folders=frozenset({LOG})), Unpredictable)
+    old = loading_rules(KafkaVersion(2, 8))
+    assert isinstance(loaded(swap | {f"{5:020d}.log.swap": 0}, found, rules=old), Unpredictable)
+    found[Need(f"{LOG}.swap", Content.CHECKED_BATCHES)] = Batches(batches=(batch(base=1 << 40),), end=100)
+    assert isinstance(loaded(swap, found, rules=old), Unpredictable)
+    found[Need(f"{LOG}.swap", Content.CHECKED_BATCHES)] = Batches(
+        batches=(batch(producer_id=7, is_control=True, end=LoadFailure("NullPointerException", "no key")),), end=100
+    )
+    assert loaded(swap, found, rules=old).failure.exception == "NullPointerException"
+
+
+def test_a_marker_that_is_too_short_is_an_invalid_record_before_4_1():
+    short = batch(producer_id=7, is_control=True, end=LoadFailure("BufferUnderflowException", "too short"))
+    contents = log_of(short) | log_of(short, content=Content.CHECKED_BATCHES)
+    files = {LOG: 100, INDEX: 0, f"{0:020d}.snapshot": 0}
+    thrown = [
+        loaded(files, contents, clean=False, rules=loading_rules(version)).failure.exception
+        for version in (KafkaVersion(4, 1), KafkaVersion(4, 0, 1))
+    ]
+    assert thrown == ["BufferUnderflowException", "InvalidRecordException"]
 
 
 def test_indexes_and_messages_that_lead_nowhere_are_not_modelled():

@@ -1,0 +1,131 @@
+"""The finished parts of a history, committed to the log of a table format, so that other engines see an audit's rows of a table all at once.
+
+The parts themselves, and the manifests by which they are read here, are those of a plain history.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from kforensics.errors import MissingExtra, UsageError
+from kforensics.fleet.publishing import NO_CLUSTER, is_part_of
+from kforensics.fleet.schemas import AUDIT_TABLES
+from kforensics.fleet.tables import Tables
+
+PARTITIONED_BY = ("cluster_id", "audit_date")
+
+
+class TableFormat(StrEnum):
+    """How other engines find the rows of a history."""
+
+    PARQUET = "parquet"
+    """Files in folders, as Hive lays them out."""
+    DELTA = "delta"
+    """Delta Lake: the same files, and a log of them."""
+    ICEBERG = "iceberg"
+
+
+class TableLog(Protocol):
+    """The log of a table format."""
+
+    def commit(self, table: str, parts: Mapping[str, int]) -> None:
+        """Add the parts of an audit to a table."""
+        ...
+
+    def forget(self, audit_id: str) -> None:
+        """Take back what an audit that did not finish committed."""
+        ...
+
+
+def require_table_format(chosen: str) -> None:
+    """Refuse, before the work, a format that is not offered or whose package is missing.
+
+    Raises:
+        UsageError: either of them (`MissingExtra`).
+    """
+    if TableFormat(chosen) is TableFormat.ICEBERG:
+        raise UsageError(
+            "--table-format iceberg is not offered: an Iceberg table belongs to a catalog, and kforensics writes to none; "
+            "give parquet, and add the files of a finished audit to the catalog (Iceberg's add_files procedure)"
+        )
+    if TableFormat(chosen) is TableFormat.DELTA and find_spec("deltalake") is None:
+        raise MissingExtra("delta", "--table-format delta")
+
+
+def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
+    """The log of a history; None where files in folders are all."""
+    return DeltaLog(history) if chosen is TableFormat.DELTA else None
+
+
+class DeltaLog:
+    """The transaction logs of Delta Lake, one in each table.
+
+    Args:
+        history: where the tables are.
+    """
+
+    def __init__(self, history: Tables) -> None:
+        self._history = history
+
+    def commit(self, table: str, parts: Mapping[str, int]) -> None:
+        """Add the parts of an audit to a table, in one version of it."""
+        from deltalake import DeltaTable
+        from deltalake.schema import Schema
+        from deltalake.transaction import create_table_with_add_actions
+
+        if not parts:
+            return
+        actions = [self._action(table, part, rows) for part, rows in sorted(parts.items())]
+        fields = [one for one in AUDIT_TABLES[table] if one.name not in PARTITIONED_BY]
+        schema = Schema.from_arrow(pa.schema([*fields, ("cluster_id", pa.string()), ("audit_date", pa.date32())]))
+        if self._is_there(table):
+            DeltaTable(self._uri(table)).create_write_transaction(
+                actions, mode="append", schema=schema, partition_by=list(PARTITIONED_BY)
+            )
+        else:
+            create_table_with_add_actions(
+                self._uri(table), schema, actions, mode="append", partition_by=list(PARTITIONED_BY)
+            )
+
+    def forget(self, audit_id: str) -> None:
+        """Take back what an audit that did not finish committed; its files are still there."""
+        from deltalake import DeltaTable
+
+        for table in AUDIT_TABLES:
+            if not self._is_there(table):
+                continue
+            found = DeltaTable(self._uri(table))
+            if any(is_part_of(uri, audit_id) for uri in found.file_uris()):
+                quoted = audit_id.replace("'", "''")
+                found.delete(f"audit_id = '{quoted}'")
+
+    def _uri(self, table: str) -> str:
+        return str(self._history.location / table)
+
+    def _is_there(self, table: str) -> bool:
+        return bool(self._history.names(f"{table}/_delta_log"))
+
+    def _action(self, table: str, part: str, rows: int) -> Any:
+        from deltalake.transaction import AddAction
+
+        filesystem, path = self._history.place(table, f"{part}.parquet")
+        info = filesystem.get_file_info(path)
+        folders = dict(name.split("=", 1) for name in part.split("/")[:-1])
+        cluster = folders["cluster_id"]
+        return AddAction(
+            path=f"{part}.parquet",
+            size=int(info.size),
+            partition_values={
+                "cluster_id": None if cluster == NO_CLUSTER else unquote(cluster),
+                "audit_date": folders["audit_date"],
+            },
+            modification_time=int(datetime.now(UTC).timestamp() * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": rows}),
+        )
