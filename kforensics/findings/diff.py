@@ -7,6 +7,7 @@ from kforensics.evidence.model import Input, Node
 from kforensics.evidence.replica.unaccounted import Sign, missing_offsets
 from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
+from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange, TopicPartition
@@ -254,7 +255,12 @@ def _silent_divergence(report: PartitionReport, replica: ReplicaReport) -> Findi
         replica.compared_with.log_end_offset if replica.compared_with else parted.offset + 1,
     )
     leader = replica.compared_with
-    is_leader_odd = leader is not None and any(one.view is leader for one in report.odd_ones)
+    # Where both are damaged, it is the one that can't give the offset at which they differ.
+    is_leader_odd = (
+        leader is not None
+        and any(one.view is leader for one in report.odd_ones)
+        and damage_at(parted.offset, replica.view) is None
+    )
     who, other = report.owner_of(replica.view), "the leader"
     if is_leader_odd and leader is not None:
         # Who leads is no measure of who is right.

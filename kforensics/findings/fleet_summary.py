@@ -128,6 +128,8 @@ class FleetSummary:
     """What changed since an earlier audit, where there is one to compare with."""
     gate: Gate | None = None
     """Whether the audit fails a schedule, where rules for that are given."""
+    counts: tuple[tuple[int, int], ...] = ()
+    """When each audit of its history up to this one began, in milliseconds since 1970, and how many findings it had; the latest of the same clusters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

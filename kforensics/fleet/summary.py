@@ -14,7 +14,17 @@ from kforensics.findings.answers.model import State, worst_state
 from kforensics.findings.answers.partition_state import JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, grouped, is_in, list_length, sum_of
+from kforensics.fleet.audit_tables import (
+    AuditTables,
+    Filters,
+    all_of,
+    counts_of,
+    grouped,
+    history_of,
+    is_in,
+    list_length,
+    sum_of,
+)
 from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares, node_health, set_aside
 from kforensics.fleet.report_rows import finding_of, input_of, problem_of
 from kforensics.fleet.tables import Tables
@@ -25,6 +35,8 @@ MOST_FINDINGS = 10_000
 MOST_JUDGED = 10_000
 MOST_PROBLEMS = 10_000
 """Findings and problems that a summary holds; the tables have all."""
+MOST_AUDITS = 30
+"""Audits of a history whose findings are counted."""
 
 _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
 _COUNTED = (
@@ -110,6 +122,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         reused_segments=int(tables.manifest.get("reused_segments", 0)),
         audit_id=tables.audit_id,
         audited_ms=tables.audited_ns // 1_000_000,
+        counts=_counts(tables) if filters == Filters() else (),
         seconds=dict(tables.manifest.get("seconds", {})),
         findings_by_cluster=_by_cluster(findings),
     )
@@ -120,6 +133,16 @@ def _by_cluster(findings: pa.Table) -> dict[str, dict[str, int]]:
     for row in sorted(grouped(findings, ["cluster_id", "severity"], []), key=lambda row: row["cluster_id"] or ""):
         out.setdefault(row["cluster_id"] or "", {})[row["severity"]] = row["count_all"]
     return out
+
+
+def _counts(tables: AuditTables) -> tuple[tuple[int, int], ...]:
+    clusters = tables.manifest.get("clusters")
+    alike = [
+        one
+        for one in history_of(tables)
+        if one.audited_ns <= tables.audited_ns and one.manifest.get("clusters") == clusters
+    ]
+    return tuple((one.audited_ns // 1_000_000, one.row_count("findings")) for one in alike[-MOST_AUDITS:])
 
 
 def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tuple[JudgedPartition, ...]:

@@ -113,6 +113,7 @@ def fleet_summary(word=""):
         seconds={"plan": 0.5},
         findings_by_cluster={f"cluster{word}": {"critical": 1, "error": 1}},
         comparison=fleet_comparison(word),
+        counts=((1_699_900_000_000, 1), (1_700_000_000_000, 2)),
     )
 
 

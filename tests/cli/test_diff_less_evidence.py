@@ -148,11 +148,13 @@ def test_no_damaged_replica_is_one_to_copy_from(incident, tmp_path):
 
     flip(tmp_path, 1, 200)
     flip(tmp_path, 2, 3000)
-    two = compare(find_inputs(nodes), options, jobs=1).answer
+    found = compare(find_inputs(nodes), options, jobs=1)
+    two = found.answer
     flip(tmp_path, 3, 6000)
     three = compare(find_inputs(nodes), options, jobs=1).answer
 
     assert "The odd ones out: brokers 1 and 2" in two.headline
+    assert {1} == {one.broker_id for one in found.findings if one.code == "KF204"}
     assert any(one.startswith("Have another broker than brokers 1 and 2 lead orders-0") for one in two.now)
     assert not any(one.startswith("Have another broker") for one in three.now)
     assert any(one.startswith("Find out which content is right") for one in three.now)

@@ -17,6 +17,7 @@ def spark(tmp_path_factory):
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.dir": events.as_uri(),
         "spark.driver.memory": "512m",
+        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
     before = dict(os.environ)

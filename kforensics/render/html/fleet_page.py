@@ -1,5 +1,7 @@
 """The audit of a fleet as one page: the answer, what changed, findings by cause, partitions, nodes and disks, placement, and what could not be read."""
 
+from typing import NamedTuple
+
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer
@@ -14,6 +16,7 @@ from kforensics.render.view import View
 from kforensics.words import byte_count, listed
 
 MOST_PROBLEMS = 200
+TREND_WIDTH, TREND_HEIGHT = 240, 40
 
 
 def write(result: Result[FleetSummary], view: View) -> str:
@@ -47,6 +50,7 @@ def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = N
         nodes=summary.brokers,
         disks=summary.damage_by_disk,
         placement=placement_words(summary),
+        trend=trend_line(summary),
         causes=cause_groups(summary),
         more_findings=summary.finding_count - len(summary.findings),
         compared=None if summary.comparison is None else summary.comparison.earlier_audit,
@@ -56,6 +60,36 @@ def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = N
         tables=summary.tables,
         known=_known,
         byte_count=byte_count,
+    )
+
+
+class TrendLine(NamedTuple):
+    """The findings of the audits of a history as a line: its points, where it ends, and the same in words."""
+
+    points: str
+    end: tuple[float, float]
+    words: str
+
+
+def trend_line(summary: FleetSummary) -> TrendLine | None:
+    """The line of a history of two audits or more.
+
+    Args:
+        summary: of the latest of them.
+    """
+    if len(summary.counts) < 2:
+        return None
+    most = max(count for _, count in summary.counts) or 1
+    step = TREND_WIDTH / (len(summary.counts) - 1)
+    places = [
+        (round(n * step, 1), round(TREND_HEIGHT * (1 - count / most), 1)) for n, (_, count) in enumerate(summary.counts)
+    ]
+    numbers = ", ".join(f"{count:,}" for _, count in summary.counts)
+    first = utc_text(summary.counts[0][0])
+    return TrendLine(
+        points=" ".join(f"{x},{y}" for x, y in places),
+        end=places[-1],
+        words=f"Findings of the last {len(places)} audits, from {first} on: {numbers}",
     )
 
 

@@ -8,6 +8,7 @@ from kforensics.evidence.model import Citation, Input
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.model import Severity, finding
 from kforensics.render.html.fleet_causes import cause_groups, next_command
+from kforensics.render.html.fleet_page import trend_line
 from kforensics.units import TopicPartition
 from tests.builders.fleet import fleet_summary
 
@@ -72,3 +73,11 @@ def test_of_a_name_in_two_clusters_nothing_is_said_to_be_at_stake():
     twice = replace(summary, worst=(*summary.worst, replace(summary.worst[0], cluster_id="other")))
 
     assert {""} == {row.stake for group in cause_groups(twice) for row in group.rows}
+
+
+def test_the_trend_is_a_line_where_there_is_a_history():
+    line = trend_line(replace(fleet_summary(), counts=((0, 4), (86_400_000, 0), (172_800_000, 8))))
+
+    assert "0.0,20.0 120.0,40.0 240.0,0.0" == line.points
+    assert line.words.endswith(": 4, 0, 8")
+    assert trend_line(replace(fleet_summary(), counts=((0, 4),))) is None
