@@ -4,13 +4,12 @@ Whole processes, page cache warm, default jobs: a key, one offset, and all recor
 writes. The peer is `kafka-dump-log --print-data-log`, one file after the other, without the `grep -c` behind it.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.benchmarks.measure import Measured, dump_log, kforensics, line, load, measured, warm
+from tests.benchmarks.measure import Measured, benchmark_options, dump_log, kforensics, line, load, measured, warm
 from tests.benchmarks.segments import segment_path
 
 NAME = "batches-16k"
@@ -48,10 +47,7 @@ def made(directory: Path) -> list[Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--kafka-libs", type=Path)
-    parser.add_argument("--runs", type=int, default=3)
+    parser = benchmark_options(__doc__)
     parser.add_argument("--all-records", action="store_true", help="Also write every record, which takes minutes.")
     arguments = parser.parse_args()
     folders = made(arguments.directory)
@@ -62,7 +58,7 @@ def main() -> None:
             dump_log(arguments.kafka_libs, segment_path(arguments.directory, NAME), "--print-data-log"),
             runs=arguments.runs,
         )
-        peer = Measured(len(BROKERS) * one.seconds, len(BROKERS) * one.processor_seconds, one.peak)
+        peer = one._replace(seconds=len(BROKERS) * one.seconds, processor_seconds=len(BROKERS) * one.processor_seconds)
     print(load())
     found = measured(kforensics(*given, "--key", "00000000", "-q"), runs=arguments.runs, expect=(0, 3))
     print(line("key, 3 x 1 GB", found, peer, KEY_FLOOR), flush=True)

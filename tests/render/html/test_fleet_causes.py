@@ -78,6 +78,7 @@ def test_of_a_name_in_two_clusters_nothing_is_said_to_be_at_stake():
 def test_the_trend_is_a_line_where_there_is_a_history():
     line = trend_line(replace(fleet_summary(), counts=((0, 4), (86_400_000, 0), (172_800_000, 8))))
 
+    assert line is not None
     assert "0.0,20.0 120.0,40.0 240.0,0.0" == line.points
     assert line.words.endswith(": 4, 0, 8")
     assert trend_line(replace(fleet_summary(), counts=((0, 4),))) is None
