@@ -56,7 +56,7 @@ UNCOMMITTED = frozenset(
 )
 """Of unfinished transactions: no commit was decided."""
 
-LARGEST_PLAYED = 16 << 20
+LARGEST_PLAYED = 4 << 20
 """Bytes of a log whose start is played where the start reads it: it takes as long as with `predict`, and memory for every producer."""
 
 INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
