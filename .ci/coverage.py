@@ -40,7 +40,7 @@ def percent(files: Files, beginning: str) -> float:
 
 
 def complaints(files: Files) -> Iterable[str]:
-    """A line for each floor that is not reached, and below it what was not run."""
+    """Return a line for each floor that is not reached, and below it what was not run."""
     for beginning, floor in FLOORS.items():
         reached = percent(files, beginning)
         if reached >= floor:

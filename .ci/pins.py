@@ -26,7 +26,7 @@ def pins(path: Path) -> set[tuple[str, str]]:
 
 
 def complaints() -> list[str]:
-    """What is wrong with the two files, a sentence each."""
+    """Return what is wrong with the two files, a sentence each."""
     locked, pinned = pins(LOCK), pins(CONSTRAINTS)
     wrong = [f"{name} {version} is in constraints.txt only" for name, version in sorted(pinned - locked)]
     wrong += [f"{name} {version} is in requirements.lock only" for name, version in sorted(locked - pinned)]

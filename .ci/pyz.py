@@ -68,7 +68,7 @@ def build(wheel: Path, out: Path) -> None:
 
 
 def fetch(wheel: Path, folder: Path, version: str, machine: str) -> list[Path]:
-    """The wheels that the interpreter needs on the machine."""
+    """Return the wheels that the interpreter needs on the machine."""
     names = [*(f"manylinux_{one}_{machine}" for one in GLIBC), *(f"{one}_{machine}" for one in OLD_NAMES)]
     tag = f"cp{version.replace('.', '')}"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", str(folder)]
@@ -80,7 +80,7 @@ def fetch(wheel: Path, folder: Path, version: str, machine: str) -> list[Path]:
 
 
 def content(wheel: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a wheel that are needed."""
+    """Return the files of a wheel that are needed."""
     with zipfile.ZipFile(wheel) as packed:
         for name in sorted(packed.namelist()):
             if not name.endswith("/") and not any(fnmatch(name, one) for one in _UNNEEDED):
@@ -102,7 +102,7 @@ def check(pyz: Path, interpreters: list[str]) -> int:
 
 
 def failures(pyz: Path, interpreter: str) -> Iterator[str]:
-    """What does not work: the version, a capture, and the same of the capture as of the directory, with and without a place to unpack to."""
+    """Return what does not work: the version, a capture, and the same of the capture as of the directory, with and without a place to unpack to."""
     node = ROOT / "fixtures" / "unclean-election" / "broker-1"
     with TemporaryDirectory() as work:
         for environment in ({"KFORENSICS_UNPACKED": f"{work}/unpacked"}, {"XDG_CACHE_HOME": "/dev/null"}):

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def unpacked(packed: zipfile.ZipFile, wanted: Sequence[str], name: str) -> tuple[Path, bool]:
-    """The directory with the files, and whether it is to be removed at the end."""
+    """Return the directory with the files, and whether it is to be removed at the end."""
     for parent in parents():
         target = parent / name
         if is_own(target):

@@ -24,7 +24,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
 
 
 def commands() -> Iterator[str]:
-    """The section of each command, with those of its own commands behind it, as Markdown."""
+    """Yield the section of each command, with those of its own commands behind it, as Markdown."""
     program = get_command(app)
     for name, command in sorted(getattr(program, "commands", {}).items()):
         yield from _section((PROGRAM, name), command)

@@ -42,7 +42,7 @@ AnyPaths = AnyPath | Iterable[AnyPath]
 
 
 def __dir__() -> list[str]:
-    """The names that are meant to be used."""
+    """Return the names that are meant to be used."""
     return sorted(__all__)
 
 

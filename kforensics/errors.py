@@ -27,14 +27,14 @@ _LEAST_LIKENESS = 0.4
 
 
 def nearest_names(wanted: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The names that are most like the wanted one, the likest first; none where none is like it."""
+    """Return the names that are most like the wanted one, the likest first; none where none is like it."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where something was mistyped
 
     return tuple(get_close_matches(wanted, sorted(set(known)), n=_MOST_NAMED, cutoff=_LEAST_LIKENESS))
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """The question that proposes names, empty where there are none."""
+    """Return the question that proposes names, empty where there are none."""
     listed = " or ".join(names)
     return f"did you mean {listed}?" if listed else ""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """A count with its noun: `1 record`, `43 records`, `1,204 batches`."""
+    """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
@@ -28,7 +28,7 @@ def listed(items: Sequence[str], *, most: int = 5) -> str:
 
 
 def duration(length_ms: int) -> str:
-    """A length of time in its largest whole unit: `7 days`, `90 minutes`, `1,500 ms`."""
+    """Return a length of time in its largest whole unit: `7 days`, `90 minutes`, `1,500 ms`."""
     for unit, unit_ms in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000)):
         if length_ms and length_ms % unit_ms == 0:
             return counted(length_ms // unit_ms, unit)

@@ -203,7 +203,7 @@ def names_a_capture(out: str) -> bool:
 
 
 def resume_path(out: Path) -> Path:
-    """The path at which a stopped capture is kept."""
+    """Return the path at which a stopped capture is kept."""
     return out.with_name(f".{out.name}.resume")
 
 
@@ -232,7 +232,7 @@ def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction |
 
 
 def _left_behind(path: Path) -> list[Path]:
-    """What an earlier run of the command left, unless it is of no use."""
+    """Return what an earlier run of the command left, unless it is of no use."""
     try:
         return [path] if open_capture(path).is_interrupted else []
     except EvidenceError:
@@ -368,7 +368,7 @@ class _Taking:
         return scan
 
     def _read(self, pieces: "Sequence[_Piece]") -> Iterator[CapturedScan]:
-        """The scans of segments; other processes read ahead."""
+        """Yield the scans of segments; other processes read ahead."""
         groups = list(_groups(pieces))
         is_small = sum(piece.entry.length for piece in pieces) < WORTH_A_PROCESS and len(pieces) < TASK_SEGMENTS
         jobs = 1 if is_small else self.request.jobs or default_jobs()
@@ -436,7 +436,7 @@ class _Taking:
             yield folder, own
 
     def _with_records(self, scan: CapturedScan, piece: "_Piece") -> CapturedScan:
-        """The scan of a segment that is read once more, for digests of its records; its bytes were taken along before."""
+        """Return the scan of a segment that is read once more, for digests of its records; its bytes were taken along before."""
         found = self.base.scan(piece.task(), with_bytes=False)
         again = found.scan if found else capture_segment(piece.task())
         row, before = again.content.get("segment"), scan.content.get("segment") or {}
@@ -452,7 +452,7 @@ class _Taking:
         self.writer.add_folder(self._named(folder.inner), entries)
 
     def _named(self, path: str) -> str:
-        """A path as it is called in the capture."""
+        """Return a path as it is called in the capture."""
         return path if self.redaction is None else self.redaction.path(path)
 
     def _segment(self, folder: FolderPlan, entry: Entry, scan: CapturedScan) -> dict[str, Any]:
@@ -585,7 +585,7 @@ class _Taking:
     # ------------------------------------------------------------ manifest
 
     def written(self, out: Path, length: int) -> WrittenCapture:
-        """The numbers of what was written."""
+        """Return the numbers of what was written."""
         return WrittenCapture(
             path=str(out),
             bytes=length,
@@ -628,7 +628,7 @@ class _Taking:
         raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
 
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
-        """The manifest of the capture."""
+        """Return the manifest of the capture."""
         node = _node(self.plan)
         return {
             "tool_version": __version__,

@@ -169,7 +169,7 @@ def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
 
 
 def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:
-    """The log files that are of the cluster of the inputs by their own lines, or whose lines name none.
+    """Return the log files that are of the cluster of the inputs by their own lines, or whose lines name none.
 
     Raises:
         InputsRefused: lines of a log file name another cluster, and none was asked for.
@@ -205,7 +205,7 @@ def _shown(inputs: Inputs, file: LogFile) -> str:
 
 
 def find_logs(inputs: Inputs) -> list[LogPlace]:
-    """The files among the inputs that may be broker logs."""
+    """Return the files among the inputs that may be broker logs."""
     return [
         LogPlace(found.root, item.path, index)
         for index, found in enumerate(inputs.found)
@@ -237,7 +237,7 @@ def _is_relevant(event: LogEvent) -> bool:
 
 
 def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
-    """The protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last."""
+    """Return the protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last."""
     levels = _inter_broker_versions(log_files)
     return {
         broker: protocol_of(version, levels.get(broker, Absent.NOT_WRITTEN))
@@ -271,7 +271,7 @@ def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
 
 
 def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> KafkaVersion | None:
-    """The newest version that a broker runs; none where the log of a broker that is among the inputs names none."""
+    """Return the newest version that a broker runs; none where the log of a broker that is among the inputs names none."""
     brokers = {
         one.described.broker_id
         for one in inputs.found
@@ -281,14 +281,14 @@ def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> Kafk
 
 
 def _newest_time(history: MetadataHistory | None) -> int | Absent:
-    """The newest time that a batch of the metadata log has."""
+    """Return the newest time that a batch of the metadata log has."""
     if history is None or not len(history.batches):
         return Absent.UNKNOWN
     return int(history.batches["max_timestamp"].max())
 
 
 def _least_version(history: MetadataHistory | None) -> KafkaVersion | None:
-    """The release that brought the metadata.version in force, which no broker is older than."""
+    """Return the release that brought the metadata.version in force, which no broker is older than."""
     levels = [change.level for change in history.features if change.name == METADATA_VERSION] if history else []
     return least_version_of_level(levels[-1]) if levels else None
 

@@ -45,7 +45,7 @@ class CoordinatorEvidence:
         return self.cluster.versions.at_least
 
     def live(self, topic: str | None = None) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
-        """The replicas as they are now, of one topic or of all but the metadata's, by partition."""
+        """Return the replicas as they are now, of one topic or of all but the metadata's, by partition."""
         found = {}
         for partition, group in self.places.by_partition.items():
             if partition.topic in METADATA_TOPICS or (topic is not None and partition.topic != topic):
@@ -74,7 +74,7 @@ class CoordinatorEvidence:
         )
 
     def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
-        """The broker that the newest record names as leader; unknown where logs hold a newer leader epoch than it.
+        """Return the broker that the newest record names as leader; unknown where logs hold a newer leader epoch than it.
 
         Args:
             partition: of which it is asked.
@@ -86,11 +86,11 @@ class CoordinatorEvidence:
         return known[-1].leader
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The newest leader epoch of a partition on record, -1 where there is none."""
+        """Return the newest leader epoch of a partition on record, -1 where there is none."""
         return max((one.leader_epoch for one in self.cluster.facts.leaderships(partition, Absent.UNKNOWN)), default=-1)
 
     def last_unclean_election(self, partition: TopicPartition) -> int | None:
-        """The time of the last unclean election of another leader than the one before, -1 where the record has none; none without any such election.
+        """Return the time of the last unclean election of another leader than the one before, -1 where the record has none; none without any such election.
 
         Since 4.1 the last leader, too, is elected uncleanly when it comes back (KIP-966): it has all that it had.
         """
@@ -104,7 +104,7 @@ class CoordinatorEvidence:
         return when
 
     def absent_leader(self, partition: TopicPartition, leader: int | Absent) -> int | None:
-        """The leader of a partition where it is known and its log is not here, else none.
+        """Return the leader of a partition where it is known and its log is not here, else none.
 
         Args:
             partition: of which it is asked.
@@ -131,7 +131,7 @@ class CoordinatorEvidence:
     def unread(
         self, partition: TopicPartition, leader: int | Absent, *, end: int | None, is_damaged: bool
     ) -> str | None:
-        """A clause that says why the log of a partition is here in part; none where it is here as a whole.
+        """Return a clause that says why the log of a partition is here in part; none where it is here as a whole.
 
         Args:
             partition: of a coordinator's topic.
@@ -147,7 +147,7 @@ class CoordinatorEvidence:
         return "its log here can't be read as a whole" if is_damaged else None
 
     def promised_end(self, partition: TopicPartition) -> int:
-        """The highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
+        """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
 
         Args:
             partition: of which it is asked.
@@ -161,7 +161,7 @@ class CoordinatorEvidence:
         return max((one.value for one in values if not isinstance(one, Absent)), default=0)
 
     def without_log(self) -> tuple[TopicPartition, ...]:
-        """The partitions that the metadata log or a checkpoint names and of which no live replica is here, those of the metadata apart."""
+        """Return the partitions that the metadata log or a checkpoint names and of which no live replica is here, those of the metadata apart."""
         live = self.live()
         named = set()
         history = self.history
@@ -177,7 +177,7 @@ class CoordinatorEvidence:
         return tuple(sorted(one for one in named if one not in live and one.topic not in METADATA_TOPICS))
 
     def settings(self, name: str) -> tuple[int, ...]:
-        """The values of a setting in the configuration files and in the broker logs among the inputs."""
+        """Return the values of a setting in the configuration files and in the broker logs among the inputs."""
         printed = (
             value
             for file in self.cluster.log_files

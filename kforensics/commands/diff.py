@@ -240,7 +240,7 @@ class Comparison:
 
 
 def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, options: DiffOptions) -> Comparison:
-    """What is needed to compare the partitions that the options ask for; no log is read.
+    """Return what is needed to compare the partitions that the options ask for; no log is read.
 
     Args:
         inputs: as they are now.
@@ -343,7 +343,7 @@ def _without_directories(shared: Comparison, places: Places, history: MetadataHi
 def known_partitions(
     history: MetadataHistory | None, lost: Iterable[LostDirectory]
 ) -> dict[TopicPartition, str | Absent]:
-    """The partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id."""
+    """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id."""
     if history is None:
         # A topic that a metadata log does not know was deleted.
         return {one.topic_partition: Absent.UNKNOWN for one in lost}
@@ -379,7 +379,7 @@ def without_directories(
 
 
 def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
-    """The nodes among the inputs."""
+    """Return the nodes among the inputs."""
     return tuple(
         Node(
             input=index,
@@ -409,7 +409,7 @@ def _missing_isr(
 def missing_isr(
     partition: TopicPartition, held_by: frozenset[int], given: frozenset[int], facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """A partition whose whole ISR has lost it, by the disks of just those brokers.
+    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers.
 
     Args:
         partition: which.
@@ -567,7 +567,7 @@ def _result(
 def judge_partition(
     replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
 ) -> tuple[PartitionReport, tuple[Finding, ...]]:
-    """The verdict on one partition and its findings, wherever its replicas were read."""
+    """Return the verdict on one partition and its findings, wherever its replicas were read."""
     report = reconcile_partition(
         replicas,
         reader=reader,
@@ -613,7 +613,7 @@ def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]
 
 
 def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
-    """The path of each input; of what was captured, that on its broker, where it can be copied."""
+    """Return the path of each input; of what was captured, that on its broker, where it can be copied."""
     places = (one.root.place() if isinstance(one.root, CapturePath) else None for one in inputs.found)
     return tuple(
         one.described.path if place is None else place[0].origin(place[1])
@@ -626,7 +626,7 @@ def _is_captured(found: FoundInput) -> bool:
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:
-    """The report without batch tables and digests, which only the comparison needs."""
+    """Return the report without batch tables and digests, which only the comparison needs."""
     # A view stays one object wherever the report names it: readers compare by identity.
     slim: dict[int, LoadedLog] = {}
 
@@ -661,7 +661,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
 
 
 def without_tables(replica: Replica) -> Replica:
-    """The replica without the batch tables and digests of its segments."""
+    """Return the replica without the batch tables and digests of its segments."""
     return replace(
         replica,
         segments=tuple(map(_slim_segment, replica.segments)),

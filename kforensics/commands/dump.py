@@ -97,7 +97,7 @@ class DumpFile:
         return self.name.kind is FileKind.SEGMENT and decoder_of_file(self.path, self.name) is None
 
     def lines(self, make: LineMaker) -> Iterator[list[bytes]]:
-        """The lines of all records of a plain segment, some at a time."""
+        """Yield the lines of all records of a plain segment, some at a time."""
         try:
             with open_evidence(self.path) as file:
                 for some, damage in line_windows(file, make):
@@ -180,7 +180,7 @@ class DumpContent:
 
 
 def why_not_dumped(found: FoundInput) -> str:
-    """The reason why a single file is no input: its name, or its content where that is a segment's, says what it is."""
+    """Return the reason why a single file is no input: its name, or its content where that is a segment's, says what it is."""
     name = parse_file_name(Path(found.described.path).name)
     if name.kind is FileKind.UNKNOWN:
         name = parse_file_name(found.root.name)

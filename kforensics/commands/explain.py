@@ -344,7 +344,7 @@ def explain(
 
 
 def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
-    """What is needed to explain the partitions that the options ask for; no log of theirs is read.
+    """Return what is needed to explain the partitions that the options ask for; no log of theirs is read.
 
     Args:
         evidence: inputs, snapshots and their order.
@@ -377,14 +377,14 @@ def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, op
 
 
 def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """The incidents of partitions that something happened to, each with its state, once those of all partitions are known."""
+    """Yield the incidents of partitions that something happened to, each with its state, once those of all partitions are known."""
     for incident in _with_returned_doubts(incidents):
         if _is_eventful(incident):
             yield replace(incident, state=incident_state(incident).value)
 
 
 def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """The incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
+    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
     shortened = frozenset(key for incident in incidents for key in incident.shortened)
     for incident in incidents:
         back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]
@@ -509,7 +509,7 @@ def _final_commits(
     settings: ServerSettings,
     options: ExplainOptions,
 ) -> CommittedOffsets | PositionsNow:
-    """What groups committed last; of a capture that holds no more, the highest offsets that they committed."""
+    """Return what groups committed last; of a capture that holds no more, the highest offsets that they committed."""
     now = tuple(
         place
         for tp, group in places.by_partition.items()
@@ -654,7 +654,7 @@ def explain_replicas(
 
 
 def _recorded_partitions(gathered: ClusterEvidence) -> set[TopicPartition]:
-    """The partitions that the metadata and the log lines know, with or without a directory among the inputs."""
+    """Return the partitions that the metadata and the log lines know, with or without a directory among the inputs."""
     known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
     if isinstance(gathered.facts, BrokerLogFacts):
         known |= set(gathered.facts.by_partition)
@@ -664,7 +664,7 @@ def _recorded_partitions(gathered: ClusterEvidence) -> set[TopicPartition]:
 def _recorded(
     gathered: ClusterEvidence, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, Sequence[Leadership]]:
-    """The leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
+    """Return the leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
     return {
         partition: gathered.facts.leaderships(partition, gathered.facts.topic_id(partition.topic))
         for partition in partitions
@@ -678,7 +678,7 @@ def _states_of(partitions: Sequence[TopicPartition], gathered: ClusterEvidence) 
 
 
 def _unclean_elections(gathered: ClusterEvidence, partitions: Collection[TopicPartition]) -> Iterator[TimelineEntry]:
-    """The unclean elections of partitions, as entries."""
+    """Yield the unclean elections of partitions, as entries."""
     newest = newest_log(gathered.histories)
     for partition, before, state in recorded_unclean_elections(newest) if newest is not None else ():
         if partition in partitions:

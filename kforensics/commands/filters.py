@@ -51,7 +51,7 @@ def missing_filters(
     leader: int | None,
     known_brokers: Collection[int],
 ) -> Iterator[str]:
-    """A sentence for each filter that matches nothing; arguments as for `check_wanted`."""
+    """Yield a sentence for each filter that matches nothing; arguments as for `check_wanted`."""
     for topic in sorted(set(topics) - set(known_topics)):
         yield _with_nearest(f"no partition of topic {topic} is among the inputs (--topic)", topic, known_topics)
     for number in sorted(set(partitions) - set(known_partitions)):
@@ -63,7 +63,7 @@ def missing_filters(
 
 
 def not_there(words: str, wanted: str, known: Iterable[str]) -> UsageError:
-    """The error about a name that nothing has, with the nearest names."""
+    """Return the error about a name that nothing has, with the nearest names."""
     return UsageError(_with_nearest(words, wanted, known))
 
 

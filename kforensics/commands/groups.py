@@ -260,7 +260,7 @@ class _LogEnds:
         """Partitions of which one replica is here, and no input says that it leads."""
 
     def of(self, topic: Name, partition: int) -> int | Absent:
-        """The log end offset of a partition; unknown where its leader's log is not here to its end."""
+        """Return the log end offset of a partition; unknown where its leader's log is not here to its end."""
         key = (topic, partition)
         if key not in self._known:
             self._known[key] = (
@@ -286,7 +286,7 @@ class _LogEnds:
         return end if end >= self._given.promised_end(partition) else Absent.UNKNOWN
 
     def _tail(self, place: PartitionPlace) -> tuple[int, int]:
-        """The last leader epoch and the log end offset of a replica."""
+        """Return the last leader epoch and the log end offset of a replica."""
         log = list_log(place)
         found = self._given.inputs.found[place.state.input]
         try:
@@ -300,7 +300,7 @@ class _LogEnds:
 
 
 def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
-    """The last leader epoch and the log end offset that a copy had at a time, by the times of its batches."""
+    """Return the last leader epoch and the log end offset that a copy had at a time, by the times of its batches."""
     log = list_log(place)
     epoch, end = -1, log.first_base
     for _, sound, _ in log.batches(log.segments):

@@ -62,7 +62,7 @@ class DirectoryOnDisk:
             contents.missing.add(outcome.file)
 
     def after(self, outcome: LoadOutcome) -> "DirectoryOnDisk":
-        """The directory as a load leaves it."""
+        """Return the directory as a load leaves it."""
         origins = {name: self.origins.get(before, before) for name, before in outcome.origins.items()}
         return replace(self, files=outcome.tree, origins=origins, written=outcome.written)
 

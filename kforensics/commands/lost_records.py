@@ -22,7 +22,7 @@ from kforensics.source.walk import join
 def lost_pieces(
     outcome: LoadOutcome, disk: DirectoryOnDisk, *, log_start_offset: int | Absent, log_end_offset: int | Absent
 ) -> tuple[LostPiece, ...]:
-    """The bytes of its log files that the broker will not read again once a load has ended.
+    """Return the bytes of its log files that the broker will not read again once a load has ended.
 
     Args:
         outcome: of the load.
@@ -119,7 +119,7 @@ def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, 
 
 
 def _batches(one: FoundInput, path: str, position: int, end: int = LARGEST_INT64) -> Iterator[_Batch]:
-    """The batches of a log file between two positions, transaction markers apart; also those whose checksum fails, since a sound copy has the same."""
+    """Yield the batches of a log file between two positions, transaction markers apart; also those whose checksum fails, since a sound copy has the same."""
     with one.open(path) as file:
         if position >= file.size:
             return
@@ -132,7 +132,7 @@ def _batches(one: FoundInput, path: str, position: int, end: int = LARGEST_INT64
 
 
 def _held(other: FoundInput, name: str) -> set[tuple[int, int]]:
-    """Base offset and checksum of every sound batch that another input holds of a partition."""
+    """Return the base offset and checksum of every sound batch that another input holds of a partition."""
     parsed = parse_partition_directory(name)
     keys: set[tuple[int, int]] = set()
     if not isinstance(parsed, PartitionDirectoryName):
@@ -159,7 +159,7 @@ def _held(other: FoundInput, name: str) -> set[tuple[int, int]]:
 
 
 def _high_watermark(one: FoundInput, index: int, path: str) -> int:
-    """The high watermark that the broker checkpointed of a partition, 0 where there is none."""
+    """Return the high watermark that the broker checkpointed of a partition, 0 where there is none."""
     folder, _, name = path.rpartition("/")
     parsed = parse_partition_directory(name)
     if not isinstance(parsed, PartitionDirectoryName):

@@ -45,7 +45,7 @@ class MetadataRequest:
 
 
 def brokers_of(event: MetadataEvent) -> set[int]:
-    """The brokers that an event concerns."""
+    """Return the brokers that an event concerns."""
     detail = event.detail
     names = ("leader", "previous_leader")
     found = {one for name in names if isinstance(one := detail.get(name), int)}

@@ -67,7 +67,7 @@ class OffsetsLog:
         return self._given.unread(self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged)
 
     def replay(self) -> Replay:
-        """An empty state to play the log with."""
+        """Return an empty state to play the log with."""
         return Replay(
             place=self.place,
             known_from=self.outline.cleaned_until if self.outline.is_whole else None,
@@ -105,7 +105,7 @@ class OffsetsLog:
         )
 
     def _find_detours(self) -> tuple[Detour, ...]:
-        """Records in other copies that later leader epochs replaced in this log, each once."""
+        """Return records in other copies that later leader epochs replaced in this log, each once."""
         copies = [
             (place, deleted)
             for place in self._given.copies(self.partition)
@@ -151,7 +151,7 @@ def _cleaner_point(place: PartitionPlace) -> int:
 def offsets_logs(
     given: CoordinatorEvidence, *, until_ms: int | None = None, with_lost: bool = True
 ) -> dict[int, OffsetsLog]:
-    """The partitions of `__consumer_offsets` that are among the inputs, by number.
+    """Return the partitions of `__consumer_offsets` that are among the inputs, by number.
 
     Args:
         given: the inputs.
@@ -167,7 +167,7 @@ def offsets_logs(
 
 
 def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
-    """The positions of all groups at the end of the logs.
+    """Return the positions of all groups at the end of the logs.
 
     Args:
         given: the inputs.
@@ -194,7 +194,7 @@ class PositionsNow:
         self._known: dict[tuple[Name, int], list[GroupCommit]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """The position of each group in a partition."""
+        """Return the position of each group in a partition."""
         if self._known is None:
             self._known = defaultdict(list)
             for key, position in positions_now(self._given).items():

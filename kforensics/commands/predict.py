@@ -169,7 +169,7 @@ def _check_filters(request: PredictRequest, inputs: Inputs) -> None:
 
 
 def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
-    """The order in which to start the nodes.
+    """Return the order in which to start the nodes.
 
     Raises:
         UsageError: there are not several nodes, each once.
@@ -225,7 +225,7 @@ class _Nodes:
         }
 
     def conditions(self, node: Node) -> Conditions:
-        """The conditions under which a node is started, as the request says."""
+        """Return the conditions under which a node is started, as the request says."""
         return Conditions(
             version=self.versions[node.first].version,
             now_ms=self._request.now_ms,
@@ -236,7 +236,7 @@ class _Nodes:
         )
 
     def start(self, node: Node, conditions: Conditions | None = None) -> NodeStarts:
-        """The starts of a node."""
+        """Return the starts of a node."""
         return start_node(
             node,
             conditions or self.conditions(node),
@@ -247,7 +247,7 @@ class _Nodes:
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
-        """What starts of a node come to under changes, the best first."""
+        """Return what starts of a node come to under changes, the best first."""
         node = started.node
         return WaysOut(
             node=node,
@@ -259,7 +259,7 @@ class _Nodes:
         ).find(started)
 
     def others(self, started: Sequence[NodeStarts]) -> tuple[VersionOutcome, ...]:
-        """The results by other versions that the evidence allows, where they differ."""
+        """Return the results by other versions that the evidence allows, where they differ."""
         out = []
         for one in started:
             for version in self.versions[one.node.first].others:
@@ -271,7 +271,7 @@ class _Nodes:
 
 
 def _compared(started: NodeStarts) -> object:
-    """What two versions are compared by."""
+    """Return what two versions are compared by."""
     return (
         [replace(start, kafka="") for start in started.starts],
         [(log.path, log.start, log.exception, log.after, log.fate, log.files) for log in started.logs],
@@ -280,7 +280,7 @@ def _compared(started: NodeStarts) -> object:
 
 
 def _metadata_logs(inputs: Inputs, started: Sequence[NodeStarts], problems: list[Problem]) -> tuple[MetadataLoad, ...]:
-    """The metadata log of each node, with the records that it loses."""
+    """Return the metadata log of each node, with the records that it loses."""
     loads = [one.metadata_log.load for one in started if one.metadata_log is not None]
     return tuple(
         replace(load, lost=find_lost_records(inputs, load.input, load.path, load.lost, problems))
@@ -302,7 +302,7 @@ def _refuse_captures(inputs: Inputs) -> None:
 
 
 def _without(request: PredictRequest, inputs: Inputs) -> dict[int, frozenset[str]]:
-    """The paths that are taken as not there, by input and relative to it."""
+    """Return the paths that are taken as not there, by input and relative to it."""
     found: dict[int, frozenset[str]] = {}
     for path in request.without:
         places = [
@@ -321,7 +321,7 @@ def _without(request: PredictRequest, inputs: Inputs) -> dict[int, frozenset[str
 def _with_lost_records(
     inputs: Inputs, logs: tuple[PredictedLog, ...], problems: list[Problem]
 ) -> tuple[PredictedLog, ...]:
-    """The logs with the records that each loses, and who else holds them."""
+    """Return the logs with the records that each loses, and who else holds them."""
     return tuple(
         replace(log, lost=find_lost_records(inputs, log.input, log.path, log.lost, problems))
         if log.lost.pieces

@@ -17,7 +17,7 @@ END_OF_LOG = 256 << 10
 
 
 def default_jobs() -> int:
-    """The cores this process may use."""
+    """Return the cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -50,7 +50,7 @@ def spread(
     sizes: Sequence[int] = (),
     progress: Callable[[int], None] | None = None,
 ) -> list[Result]:
-    """The results of `function(shared, task)` in the order of the tasks, each task worth a process of its own.
+    """Return the results of `function(shared, task)` in the order of the tasks, each task worth a process of its own.
 
     Args:
         function: called in this process or in a forked one.
@@ -79,7 +79,7 @@ def spread(
 
 
 def in_chunks(weights: Iterable[int], *, weight: int, most: int) -> Iterator[tuple[int, int]]:
-    """Runs of indexes [first, end) whose weights add up to about `weight`, of `most` members at most."""
+    """Yield runs of indexes [first, end) whose weights add up to about `weight`, of `most` members at most."""
     first = total = 0
     end = 0
     for end, one in enumerate(weights, 1):

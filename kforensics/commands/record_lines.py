@@ -37,10 +37,10 @@ class LineMaker(Protocol):
     """The function that makes lines, each with its line break, of the records of a segment."""
 
     def records(self, chunk: RecordChunk) -> list[bytes]:
-        """The lines of records that are no control records."""
+        """Return the lines of records that are no control records."""
 
     def item(self, item: RecordItem | Damage) -> bytes:
-        """The line of a control record or of damage."""
+        """Return the line of a control record or of damage."""
 
 
 class _Turn(NamedTuple):
@@ -196,7 +196,7 @@ class _Ring:
         return _Turn(lines.end, lines.start, lines.last_offset, epoch, good=True)
 
     def _lines(self, file: EvidenceFile, stretch: int) -> _Lines | None:
-        """The lines of a stretch; None where this process can't make them."""
+        """Return the lines of a stretch; None where this process can't make them."""
         lower, upper = stretch * STRETCH_LENGTH, min((stretch + 1) * STRETCH_LENGTH, self._size)
         try:
             start = find_batch_start(file, lower) if lower else 0

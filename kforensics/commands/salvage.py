@@ -316,7 +316,7 @@ class _Shared:
     from_zero: bool
 
     def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
-        """The writer of whole batches."""
+        """Return the writer of whole batches."""
         options = SegmentOptions(topic_id=self.topic_id or plan.topic_id, from_zero=self.from_zero)
         return SegmentLog(self.folder, stem, plan.partition, options)
 

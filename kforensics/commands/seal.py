@@ -85,7 +85,7 @@ class NewSeal:
     sha256: str = field(default="", init=False)
 
     def signature(self, name: str) -> str:
-        """The signature over the manifest, stored under a name, as a DSSE envelope."""
+        """Return the signature over the manifest, stored under a name, as a DSSE envelope."""
         assert self.key is not None
         return sign(self.key, name=name, sha256=self.sha256, tool_version=__version__).decode()
 
@@ -140,7 +140,7 @@ def run(request: SealRequest) -> Result[NewSeal]:
 
 
 def sign_file(path: Path, key: "Ed25519PrivateKey") -> str:
-    """The signature over a file, as a DSSE envelope.
+    """Return the signature over a file, as a DSSE envelope.
 
     Args:
         path: of the file.
@@ -151,7 +151,7 @@ def sign_file(path: Path, key: "Ed25519PrivateKey") -> str:
 
 
 def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateKey":
-    """The Ed25519 private key of a PEM file.
+    """Return the Ed25519 private key of a PEM file.
 
     Args:
         path: of the file.

@@ -120,7 +120,7 @@ def _result(shape: str, body: Any, concluded: Conclusion) -> Result[Any]:
 
 
 def read_scenario(name: str) -> Scenario:
-    """A built-in scenario by its name, else the file of that name."""
+    """Return a built-in scenario by its name, else the file of that name."""
     if name in builtin_names():
         return builtin_scenario(name)
     path = Path(name)

@@ -52,13 +52,13 @@ class Evidence:
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
 
     def for_facts(self) -> Inputs:
-        """The inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
+        """Return the inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
         found = tuple(_put_aside(one) if at in self.ranks else one for at, one in enumerate(self.inputs.found))
         now = replace(self.inputs, found=found)
         return now if find_metadata_logs(now) or not find_metadata_logs(self.inputs) else self.inputs
 
     def nodes_by_rank(self) -> dict[int, frozenset[int]]:
-        """The nodes whose data directories there are of each moment."""
+        """Return the nodes whose data directories there are of each moment."""
         nodes: dict[int, set[int]] = {}
         for at, one in enumerate(self.inputs.found):
             if one.log_dirs and isinstance(one.described.broker_id, int):
@@ -131,7 +131,7 @@ def gather_evidence(
 
 
 def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, notes: list[str]) -> list[_Group]:
-    """The snapshots, all of one cluster together with what is now; where one was asked for, those of others are left out.
+    """Return the snapshots, all of one cluster together with what is now; where one was asked for, those of others are left out.
 
     Raises:
         InputsRefused: they are of several clusters.
@@ -260,7 +260,7 @@ def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tupl
 
 
 def _part(group: _Group, belongs: Callable[[FoundInput], bool]) -> tuple[list[FoundInput], list[Problem]]:
-    """Some inputs of a group with the problems that were met in them."""
+    """Return some inputs of a group with the problems that were met in them."""
     places = [at for at, one in enumerate(group.found) if belongs(one)]
     numbers = {at: number for number, at in enumerate(places)}
     problems = [replace(one, input=numbers[one.input]) for one in group.problems if one.input in numbers]
@@ -317,7 +317,7 @@ def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
 def _find(
     paths: Sequence[Path], errors: list[EvidenceError], *, with_logs: bool
 ) -> tuple[list[FoundInput], list[Problem]]:
-    """The inputs that each path names; those that can't be used are added to the errors, and are problems."""
+    """Return the inputs that each path names; those that can't be used are added to the errors, and are problems."""
     found: list[FoundInput] = []
     problems: list[Problem] = []
     for path in paths:

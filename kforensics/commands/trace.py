@@ -229,7 +229,7 @@ def _named(inputs: Sequence[Input], number: int, path: str) -> str:
 
 
 def _counted(parts: Sequence[Callable[[], Iterable[TracedRecord]]]) -> TracedRecords:
-    """The records, counted while they are judged; those of partitions whose copies are held are kept."""
+    """Return the records, counted while they are judged; those of partitions whose copies are held are kept."""
     tally = TraceTally()
     for part in parts:
         for one in part():
@@ -258,7 +258,7 @@ def _search(request: TraceRequest) -> RecordSearch:
 
 
 def _compiled(pattern: str) -> Any:
-    """A pattern that is matched in time linear in the value, whatever the pattern is: by RE2, which does not go back.
+    """Return a pattern that is matched in time linear in the value, whatever the pattern is: by RE2, which does not go back.
 
     Raises:
         MissingExtra: google-re2 is not installed.
@@ -279,7 +279,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _recorded_partitions(histories: Sequence[MetadataHistory], topic: str) -> set[int]:
-    """The partitions of the topic as it is now, by the newest metadata log; none where it is not recorded."""
+    """Return the partitions of the topic as it is now, by the newest metadata log; none where it is not recorded."""
     newest = newest_log(histories)
     named = newest.topics_named(topic) if newest is not None else ()
     if newest is None or not named:
@@ -333,7 +333,7 @@ class _Inquiry:
         self._settings = removal_settings(request.topic, evidence, gathered.histories, problems)
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition]:
-        """What was searched of each partition, and the records that match."""
+        """Return what was searched of each partition, and the records that match."""
         glanced = self._glances(wanted)
         if glanced is not None:
             return glanced
@@ -353,7 +353,7 @@ class _Inquiry:
         ]
 
     def _glances(self, wanted: Sequence[TopicPartition]) -> list[_TracedPartition] | None:
-        """What a look at one offset shows where all replicas hold the same record, without reading the logs whole; None where it does not show all that can be said."""
+        """Return what a look at one offset shows where all replicas hold the same record, without reading the logs whole; None where it does not show all that can be said."""
         if not self._search.is_by_offset or self._ranks or self._has_logs:
             return None
         out = []
@@ -479,7 +479,7 @@ class _Inquiry:
     def _successors(
         self, scanned: ScannedPartition, reread: Reread, markers: Mapping[Place, Markers]
     ) -> dict[bytes, list[LaterRecord]]:
-        """Records of the found keys, those of aborted and open transactions apart: a cleaner removes nothing for them."""
+        """Return records of the found keys, those of aborted and open transactions apart: a cleaner removes nothing for them."""
         found: Iterable[Hit] = ()
         if scanned.hits is None:
             found = _last_hits(reread) if self._search.is_by_key else ()
@@ -510,7 +510,7 @@ def _read_again(judge: FateJudge, reread: Reread, markers: Mapping[Place, Marker
 
 
 def _last_hits(reread: Reread) -> list[Hit]:
-    """The copies in the last slice that has any on a live replica."""
+    """Return the copies in the last slice that has any on a live replica."""
     for offsets in reversed(reread.slices):
         found = reread.hits(offsets)
         if any(hit.file.kind is CopyKind.LIVE for hit in found):
@@ -542,7 +542,7 @@ def _comparison(
 
 
 def _without_swap(collected: CollectedReplica) -> CollectedReplica:
-    """The replica as commands collect it that do not look into what a cleaner left."""
+    """Return the replica as commands collect it that do not look into what a cleaner left."""
     deleted = collected.replica.deleted_segments
     kept = tuple(one for one in deleted if parse_file_name(one.path.rpartition("/")[2]).suffix is FileSuffix.DELETED)
     return (
@@ -553,7 +553,7 @@ def _without_swap(collected: CollectedReplica) -> CollectedReplica:
 
 
 def _without_batches(scanned: ScannedPartition) -> ScannedPartition:
-    """The partition without the batch tables of its segments, of which there may be thousands."""
+    """Return the partition without the batch tables of its segments, of which there may be thousands."""
     for one in scanned.replicas:
         one.collected = replace(one.collected, replica=without_tables(one.replica))
     return scanned

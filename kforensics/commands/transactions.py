@@ -115,7 +115,7 @@ class Transactions:
     """Unfinished transactions of the coordinators with a partition that is not here."""
 
     def ending(self, partition: PartitionTransactions, one: JudgedTransaction) -> EndedBy:
-        """What an open transaction of a replica holds back, and what ends it."""
+        """Return what an open transaction of a replica holds back, and what ends it."""
         place = partition.replica.place
         return self.endings[place.state.input, place.path, one.open.producer_id]
 
@@ -203,7 +203,7 @@ def stuck_replicas(
     is_stopped: bool,
     jobs: int,
 ) -> tuple[PartitionTransactions, ...]:
-    """The replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them.
+    """Return the replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them.
 
     Args:
         given: the inputs.
@@ -225,7 +225,7 @@ def stuck_replicas(
 def _last_known_time(
     given: CoordinatorEvidence, scans: Sequence[ReplicaTransactions], coordinators: Coordinators
 ) -> int:
-    """The newest time that a broker or controller wrote; times of records are what their producers say."""
+    """Return the newest time that a broker or controller wrote; times of records are what their producers say."""
     history = given.history
     times = [one.newest_ms for one in scans if one.place.topic_partition.topic in INTERNAL_TOPICS]
     if history is not None and len(history.batches):
@@ -319,17 +319,17 @@ class _StateLogs:
         )
 
     def ends(self) -> dict[TopicPartition, int]:
-        """The log end offsets of the chosen replicas, where they were read to their ends."""
+        """Return the log end offsets of the chosen replicas, where they were read to their ends."""
         if self._until is not None:
             return {}
         return {log.place.topic_partition: log.end for log in self._chosen.values() if not log.problems}
 
     def newest(self) -> Iterable[TransactionState]:
-        """The newest state of each transactional id."""
+        """Return the newest state of each transactional id."""
         return (state for log in self._chosen.values() for state in log.states)
 
     def joined(self, names: frozenset[str | bytes] | set[str | bytes]) -> Coordinators:
-        """The knowledge of the coordinators, with the history of some transactional ids."""
+        """Return the knowledge of the coordinators, with the history of some transactional ids."""
         return join_coordinators(
             self._topic,
             self._chosen,
@@ -478,7 +478,7 @@ def _read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> Pr
 def _of_producers(
     request: TransactionsRequest, judged: Sequence[PartitionTransactions], coordinators: Coordinators
 ) -> list[PartitionTransactions]:
-    """The replicas with the transactions of the producers that were asked for; a last stable offset stays that of all."""
+    """Return the replicas with the transactions of the producers that were asked for; a last stable offset stays that of all."""
     if not request.producer_ids and not request.transactional_ids:
         return list(judged)
     return [one.only(partial(_is_asked_for, request, coordinators)) for one in judged]
@@ -536,7 +536,7 @@ def _endings(
 def _after_start(
     given: CoordinatorEvidence, judged: Sequence[PartitionTransactions], now_ms: int
 ) -> dict[tuple[int, str], int | Absent]:
-    """What a start leaves of open transactions: without any producer snapshot a clean one forgets them (`rebuildProducerState`)."""
+    """Return what a start leaves of open transactions: without any producer snapshot a clean one forgets them (`rebuildProducerState`)."""
     try:
         rules = loading_rules(given.version or NEWEST_MODELLED)
     except ValueError:

@@ -81,7 +81,7 @@ class LogFile:
         return next(times, Absent.NOT_WRITTEN)
 
     def cite(self, event: LogEvent) -> Citation:
-        """The line that an event was read from."""
+        """Return the line that an event was read from."""
         return Citation(input=self.input, path=self.path, span=event.span, line=event.line)
 
 
@@ -121,7 +121,7 @@ def read_log_files(
 
 
 def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
-    """The ranges that a file is read in; a gzip file has but one."""
+    """Return the ranges that a file is read in; a gzip file has but one."""
     try:
         with open_evidence(place.location) as file:
             if not is_log_file(file):

@@ -57,7 +57,7 @@ class Chain:
     _stride: int = 1
 
     def add(self, rows: BatchTable) -> None:
-        """The batches behind those that are in it already."""
+        """Add the batches behind those that are in it already."""
         hashes = identity_hashes(rows)
         wanted = np.flatnonzero((np.arange(len(rows)) + self.batches) % self._stride == 0)
         self.samples += hashes[wanted].tolist()
@@ -92,7 +92,7 @@ class Chain:
             self.digests = [add_digests(self.digests)]
 
     def segment(self, path: str) -> Segment:
-        """The chain as what it was a part of."""
+        """Return the chain as what it was a part of."""
         return Segment(
             path=path,
             base_offset=self.first_offset,
@@ -145,7 +145,7 @@ def carve_image(path: Path, image: int, progress: Callable[[int], None] | None =
 
 
 def _pieces(table: BatchTable) -> Iterator[BatchTable]:
-    """A chain by position, split where another file begins."""
+    """Yield a chain by position, split where another file begins."""
     follows = _follow(table[:-1], table[1:])
     edges = [0, *(np.flatnonzero(~follows) + 1).tolist(), len(table)]
     for first, end in pairwise(edges):

@@ -77,7 +77,7 @@ class FileKindRow:
 
 
 def row_of(kind: FileKind) -> FileKindRow:
-    """The row of a kind; every kind has one."""
+    """Return the row of a kind; every kind has one."""
     return FILE_KINDS[kind]
 
 
@@ -117,7 +117,7 @@ def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[
 
 
 def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[FileEntry | Damage]:
-    """The entries of a file that is no segment.
+    """Yield the entries of a file that is no segment.
 
     Args:
         file: opened.
@@ -142,7 +142,7 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
 
 
 def damage_of(error: FormatError) -> Damage:
-    """An error of a whole file as damage."""
+    """Return an error of a whole file as damage."""
     match error:
         case UnsupportedFormat():
             kind = DamageKind.VERSION
@@ -156,7 +156,7 @@ def damage_of(error: FormatError) -> Damage:
 
 
 def lock_damage(length: int) -> tuple[Damage, ...]:
-    """A lock file is empty in every version."""
+    """Check that a lock file is empty, as it is in every version."""
     if not length:
         return ()
     return (

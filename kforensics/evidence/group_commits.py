@@ -35,7 +35,7 @@ class GroupCommitRecord(NamedTuple):
 
 
 def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommitRecord]:
-    """The offset commits that can be read, in the order of the logs; an unreadable file gives none.
+    """Yield the offset commits that can be read, in the order of the logs; an unreadable file gives none.
 
     Commits inside a transaction that was aborted or is still open are left out: they never took effect.
     """
@@ -50,7 +50,7 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
 
 
 def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
-    """The offset commits of one segment that took effect, in the order in which they did; of each transaction the highest.
+    """Yield the offset commits of one segment that took effect, in the order in which they did; of each transaction the highest.
 
     Args:
         place: the partition.
@@ -83,7 +83,7 @@ def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRec
 
 
 def _captured_commits(file: CapturedSegment, place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
-    """The commits that a capture holds of a segment: the highest of each group, partition and leader epoch."""
+    """Yield the commits that a capture holds of a segment: the highest of each group, partition and leader epoch."""
     for one in captured_commits(file):
         yield GroupCommitRecord(
             partition=TopicPartition(one.topic, one.partition),
@@ -96,7 +96,7 @@ def _captured_commits(file: CapturedSegment, place: PartitionPlace, path: str) -
 
 
 def highest_commits(commits: Iterable[GroupCommitRecord]) -> Iterable[GroupCommitRecord]:
-    """The first of the highest offsets that each group committed in each leader epoch of a partition."""
+    """Return the first of the highest offsets that each group committed in each leader epoch of a partition."""
     best: _Highest = {}
     for commit in commits:
         _keep(best, commit)

@@ -430,7 +430,7 @@ def _claim(state: LogDirState | None, name: str, partition: PartitionDirectoryNa
 
 
 def _log_start(claimed: int | Absent, segments: list[tuple[int, str]]) -> int | Absent:
-    """The checkpoint names only logs that start behind the beginning of their first segment."""
+    """Return the checkpoint names only logs that start behind the beginning of their first segment."""
     if not isinstance(claimed, Absent):
         return claimed
     return min(base for base, _ in segments) if segments else Absent.NOT_APPLICABLE

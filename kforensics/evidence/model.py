@@ -39,7 +39,7 @@ class Problem:
     position: int | Absent = Absent.NOT_APPLICABLE
 
     def place(self, inputs: "Sequence[Input]") -> str:
-        """The whole path of what could not be read, as the input was named."""
+        """Return the whole path of what could not be read, as the input was named."""
         given = inputs[self.input].path.rstrip("/") if self.input < len(inputs) else ""
         return given if self.path == "." else f"{given}/{self.path}"
 
@@ -171,7 +171,7 @@ class Replica:
     def cite(
         self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE
     ) -> Citation:
-        """A citation of a file in the replica's directory, or of the directory."""
+        """Return a citation of a file in the replica's directory, or of the directory."""
         return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span, line=line)
 
 

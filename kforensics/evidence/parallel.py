@@ -39,7 +39,7 @@ def spread(
     jobs: int,
     progress: Progress = lambda _: None,
 ) -> list[Result]:
-    """The results of all tasks, in their order.
+    """Return the results of all tasks, in their order.
 
     Args:
         work: a function of a task; it may be called in another process.
@@ -145,7 +145,7 @@ class _Spread(Generic[Task, Result]):
 
 
 def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) -> Generator[Result, None, None]:
-    """The results in the order of the tasks, one after the other: processes are ahead by one result each, no more is held.
+    """Yield the results in the order of the tasks, one after the other: processes are ahead by one result each, no more is held.
 
     Args:
         work: a function of a task; it may be called in another process, and there sees what it left behind itself.
@@ -177,7 +177,7 @@ def _serve_in_order(work: Callable[[Any], Any], tasks: Sequence[Any], write_resu
 
 
 def _forked(serve: Callable[[int], None], unneeded: Sequence[int]) -> tuple[int, int]:
-    """A process that writes what it has to say into a pipe: the end to read from, and the process."""
+    """Return a process that writes what it has to say into a pipe: the end to read from, and the process."""
     read_result, write_result = os.pipe()
     child = os.fork()
     if child:

@@ -159,7 +159,7 @@ class ChangedRow:
 
 
 def changed_rows(tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[ChangedRow]:
-    """The findings of two audits, each with its change, the gravest first.
+    """Yield the findings of two audits, each with its change, the gravest first.
 
     Args:
         tables: rows of the tables that `TABLES` names.

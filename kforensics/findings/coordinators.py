@@ -24,7 +24,7 @@ _CODES = {
 
 
 def transaction_findings(judged: Sequence[PartitionTransactions]) -> tuple[Finding, ...]:
-    """A finding for each transaction that hangs, is torn or waits for its marker, of the replicas that speak for their partitions.
+    """Return a finding for each transaction that hangs, is torn or waits for its marker, of the replicas that speak for their partitions.
 
     Args:
         judged: every replica that was asked for.
@@ -80,7 +80,7 @@ def _torn(partition: PartitionTransactions, one: TornTransaction) -> Finding:
 
 
 def group_findings(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> tuple[Finding, ...]:
-    """A finding for each position past the end of a log, and for each set-back.
+    """Return a finding for each position past the end of a log, and for each set-back.
 
     Args:
         groups: with their positions.

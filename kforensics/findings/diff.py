@@ -14,7 +14,7 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 def partition_findings(report: PartitionReport) -> Iterator[Finding]:
-    """The findings of one partition."""
+    """Yield the findings of one partition."""
     for replica in report.replicas:
         yield from _replica_findings(report, replica)
         yield from _missing_findings(report, replica)
@@ -56,7 +56,7 @@ def _lost_directories(report: PartitionReport) -> Iterator[Finding]:
 def missing_isr_findings(
     partition: TopicPartition, newest: Leadership, held_by: frozenset[int], given: frozenset[int]
 ) -> Iterator[Finding]:
-    """A partition whose whole ISR has lost it, by the disks of just those brokers.
+    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers.
 
     Args:
         partition: which one.
@@ -207,7 +207,7 @@ def _of_them(count: int, records: int) -> str:
 
 
 def _if_led(report: PartitionReport) -> str:
-    """The beginning of a sentence that is only true if a guessed leader leads."""
+    """Return the beginning of a sentence that is only true if a guessed leader leads."""
     leader = report.leader
     return "" if leader is None or leader.is_known else f"if {report.owner_of(leader.view)} leads (guessed), "
 

@@ -80,7 +80,7 @@ def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator
 
 
 def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator[Finding]:
-    """Runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand."""
+    """Yield runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand."""
     for one in report.replicas:
         other = one.compared_with
         replicas = () if other is None else (one.view.replica, other.replica)

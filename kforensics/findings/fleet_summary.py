@@ -192,7 +192,7 @@ class AuditComparison:
     """Why not everything could be compared, in sentences."""
 
     def count(self, change: Change) -> int:
-        """The number of findings with this change."""
+        """Return the number of findings with this change."""
         return self.findings_by_change.get(change.value, 0)
 
 
@@ -214,7 +214,7 @@ class TrendLine:
     problem_count: int
 
     def count(self, change: Change) -> int:
-        """The number of findings with this change."""
+        """Return the number of findings with this change."""
         return self.findings_by_change.get(change.value, 0)
 
 

@@ -17,7 +17,7 @@ SHOWN_BY = {
 
 
 def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, broker_id: int | Absent) -> Finding:
-    """The finding about a partition that a checkpoint of a log directory names, and of which its broker holds no directory.
+    """Return the finding about a partition that a checkpoint of a log directory names, and of which its broker holds no directory.
 
     Args:
         partition: which.
@@ -37,7 +37,7 @@ def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, br
 def missing_finding(
     unaccounted: Unaccounted, partition: TopicPartition, directory: Citation, broker_id: int | Absent
 ) -> Finding:
-    """The finding about offsets for which there is no segment."""
+    """Return the finding about offsets for which there is no segment."""
     last = unaccounted.last
     path = unaccounted.path
     return finding(

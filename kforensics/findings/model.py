@@ -81,7 +81,7 @@ def finding(
     offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE,
     citations: tuple[Citation, ...] = (),
 ) -> Finding:
-    """A finding of a catalogued code; the catalogue gives meaning and advice where the caller has no better words."""
+    """Return a finding of a catalogued code; the catalogue gives meaning and advice where the caller has no better words."""
     kind = CATALOGUE[code]
     return Finding(
         code=code,
@@ -100,7 +100,7 @@ def finding(
 
 
 def by_gravity(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The gravest first; within a severity by subject, so that a report never depends on the order of reading."""
+    """Return the gravest first; within a severity by subject, so that a report never depends on the order of reading."""
     return tuple(sorted(findings, key=_order))
 
 

@@ -17,7 +17,7 @@ _KINDS = {
 def seal_findings(
     counts: Mapping[Change, int], named: Mapping[Change, Sequence[Difference]], *, sealed: int, broken_signature: str
 ) -> tuple[Finding, ...]:
-    """The gravest first; each cites the first of the files it is about."""
+    """Return the gravest first; each cites the first of the files it is about."""
     found = list(_differences(counts, named, sealed))
     if broken_signature:
         found.append(

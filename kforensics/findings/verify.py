@@ -184,7 +184,7 @@ def _of_index(owner: CheckedPartition, report: FileReport) -> str:
 
 
 def _first_bad(owner: CheckedPartition, path: str) -> Damage | None:
-    """The first place of a segment at which a scan by the broker ends."""
+    """Return the first place of a segment at which a scan by the broker ends."""
     bad = [
         place
         for report in owner.reports
@@ -229,7 +229,7 @@ def _statement(report: FileReport, place: Damage, inputs: Sequence[Input]) -> st
 
 
 def who(described: Input) -> str:
-    """A node in words."""
+    """Return a node in words."""
     return (
         f"{described.kind} at {described.path}"
         if isinstance(described.broker_id, Absent)

@@ -264,7 +264,7 @@ def _manifest(
 
 
 def _cluster_of(clusters: Sequence[str], tasks: Sequence[LogDirTask]) -> ClusterOf:
-    """The function that finds the cluster of each row: in the row itself, or by its input, its log directory, or the listing that it is of."""
+    """Return the function that finds the cluster of each row: in the row itself, or by its input, its log directory, or the listing that it is of."""
     by_source = {one.source: clusters[one.input] or None for one in tasks}
     by_input = dict(enumerate(one or None for one in clusters))
 
@@ -282,7 +282,7 @@ def _cluster_of(clusters: Sequence[str], tasks: Sequence[LogDirTask]) -> Cluster
 
 
 def _finished_tasks(work: Tables, run: int) -> list[dict[str, Any]]:
-    """The reports of the tasks of this attempt: bytes and segments that they read, and rows that they wrote."""
+    """Return the reports of the tasks of this attempt: bytes and segments that they read, and rows that they wrote."""
     return [
         json.loads(work.read_bytes(STATE, name)) for name in work.names(STATE) if name.startswith(f"task-{run:04d}-")
     ]

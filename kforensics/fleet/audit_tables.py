@@ -62,18 +62,18 @@ class Filters:
 
 
 def is_in(column: str, values: Iterable[Any]) -> Any:
-    """A column has one of the values, as a condition; none where there are none."""
+    """Return the condition that a column has one of the values; none where there are none."""
     wanted = sorted(values)
     return pd.field(column).isin(wanted) if wanted else None
 
 
 def one_of(column: str, values: Iterable[Any], kind: pa.DataType) -> Any:
-    """A column has one of the values, as a condition; false where there are none."""
+    """Return the condition that a column has one of the values; false where there are none."""
     return pd.field(column).isin(pa.array(sorted(values), kind))
 
 
 def all_of(*conditions: Any) -> Any:
-    """The conjunction of the conditions that are given."""
+    """Return the conjunction of the conditions that are given."""
     found = None
     for one in conditions:
         if one is not None:
@@ -104,11 +104,11 @@ class AuditTables(Tables):
         return int(self.manifest["audited_ns"])
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns of a table of a finished audit."""
+        """Return the columns of a table of a finished audit."""
         return AUDIT_TABLES[table]
 
     def parts(self, table: str) -> list[str]:
-        """The names of the parts, sorted."""
+        """Return the names of the parts, sorted."""
         return sorted(self._counts(table))
 
     def _counts(self, table: str) -> Mapping[str, int]:
@@ -116,7 +116,7 @@ class AuditTables(Tables):
         return counts
 
     def row_count(self, table: str) -> int:
-        """The rows of a table, by the manifest."""
+        """Return the rows of a table, by the manifest."""
         return sum(self._counts(table).values())
 
     def check_parts(self) -> None:
@@ -147,12 +147,12 @@ class AuditTables(Tables):
 
 
 def manifest_name(audit_id: str) -> str:
-    """The manifest of an audit in a history."""
+    """Return the manifest of an audit in a history."""
     return f"{AUDITS}/{part_stem(audit_id)}.json"
 
 
 def history_of(tables: Tables) -> list[AuditTables]:
-    """The finished audits of a history, the oldest first; none where it is no history.
+    """Return the finished audits of a history, the oldest first; none where it is no history.
 
     Raises:
         EvidenceUnreadable: a manifest is none of this version.
@@ -165,7 +165,7 @@ def history_of(tables: Tables) -> list[AuditTables]:
 
 
 def open_audits(location: Path) -> list[AuditTables]:
-    """The finished audits of a directory: its only one, or those of a history, the oldest first.
+    """Return the finished audits of a directory: its only one, or those of a history, the oldest first.
 
     Raises:
         EvidenceUnreadable: there is none, or the audit did not finish.
@@ -188,7 +188,7 @@ def open_audits(location: Path) -> list[AuditTables]:
 
 
 def open_audit(location: Path, audit_id: str | None = None) -> AuditTables:
-    """The tables of a finished audit, whose parts are all there.
+    """Return the tables of a finished audit, whose parts are all there.
 
     Args:
         location: of the tables of one audit, or of a history.
@@ -211,7 +211,7 @@ def open_audit(location: Path, audit_id: str | None = None) -> AuditTables:
 
 
 def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProxyType({})) -> AuditTables:
-    """The audit that another one is compared with.
+    """Return the audit that another one is compared with.
 
     Args:
         later: the other one.
@@ -235,7 +235,7 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
 
 
 def previous_audit(later: AuditTables) -> AuditTables | None:
-    """The last audit of a history before another one that has a cluster in common with it; None where there is none."""
+    """Return the last audit of a history before another one that has a cluster in common with it; None where there is none."""
     clusters = set(later.manifest.get("clusters", ()))
     alike = [
         one
@@ -265,12 +265,12 @@ def _checked(location: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sum_of(table: pa.Table, column: str) -> int:
-    """The sum of a column of numbers or truths."""
+    """Return the sum of a column of numbers or truths."""
     return int(pc.sum(pc.cast(table[column], pa.int64())).as_py() or 0)
 
 
 def list_length(table: pa.Table, column: str) -> int:
-    """The members of all lists in a column."""
+    """Return the members of all lists in a column."""
     return int(pc.sum(pc.list_value_length(table[column])).as_py() or 0)
 
 

@@ -221,7 +221,7 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
 
 @contextmanager
 def _named_errors(place: Path) -> Iterator[None]:
-    """What storage refuses while tables are read or written, as an error that names them and shows no credential.
+    """Turn what storage refuses while tables are read or written into an error that names them and shows no credential.
 
     Raises:
         EvidenceUnreadable: it refused something.
@@ -240,7 +240,7 @@ def _named_errors(place: Path) -> Iterator[None]:
 
 
 def _compared_with(tables: "AuditTables", since: str | None, storage: Mapping[str, str]) -> "AuditTables | None":
-    """The audit that an audit is compared with without being asked: what it was built on, or the one before it in its history."""
+    """Return the audit that an audit is compared with without being asked: what it was built on, or the one before it in its history."""
     from kforensics.fleet.audit_tables import PREVIOUS, earlier_audit, previous_audit
 
     return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since, storage)

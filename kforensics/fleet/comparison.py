@@ -62,7 +62,7 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
 
 
 def gated_findings(tables: AuditTables, earlier: AuditTables | None, filters: Filters) -> Iterator[GatedFinding]:
-    """The findings of an audit and what became of each since an earlier one; all are new where there is none.
+    """Yield the findings of an audit and what became of each since an earlier one; all are new where there is none.
 
     Args:
         tables: of the audit.
@@ -84,7 +84,7 @@ def gated_findings(tables: AuditTables, earlier: AuditTables | None, filters: Fi
 
 
 def _scope(before: AuditTables, after: AuditTables) -> tuple[Any, tuple[str, ...]]:
-    """The rows that both audits looked for, as a condition, and the sentences that say so."""
+    """Return the rows that both audits looked for, as a condition, and the sentences that say so."""
     limits = []
     condition = None
     for name, column, kind in (("topics", "topic", pa.string()), ("partitions", "partition", pa.int32())):
@@ -134,7 +134,7 @@ def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: A
 
 
 def _nodes(tables: AuditTables) -> Iterator[Mapping[str, Any]]:
-    """The inputs with log directories: others, as directories of log files, show no replica."""
+    """Yield the inputs with log directories: others, as directories of log files, show no replica."""
     for row in tables.rows("nodes", columns=[*TABLES["later_nodes"], "log_dirs"]):
         if row["log_dirs"]:
             yield row

@@ -59,11 +59,11 @@ class Condition:
         raise NotImplementedError
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """What the test can say of rows of which `facts` are known."""
+        """Return what the test can say of rows of which `facts` are known."""
         raise NotImplementedError
 
     def columns(self) -> frozenset[str]:
-        """The columns that it asks for."""
+        """Return the columns that it asks for."""
         raise NotImplementedError
 
 

@@ -43,7 +43,7 @@ Listed = Mapping[str, Any]
 
 
 def content_part(source: str, directory: str) -> str:
-    """The part that holds the content of a partition directory."""
+    """Return the part that holds the content of a partition directory."""
     return f"{source}-{hashlib.sha256(directory.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
 
 
@@ -76,19 +76,19 @@ class ContentKeeper:
         )
 
     def directory(self, row: Listed) -> None:
-        """A partition directory, whose segments follow."""
+        """Begin a partition directory, whose segments follow."""
         self._close()
         self.parts.add(self._part(row["path"]))
         if row["path"] in self._renewed:
             self._batches = self._sink("batches", row["path"], CARRIED_BATCHES, self._open)
 
     def taken_over(self, row: Listed) -> None:
-        """A segment that is as it was."""
+        """Take over a segment that is as it was."""
         if self._batches is not None and row["kind"] == IS_SEGMENT:
             self._batches.add(self._earlier("batches", row))
 
     def segment(self, row: Listed, source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """The function that receives a segment's batches as they are read."""
+        """Return the function that receives a segment's batches as they are read."""
         sink = self._batches
         if sink is None or row["kind"] != IS_SEGMENT:
             return None

@@ -50,17 +50,17 @@ class KforensicsDataSource(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """The columns of the level that is asked for."""
+        """Return the columns of the level that is asked for."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(chosen_schema(self.options))
 
     def reader(self, schema: StructType) -> "KforensicsReader":
-        """A reader of the columns of a schema: the one above, or some of its columns as `DataFrameReader.schema` names them."""
+        """Return a reader of the columns of a schema: the one above, or some of its columns as `DataFrameReader.schema` names them."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         options = {name.lower(): value for name, value in self.options.items()}
@@ -113,7 +113,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
         self._projection = Projection(wanted, whole, self._condition)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Runs of files of near-equal bytes.
+        """Return runs of files of near-equal bytes.
 
         Raises:
             UsageError: there is no path, or one of evidence that needs no reading.
@@ -136,7 +136,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
         return pieces or [_Piece(None, [])]  # Spark wants one at least
 
     def _wanted(self, task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The rows of a listing that can hold what passes the condition."""
+        """Return the rows of a listing that can hold what passes the condition."""
         if self._level == "replicas":
             return [
                 row
@@ -177,7 +177,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             raise EvidenceUnreadable(str(task.found.root / problem.path), words)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one run of files.
+        """Yield the rows of one run of files.
 
         Raises:
             EvidenceUnreadable: a file can't be read, and there are no problem rows.

@@ -81,14 +81,14 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def options_of(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options that are for a scheme: those that name it, and of the others those that it knows."""
+    """Return the options that are for a scheme: those that name it, and of the others those that it knows."""
     known = _KNOWN.get(SCHEMES.get(scheme, ""), {})
     own = {name: value for name, value in options.items() if name in known}
     return own | {name.partition(":")[2]: value for name, value in options.items() if name.startswith(f"{scheme}:")}
 
 
 def make_file_system(scheme: str, authority: str, options: Mapping[str, str]) -> tuple[Any, str]:
-    """A file system of pyarrow.
+    """Return a file system of pyarrow.
 
     Args:
         scheme: of the URI.

@@ -17,7 +17,7 @@ TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions
 def fingerprint_of(
     found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: DiffOptions
 ) -> str:
-    """A digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
+    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
     out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
     for number, one in enumerate(found.inputs):
         described = one.found.described

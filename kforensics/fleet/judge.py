@@ -122,7 +122,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
 
 
 def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
-    """The place of a replica, without the facts that its log directory has about it."""
+    """Return the place of a replica, without the facts that its log directory has about it."""
     state = LogDirState(
         listings=Listings(root),
         input=replica.input,

@@ -38,7 +38,7 @@ class _MetadataOnly(FoundInput):
     """An input of which only the metadata log is looked at."""
 
     def walk(self) -> Iterator[Found]:
-        """The files of the metadata log."""
+        """Yield the files of the metadata log."""
         for log_dir in self.log_dirs:
             if not log_dir.is_metadata_dir:
                 continue
@@ -84,7 +84,7 @@ class Gathered:
 
 
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
-    """The cluster of each input; those that do not know theirs belong to the only one there is, else to none."""
+    """Return the cluster of each input; those that do not know theirs belong to the only one there is, else to none."""
     known = [one.found.described.cluster_id for one in inputs]
     ids = {one for one in known if not isinstance(one, Absent)}
     only = next(iter(ids)) if len(ids) == 1 else ""
@@ -98,7 +98,7 @@ def gather_knowledge(
     totals: Sequence[LogDirTotals],
     tables: Tables,
 ) -> Gathered:
-    """The facts about each cluster, and what could not be read of it.
+    """Return the facts about each cluster, and what could not be read of it.
 
     Args:
         inputs: of the fleet.
@@ -164,7 +164,7 @@ def gather_knowledge(
 def _lost(
     tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], tables: Tables
 ) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
-    """The partitions that checkpoints name and of which their node holds no directory, and what copies may have left out."""
+    """Return the partitions that checkpoints name and of which their node holds no directory, and what copies may have left out."""
     by_number = {one.number: one for one in totals}
     states = [_named_state(task, by_number[task.number]) for task in tasks]
     # Only where something is named at all are listings looked at again.
@@ -195,7 +195,7 @@ def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:
 
 
 def _given(inputs: Sequence[PlannedInput], members: Sequence[int], lost: Sequence[LostDirectory]) -> Given:
-    """The brokers of a cluster that are given; extracted evidence does not say that a disk is empty."""
+    """Return the brokers of a cluster that are given; extracted evidence does not say that a disk is empty."""
     found = Inputs(found=tuple(inputs[number].found for number in members))
     own = given_brokers(found, [one for one in lost if one.value.citation.input in members])
     extracted = {inputs[number].found.described.broker_id for number in members if inputs[number].evidence is not None}
@@ -203,7 +203,7 @@ def _given(inputs: Sequence[PlannedInput], members: Sequence[int], lost: Sequenc
 
 
 def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset[int]:
-    """Inputs whose metadata log is read: all, or in a large cluster those that reach furthest, controllers before brokers."""
+    """Return the inputs whose metadata log is read: all, or in a large cluster those that reach furthest, controllers before brokers."""
     with_log = [n for n in members if any(log_dir.is_metadata_dir for log_dir in inputs[n].found.log_dirs)]
     if len(with_log) > MOST_METADATA_LOGS:
         with ThreadPoolExecutor(LISTERS) as pool:

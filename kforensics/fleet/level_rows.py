@@ -91,7 +91,7 @@ def schema_of(options: Mapping[str, str]) -> pa.Schema:
 
 
 def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
-    """The columns that the options ask for, and with `problems=rows` that of problems behind them."""
+    """Return the columns that the options ask for, and with `problems=rows` that of problems behind them."""
     schema = schema_of(options)
     names = [one.strip().lower() for one in options.get("columns", "").split(",") if one.strip()]
     unknown = sorted(set(names) - set(schema.names))
@@ -167,7 +167,7 @@ class Projection:
             yield pa.RecordBatch.from_pylist([_only(row, self._schema) for row in rows], schema=self._schema)
 
     def of_problem(self, where: Mapping[str, Any], words: str) -> pa.RecordBatch:
-        """The row of something that can't be read; what it holds is not known, so the condition is not asked."""
+        """Return the row of something that can't be read; what it holds is not known, so the condition is not asked."""
         row = {name: where.get(name) for name in self._schema.names}
         return pa.RecordBatch.from_pylist([{**row, PROBLEM.name: words}], schema=self._schema)
 

@@ -177,7 +177,7 @@ class _Scanner:
 
 
 def _pieces(listing: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Runs of whole partition directories of about `PIECE_LENGTH` bytes."""
+    """Yield runs of whole partition directories of about `PIECE_LENGTH` bytes."""
     current: list[Mapping[str, Any]] = []
     length = 0
     for row in listing:

@@ -83,7 +83,7 @@ def set_aside(replicas: pa.Table) -> dict[str, Any]:
 
 
 def _only_cluster(nodes: Sequence[Mapping[str, Any]]) -> str | None:
-    """The cluster of nodes that do not know theirs: the only one that there is."""
+    """Return the cluster of nodes that do not know theirs: the only one that there is."""
     ids = {row["cluster_id"] for row in nodes if row["cluster_id"]}
     return next(iter(ids)) if len(ids) == 1 else None
 

@@ -115,7 +115,7 @@ class Output:
 def open_output(
     out: Path, *, is_history: bool, audit_id: str | None, table_format: TableFormat | None = None
 ) -> Output:
-    """The output of an audit that begins or continues.
+    """Return the output of an audit that begins or continues.
 
     Args:
         out: the directory of one audit, new or of an attempt that was interrupted; or a history.

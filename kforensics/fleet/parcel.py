@@ -21,13 +21,13 @@ PartitionKey = tuple[str, str, int]
 
 
 def group_of(key: PartitionKey, groups: int) -> int:
-    """The group that judges a partition, the same on every machine."""
+    """Return the group that judges a partition, the same on every machine."""
     cluster, topic, partition = key
     return zlib.crc32(f"{cluster}\0{topic}\0{partition}".encode()) % groups
 
 
 def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, bytes]:
-    """The parcels of a task, by the group that they go to.
+    """Return the parcels of a task, by the group that they go to.
 
     Args:
         scanned: what the task read.
@@ -53,7 +53,7 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
 
 
 def unpack(parcels: Iterable[bytes]) -> Scanned:
-    """The rows that several tasks sent to one group."""
+    """Return the rows that several tasks sent to one group."""
     out = Scanned()
     for parcel in parcels:
         replicas, segments = json.loads(zlib.decompress(parcel))

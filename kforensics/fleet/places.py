@@ -60,7 +60,7 @@ class FoundSources:
 
 
 def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
-    """The inputs that sources name, in their order.
+    """Return the inputs that sources name, in their order.
 
     Args:
         sources: where to look.
@@ -122,7 +122,7 @@ def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
 
 
 def light(found: FoundInput) -> FoundInput:
-    """The input with the name of one partition of each log directory, to show that there are some; all are listed where they lie."""
+    """Return the input with the name of one partition of each log directory, to show that there are some; all are listed where they lie."""
     return replace(
         found,
         log_dirs=tuple(replace(one, partitions=frozenset(sorted(one.partitions)[:1])) for one in found.log_dirs),
@@ -130,12 +130,12 @@ def light(found: FoundInput) -> FoundInput:
 
 
 def source_key(found: FoundInput, log_dir: str) -> str:
-    """A name for a log directory that is the same in every audit, and safe as a part of a file name."""
+    """Return a name for a log directory that is the same in every audit, and safe as a part of a file name."""
     return hashlib.sha256(f"{found.root}\0{log_dir}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def read_scan_inputs(location: Path) -> list[PlannedInput]:
-    """The inputs whose evidence `fleet scan` wrote to a directory.
+    """Return the inputs whose evidence `fleet scan` wrote to a directory.
 
     Raises:
         EvidenceError: the scan was not finished, or the manifest is none.
@@ -153,7 +153,7 @@ def read_scan_inputs(location: Path) -> list[PlannedInput]:
 
 
 def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict[str, Any]:
-    """The contents of `evidence.json`: which inputs were read, and whether to the end."""
+    """Return the contents of `evidence.json`: which inputs were read, and whether to the end."""
     return {
         "schema": SCAN_SCHEMA,
         "is_complete": is_complete,
@@ -236,7 +236,7 @@ def _planned(location: Path, one: Mapping[str, Any]) -> PlannedInput:
 
 
 def _below_copies(location: Path, name: str) -> Path:
-    """A manifest comes from elsewhere: it must not lead out of the evidence."""
+    """Return the place of a copy by its name in a manifest, which comes from elsewhere and must not lead out of the evidence."""
     first, *rest = name.split("/")
     if first != COPIES or ".." in rest:
         raise ValueError(f"copies in {name}")

@@ -90,7 +90,7 @@ class Piece:
 
 
 def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
-    """The log directories of all inputs, in order; a loose partition directory is one by itself."""
+    """Return the log directories of all inputs, in order; a loose partition directory is one by itself."""
     tasks: list[LogDirTask] = []
     for index, planned in enumerate(inputs):
         found = planned.found
@@ -115,7 +115,7 @@ def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
 
 
 def part_name(number: int) -> str:
-    """The part of the `plan` table that lists a log directory."""
+    """Return the part of the `plan` table that lists a log directory."""
     return f"log-dir-{number:06d}"
 
 
@@ -168,7 +168,7 @@ def _list_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> 
 
 
 def wanted_evidence(source: str, options: DiffOptions) -> Any:
-    """The rows of a log directory in the evidence of a scan that the options ask for, as a condition."""
+    """Return the rows of a log directory in the evidence of a scan that the options ask for, as a condition."""
     import pyarrow.dataset as pd
 
     condition = pd.field("source") == source
@@ -196,7 +196,7 @@ class _Lister:
         self._states: dict[str, LogDirState] = {}
 
     def named(self) -> Iterator[tuple[str, int, str, int, int]]:
-        """What the checkpoints name and has no directory here, as numbers and text."""
+        """Yield what the checkpoints name and has no directory here, as numbers and text."""
         for state in self._states.values():
             for one in named_alone(state, ()):
                 if is_wanted(one.topic_partition, self._options):

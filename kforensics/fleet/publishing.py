@@ -47,7 +47,7 @@ class AuditStamp:
         return datetime.fromtimestamp(self.audited_ns // 1_000_000_000, UTC).date().isoformat()
 
     def on(self, rows: pa.Table, clusters: pa.Array, schema: pa.Schema) -> pa.Table:
-        """The rows with the columns of a finished audit."""
+        """Return the rows with the columns of a finished audit."""
         count = rows.num_rows
         own = {
             "audit_id": pa.repeat(pa.scalar(self.audit_id), count),
@@ -59,7 +59,7 @@ class AuditStamp:
 
 
 def part_stem(audit_id: str) -> str:
-    """The name of an audit in names of files: of characters that no storage and no engine writes in another way."""
+    """Return the name of an audit in names of files: of characters that no storage and no engine writes in another way."""
     plain = _UNSAFE.sub("_", audit_id)
     if plain == audit_id:
         return plain
@@ -79,19 +79,19 @@ class Layout:
     is_history: bool = False
 
     def folder(self, cluster: str | None) -> str:
-        """The folder of a cluster's rows, with a slash at its end; empty where parts lie flat."""
+        """Return the folder of a cluster's rows, with a slash at its end; empty where parts lie flat."""
         if not self.is_history:
             return ""
         named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
         return f"cluster_id={named}/audit_date={self.stamp.date}/"
 
     def part(self, cluster: str | None, number: int) -> str:
-        """The name of a part."""
+        """Return the name of a part."""
         stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
         return f"{self.folder(cluster)}{stem}-{number:05d}"
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns in the files: not those that the folders are named by."""
+        """Return the columns in the files: not those that the folders are named by."""
         schema = AUDIT_TABLES[table]
         if not self.is_history:
             return schema
@@ -214,7 +214,7 @@ class Publisher:
 
 
 def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) -> Iterator[tuple[pa.Table, pa.Array]]:
-    """The parts that one attempt wrote of a table, one after the other; those of earlier attempts are left out.
+    """Yield the parts that one attempt wrote of a table, one after the other; those of earlier attempts are left out.
 
     Args:
         work: what the stages wrote.
@@ -230,7 +230,7 @@ def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) ->
 
 
 def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """The rows of each table."""
+    """Return the rows of each table."""
     return {table: sum(parts.values()) for table, parts in counts.items()}
 
 

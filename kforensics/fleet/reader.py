@@ -132,7 +132,7 @@ def _stand_in(number: int, segment: Segment, first_offset: int, last_offset: int
 
 
 def _in_file_order(content: pa.Table, replica: Replica, position: str) -> tuple[pa.Table, np.ndarray]:
-    """The rows of the replica's segments, segment by segment, and the number of the segment of each."""
+    """Return the rows of the replica's segments, segment by segment, and the number of the segment of each."""
     numbers = {segment.path: number for number, segment in enumerate(replica.segments)}
     segments = np.array([numbers.get(path, -1) for path in content["path"].to_pylist()], dtype=np.int64)
     order = np.lexsort((content[position].to_numpy(), segments))

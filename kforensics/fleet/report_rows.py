@@ -13,7 +13,7 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 def input_row(number: int, described: Input) -> Row:
-    """An input as reports call it."""
+    """Return an input as reports call it."""
     values = {
         "node_id": described.broker_id,
         "cluster_id": described.cluster_id,
@@ -45,7 +45,7 @@ def input_of(row: Mapping[str, Any]) -> Input:
 
 
 def finding_rows(findings: Sequence[Finding], cluster_id: str | None, roots: Sequence[object]) -> list[Row]:
-    """Findings with all of their words.
+    """Return findings with all of their words.
 
     Args:
         findings: all of one partition, or all that are of none.

@@ -28,7 +28,7 @@ _WITH_BATCHES = _WITH_RECORDS | {"batches"}
 def replica_row(
     replica: Replica, source: str, sequence: int, content: str = "files", *, segment_files: int | None = None
 ) -> Row:
-    """The facts of a partition directory without its segments.
+    """Return the facts of a partition directory without its segments.
 
     Args:
         replica: of the directory.

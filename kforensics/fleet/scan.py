@@ -33,25 +33,25 @@ class Keeper(Protocol):
     """A receiver of what is read, while it is read, that keeps some of it."""
 
     def expect(self, rows: Sequence[Mapping[str, Any]], reused: frozenset[str]) -> None:
-        """The run of the listing that comes next, and the files in it that are not read again."""
+        """Expect a run of the listing next, with the files in it that are not read again."""
         ...
 
     def directory(self, row: Mapping[str, Any]) -> None:
-        """A partition directory, whose segments follow."""
+        """Begin a partition directory, whose segments follow."""
         ...
 
     def taken_over(self, row: Mapping[str, Any]) -> None:
-        """A segment that is as it was."""
+        """Take over a segment that is as it was."""
         ...
 
     def segment(self, row: Mapping[str, Any], source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """The function that receives a segment's batches as they are read."""
+        """Return the function that receives a segment's batches as they are read."""
         ...
 
     def finish(
         self, rows: Sequence[Mapping[str, Any]], scanned: Sequence[Row], replicas: Sequence[Row]
     ) -> Iterable[Row]:
-        """The end of the run; gives what could not be read."""
+        """Return the end of the run; gives what could not be read."""
         ...
 
 
@@ -85,12 +85,12 @@ class Scanned:
         self.reused += other.reused
 
     def segment(self, row: Mapping[str, Any]) -> Segment:
-        """The segment of a row."""
+        """Return the segment of a row."""
         key = (row["source"], row["path"])
         return segment_of(row, self.digests.get(key, []), self.epochs.get(key, []))
 
     def tables(self) -> dict[str, pa.Table]:
-        """The segments with digests and lineage, as tables."""
+        """Return the segments with digests and lineage, as tables."""
         return {
             "segments": pa.Table.from_pylist(self.segments, schema=SEGMENTS),
             "digests": pa.Table.from_pylist(
@@ -127,7 +127,7 @@ class EarlierLooks:
         self._places = tuple(places)
 
     def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
-        """The known rows of the listed files that have not changed, and the paths of these files."""
+        """Return the known rows of the listed files that have not changed, and the paths of these files."""
         out = Scanned()
         wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
         for tables in self._places if wanted else ():
@@ -259,7 +259,7 @@ def _read_segment(
 
 
 def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> Scanned:
-    """The evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
+    """Return the evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
     wanted = wanted_evidence(task.source, options)
     of_source = pd.field("source") == task.source
     out = Scanned()

@@ -28,7 +28,7 @@ def hide(options: Mapping[str, str]) -> None:
 
 
 def redacted(text: str) -> str:
-    """The text without credentials: those that are known, those of a URI's user, and those in a query."""
+    """Return the text without credentials: those that are known, those of a URI's user, and those in a query."""
     for value in sorted(_known, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = _IN_URI.sub(HIDDEN, text)

@@ -61,7 +61,7 @@ def require_spark() -> None:
 
 
 def find_java() -> Path:
-    """The home of a Java that Spark can use: `JAVA_HOME`, the one on the path, or one in a usual place.
+    """Return the home of a Java that Spark can use: `JAVA_HOME`, the one on the path, or one in a usual place.
 
     Raises:
         UsageError: there is none.
@@ -114,7 +114,7 @@ def is_submitted() -> bool:
 
 
 def configured() -> dict[str, str]:
-    """The settings that Spark would take from where users keep them, by name; those of `--conf` before those of a file."""
+    """Return the settings that Spark would take from where users keep them, by name; those of `--conf` before those of a file."""
     found: dict[str, str] = {}
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     files = [value for word, value in pairwise(words) if word == "--properties-file"]
@@ -142,7 +142,7 @@ def _conf_folders() -> list[Path]:
 
 @contextmanager
 def open_session(master: str | None, settings: dict[str, str] | None = None) -> Iterator[Any]:
-    """The active session, that of spark-submit, or one of our own, which ends with the work.
+    """Open the active session, that of spark-submit, or one of our own, which ends with the work.
 
     Args:
         master: as Spark knows it, or a server of Spark Connect (`sc://…`); where none is given and no spark-submit started
@@ -205,7 +205,7 @@ def _configured(builder: Any, settings: Mapping[str, str]) -> Any:
 
 
 def _connected(url: str, settings: dict[str, str]) -> Any:
-    """A session of Spark Connect, which needs no Java here; its server has one."""
+    """Return a session of Spark Connect, which needs no Java here; its server has one."""
     from pyspark.sql import SparkSession
 
     builder = _configured(SparkSession.builder.remote(url).appName(APP_NAME), settings)
@@ -219,13 +219,13 @@ def _connected(url: str, settings: dict[str, str]) -> Any:
 
 
 def with_attempts(master: str) -> str:
-    """The master with as many attempts a task as a cluster has: in local mode Spark would give up at the first failure."""
+    """Return the master with as many attempts a task as a cluster has: in local mode Spark would give up at the first failure."""
     local = _LOCAL_MASTER.fullmatch("local[1]" if master == "local" else master)
     return f"local[{local['cores']},{LOCAL_FAILURES}]" if local else master
 
 
 def _defaults(master: str, words: Path, scratch: str) -> dict[str, str]:
-    """What is set where the user sets nothing."""
+    """Return what is set where the user sets nothing."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -74,7 +74,7 @@ def _is_evidence(location: Path) -> bool:
 
 
 def read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
-    """The nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
+    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
     with open_evidence(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
     try:

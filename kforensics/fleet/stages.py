@@ -54,7 +54,7 @@ def cores_of(session: Any) -> int:
 
 
 def groups_of(replicas: int, cores: int) -> int:
-    """Groups of partitions that are judged together: enough of them for all cores, as many a core."""
+    """Return how many groups of partitions are judged together: enough for all cores, as many a core."""
     wanted = max(replicas // (3 * GROUP_PARTITIONS), min(cores * 2, replicas // 8), 1)
     return min(MOST_GROUPS, -(-wanted // cores) * cores if wanted > cores else wanted)
 
@@ -93,7 +93,7 @@ def list_fleet(
 
 
 def _on_workers(work: Callable[..., Any], kind: str) -> Any:
-    """A column function of Spark that calls `work` with the values of a row, and needs no pandas."""
+    """Return a column function of Spark that calls `work` with the values of a row, and needs no pandas."""
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.pandas.types import to_arrow_type
     from pyspark.sql.types import _parse_datatype_string

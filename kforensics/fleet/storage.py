@@ -34,7 +34,7 @@ Options = Mapping[str, str]
 
 
 def parse_location(text: str, options: Options = MappingProxyType({})) -> Path:
-    """A local path, made absolute, or a path on other storage where the text is a URI.
+    """Return a local path, made absolute, or a path on other storage where the text is a URI.
 
     Args:
         text: the path or URI; a query in it is options too.
@@ -60,7 +60,7 @@ def parse_location(text: str, options: Options = MappingProxyType({})) -> Path:
 
 
 def _without_password(scheme: str, netloc: str) -> tuple[str, dict[str, str]]:
-    """The authority of a URI without what nobody should read, and that as options."""
+    """Return the authority of a URI without what nobody should read, and that as options."""
     user, at, host = netloc.rpartition("@")
     name, colon, password = user.partition(":")
     if not at or not colon:
@@ -117,7 +117,7 @@ class StoragePath(ForeignPath):
         return scheme, authority, f"/{rest}" if rest else ""
 
     def place(self) -> tuple[Any, str]:
-        """The pyarrow file system and the path in it.
+        """Return the pyarrow file system and the path in it.
 
         Raises:
             OSError: the storage can't be reached.
@@ -127,7 +127,7 @@ class StoragePath(ForeignPath):
         return filesystem, f"{base.rstrip('/')}{rest}" if base.strip("/") else rest or "/"
 
     def mode(self) -> int:
-        """A directory's or a regular file's; a `FileNotFoundError` where nothing is there."""
+        """Return a directory's or a regular file's; a `FileNotFoundError` where nothing is there."""
         from pyarrow.fs import FileType
 
         with _as_os_error():
@@ -149,7 +149,7 @@ class StoragePath(ForeignPath):
             yield ForeignEntry(info.base_name, mode, info.size or 0, info.mtime_ns or 0)
 
     def open_as_evidence(self) -> "StorageFile":
-        """The file, open for reading."""
+        """Return the file, open for reading."""
         try:
             with _as_os_error():
                 return StorageFile(self)

@@ -61,7 +61,7 @@ _COUNTED = (
 
 
 def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None) -> FleetSummary:
-    """The summary of a finished audit.
+    """Return the summary of a finished audit.
 
     Args:
         tables: of the audit.
@@ -146,7 +146,7 @@ def _counts(tables: AuditTables) -> tuple[tuple[int, int], ...]:
 
 
 def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tuple[JudgedPartition, ...]:
-    """The partitions of the worst state, with their concerns."""
+    """Return the partitions of the worst state, with their concerns."""
     worst = worst_state("diff", map(State, states))
     if worst is None or worst is State.AGREE:
         return ()

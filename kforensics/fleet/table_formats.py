@@ -59,7 +59,7 @@ def require_table_format(chosen: str) -> None:
 
 
 def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
-    """The log of a history; None where files in folders are all."""
+    """Return the log of a history; None where files in folders are all."""
     return DeltaLog(history) if chosen is TableFormat.DELTA else None
 
 

@@ -44,7 +44,7 @@ class Tables:
         return str(self.location)
 
     def place(self, *names: str) -> tuple[FileSystem, str]:
-        """The file system, and the path in it of something below the directory."""
+        """Return the file system, and the path in it of something below the directory."""
         target = self.location.joinpath(*names)
         if isinstance(target, StoragePath):
             filesystem, path = target.place()
@@ -92,7 +92,7 @@ class Tables:
             filesystem.move(target, path)
 
     def parts(self, table: str) -> list[str]:
-        """The names of the parts of a table, sorted."""
+        """Return the names of the parts of a table, sorted."""
         filesystem, path = self.place(table)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(
@@ -112,7 +112,7 @@ class Tables:
         filesystem.delete_file(path)
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns of a table."""
+        """Return the columns of a table."""
         return _SCHEMAS[table]
 
     def dataset(self, table: str) -> pd.Dataset:
@@ -132,17 +132,17 @@ class Tables:
         )
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[Row]:
-        """The rows of a table, in batches behind the scenes."""
+        """Yield the rows of a table, in batches behind the scenes."""
         named = None if columns is None else list(columns)
         for batch in self.dataset(table).to_batches(columns=named, filter=where):
             yield from batch.to_pylist()
 
     def column_table(self, table: str, columns: Sequence[str], where: Any = None) -> pa.Table:
-        """Some columns of a whole table."""
+        """Return some columns of a whole table."""
         return self.dataset(table).to_table(columns=list(columns), filter=where)
 
     def read_manifest(self, name: str) -> dict[str, Any] | None:
-        """A manifest, none where there is none."""
+        """Return a manifest, none where there is none."""
         filesystem, path = self.place(name)
         if filesystem.get_file_info(path).type != FileType.File:
             return None
@@ -192,7 +192,7 @@ class Tables:
         filesystem.delete_file(path)
 
     def read_bytes(self, folder: str, name: str) -> bytes:
-        """A small file that is no table."""
+        """Return a small file that is no table."""
         filesystem, path = self.place(folder, name)
         with filesystem.open_input_stream(path) as stream:
             content: bytes = stream.read()
@@ -217,7 +217,7 @@ class Tables:
         return total
 
     def names(self, folder: str) -> list[str]:
-        """The files in a folder that are no tables."""
+        """Return the files in a folder that are no tables."""
         filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(one.base_name for one in found if one.is_file and not one.base_name.startswith("."))

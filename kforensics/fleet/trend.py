@@ -10,7 +10,7 @@ from kforensics.fleet.comparison import compare_audits
 
 
 def trend_of(audits: Sequence[AuditTables], most: int, filters: Filters) -> AuditTrend:
-    """The findings of audits, and what became of them from each to the next of the same cluster.
+    """Return the findings of audits, and what became of them from each to the next of the same cluster.
 
     Args:
         audits: the oldest first.

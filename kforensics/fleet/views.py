@@ -18,7 +18,7 @@ class Dialect(StrEnum):
 
 
 def view_statements(history: str, dialect: Dialect = Dialect.SPARK) -> tuple[str, ...]:
-    """The statements that make the views of a history.
+    """Return the statements that make the views of a history.
 
     Of each table there are `findings` (every audit), `findings_now` and `findings_before` (the latest audit of each cluster and the one before it), and so on; `audits` names the
     audits, and `findings_since` says what became of each finding.

@@ -61,7 +61,7 @@ _GROUP, _DESCRIPTION, _INTERRUPT = "spark.jobGroup.id", "spark.job.description",
 
 @contextmanager
 def named_job(context: Any, words: str) -> Iterator[str]:
-    """The jobs that are started meanwhile have a group and a description of their own; those of the session's owner keep theirs.
+    """Give the jobs that are started meanwhile a group and a description of their own; those of the session's owner keep theirs.
 
     Args:
         context: of Spark; none under Spark Connect, which has no job groups.

@@ -28,7 +28,7 @@ class Placement:
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of the Java client, unsigned."""
+    """Return the 32-bit hash of the Java client, unsigned."""
     value = _SEED ^ len(data)
     whole = len(data) // 4 * 4
     for at in range(0, whole, 4):
@@ -42,7 +42,7 @@ def murmur2(data: bytes) -> int:
 
 
 def place_key(key: bytes, partitions: int, *, is_recorded: bool) -> Placement:
-    """The partitions that default partitioners choose.
+    """Return the partitions that default partitioners choose.
 
     Args:
         key: of the record.

@@ -71,7 +71,7 @@ METADATA_VERSION_LEVELS: dict[int, str] = dict(
 
 
 def least_version_of_level(level: int) -> KafkaVersion | None:
-    """The release that brought a metadata.version, which no broker of the cluster is older than (`MetadataVersion`, 4.3).
+    """Return the release that brought a metadata.version, which no broker of the cluster is older than (`MetadataVersion`, 4.3).
 
     Args:
         level: the feature level of metadata.version. One above those known here demands at least the newest release known.
@@ -85,7 +85,7 @@ def least_version_of_level(level: int) -> KafkaVersion | None:
 
 
 def parse_version(text: str) -> KafkaVersion:
-    """A release as in `AppInfo` lines and jar names, whatever follows the numbers.
+    """Return a release as in `AppInfo` lines and jar names, whatever follows the numbers.
 
     Raises:
         ValueError: no version.
@@ -98,7 +98,7 @@ def parse_version(text: str) -> KafkaVersion:
 
 
 def parse_inter_broker_version(text: str) -> InterBrokerVersion:
-    """A level as in `inter.broker.protocol.version`: 0.11.0-IV2, 2.7-IV1, 3.6.
+    """Return a level as in `inter.broker.protocol.version`: 0.11.0-IV2, 2.7-IV1, 3.6.
 
     Raises:
         ValueError: no level.

@@ -35,7 +35,7 @@ class CoordinatorTopic:
         return not isinstance(self.count, Absent) and not self.lacks
 
     def partition_of(self, name: str | bytes) -> int | Absent:
-        """The partition that holds a group or a transactional id; unknown where the count is."""
+        """Return the partition that holds a group or a transactional id; unknown where the count is."""
         if isinstance(self.count, Absent) or not self.count:
             return Absent.UNKNOWN
         return coordinator_partition(name, self.count)
@@ -48,7 +48,7 @@ class CoordinatorTopic:
         return isinstance(partition, Absent) or partition not in self.present or partition in self.unread
 
     def reasons(self) -> Iterable[tuple[str, Sequence[str]]]:
-        """The clauses that say why logs are not here as a whole, each with the partitions that it is said of."""
+        """Return the clauses that say why logs are not here as a whole, each with the partitions that it is said of."""
         by_reason: dict[str, list[str]] = {}
         for number, reason in self.lacks.items():
             by_reason.setdefault(reason, []).append(f"{self.name}-{number}")

@@ -113,12 +113,12 @@ CONTENT = frozenset({"dump", "seal manifest"})
 
 
 def shapes_of(command: str) -> tuple[str, ...]:
-    """The shapes that results of a command can have."""
+    """Return the shapes that results of a command can have."""
     return _SHAPES.get(command, (command,))
 
 
 def formats_of(*shapes: str) -> tuple[OutputFormat, ...]:
-    """The formats in which any of the shapes can be written."""
+    """Return the formats in which any of the shapes can be written."""
     return tuple(one for one in OutputFormat if any((shape, one) in WRITERS for shape in shapes))
 
 
@@ -138,7 +138,7 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
 
 
 def writer_of(shape: str, chosen: OutputFormat) -> Writer:
-    """The function that writes results of a shape in a format.
+    """Return the function that writes results of a shape in a format.
 
     Raises:
         UsageError: the shape does not have the format.
@@ -150,7 +150,7 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
 
 
 def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[str]:
-    """A result in a format, piece by piece.
+    """Return a result in a format, piece by piece.
 
     Args:
         result: of any command.
@@ -164,7 +164,7 @@ def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[st
 
 
 def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
-    """The function that makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
+    """Return the function that makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
         return None
     from kforensics.render.json.diff import flatten  # noqa: PLC0415 - where it is used
@@ -173,21 +173,21 @@ def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
 
 
 def headline(result: "Result[Any]") -> str:
-    """The first line of the answer, made safe for a terminal, with its line break."""
+    """Return the first line of the answer, made safe for a terminal, with its line break."""
     from kforensics.render.escape import escape_text  # noqa: PLC0415 - as everything that `--help` does not need
 
     return f"{escape_text(result.answer.headline)}\n"
 
 
 def truth_json(value: object) -> str:
-    """A value as one line of JSON, as `simulate` writes what is true of its directories."""
+    """Return a value as one line of JSON, as `simulate` writes what is true of its directories."""
     from kforensics.render.json.document import json_line  # noqa: PLC0415 - likewise
 
     return json_line(value)
 
 
 def refusal_document(error: "EvidenceError") -> str:
-    """The JSON document of inputs that are refused."""
+    """Return the JSON document of inputs that are refused."""
     from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - likewise
 
     return write(error)

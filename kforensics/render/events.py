@@ -173,7 +173,7 @@ def _of_logs(entry: TimelineEntry, names: str) -> str:
 
 
 def _declared(entry: TimelineEntry, names: str) -> str:
-    """The sentence beside the kind of log line; a field that the line lacks takes its part of the sentence along."""
+    """Return the sentence beside the kind of log line; a field that the line lacks takes its part of the sentence along."""
     known = {name: value for name, value in entry.detail.items() if not isinstance(value, Absent)}
     known |= {"broker": _broker(entry), **({"names": names} if names else {})}
     words = _OPTIONAL.sub(

@@ -16,7 +16,7 @@ _Samples = Iterator[tuple[Mapping[str, str], float]]
 
 
 def metrics_text(result: Result[FleetSummary]) -> str:
-    """The metrics of an audit or of a report of one.
+    """Return the metrics of an audit or of a report of one.
 
     Source: https://prometheus.io/docs/instrumenting/exposition_formats/ (text format 0.0.4).
     """

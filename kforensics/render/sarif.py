@@ -29,7 +29,7 @@ _LEVELS = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING
 
 
 def write(result: Result[Any], _view: View) -> str:
-    """A result of any command as a SARIF log."""
+    """Return a result of any command as a SARIF log."""
     return sarif_document(
         result.command,
         inputs=result.inputs,
@@ -105,7 +105,7 @@ def _properties(one: Finding) -> Mapping[str, Any]:
 
 
 def _fingerprint(one: Finding) -> str:
-    """The same for the same finding in a later run: what it is about, not how it is worded."""
+    """Return the same for the same finding in a later run: what it is about, not how it is worded."""
     where = one.citations[0] if one.citations else None
     identity: list[Any] = [one.code, one.topic, one.partition, one.broker_id, one.offsets]
     identity += [] if where is None else [where.path, where.span, where.line]
@@ -149,7 +149,7 @@ def _base(one: Input) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """A path as a reference: percent-encoded bytes, and no first segment that reads as a scheme."""
+    """Return a path as a reference: percent-encoded bytes, and no first segment that reads as a scheme."""
     encoded = quote(os.fsencode(path))
     return f"./{encoded}" if ":" in encoded.partition("/")[0] else encoded
 

@@ -32,7 +32,7 @@ AFTERMATH_MS = 1_000
 def shown_entries(
     timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
 ) -> list[TimelineEntry]:
-    """The entries that a person needs to follow the incident: none where nothing happened, all where `verbose`."""
+    """Return the entries that a person needs to follow the incident: none where nothing happened, all where `verbose`."""
     if verbose:
         return list(timeline)
     eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
@@ -75,7 +75,7 @@ def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
 
 
 def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """The entries without the first start of each broker: how the cluster first started explains nothing."""
+    """Yield the entries without the first start of each broker: how the cluster first started explains nothing."""
     seen: set[int | Absent] = set()
     for entry in entries:
         if entry.kind == "broker-start" and entry.broker_id not in seen:

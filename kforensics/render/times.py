@@ -24,7 +24,7 @@ def _second_text(seconds: int) -> str | None:
 
 
 def shift_text(shift_ms: int) -> str:
-    """What was added to a time to make it UTC: `-2:00:00`, `+0:00:01.500`."""
+    """Return what was added to a time to make it UTC: `-2:00:00`, `+0:00:01.500`."""
     seconds, millis = divmod(abs(shift_ms), 1000)
     text = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (f".{millis:03}" if millis else "")
     return f"{'-' if shift_ms < 0 else '+'}{text}"

@@ -6,7 +6,7 @@ from kforensics.render.times import utc_text
 
 
 def until_words(until: Until) -> str:
-    """The sentence, with the times that are known."""
+    """Return the sentence, with the times that are known."""
     words = until.statement
     if not isinstance(until.not_before_ms, Absent):
         words += f", not before {utc_text(until.not_before_ms)}"

@@ -12,13 +12,13 @@ _SUFFIX = ".json"
 
 
 def names() -> tuple[str, ...]:
-    """The names of all schemas, in order, as `load` takes them."""
+    """Return the names of all schemas, in order, as `load` takes them."""
     found = (entry.name for entry in files(__name__).iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
 
 
 def load(command: str) -> dict[str, Any]:
-    """The schema of a command's document or, with `-line` behind the name, of one line of its `--format jsonl`.
+    """Return the schema of a command's document or, with `-line` behind the name, of one line of its `--format jsonl`.
 
     Args:
         command: as in the `schema` field of the document, such as `diff`, `fleet-audit` or `seal-check`; `common` holds shared definitions.

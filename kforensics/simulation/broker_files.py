@@ -156,7 +156,7 @@ def _write_metadata(
 
 
 def _bootstrap(time_ms: int) -> bytes:
-    """The snapshot that a formatted directory begins with: header, metadata.version, footer; each a batch of epoch 0."""
+    """Return the snapshot that a formatted directory begins with: header, metadata.version, footer; each a batch of epoch 0."""
     header = encode_control_record(ControlType.SNAPSHOT_HEADER, {"version": 0, "last_contained_log_timestamp": 0})
     level = encode_metadata_record(
         FEATURE_LEVEL.api_key or 0, 0, {"name": "metadata.version", "feature_level": METADATA_VERSION_LEVEL}

@@ -25,7 +25,7 @@ class SimulatedBatch(NamedTuple):
         return self.base_offset + len(self.records)
 
     def part(self, first: int, end: int) -> "SimulatedBatch":
-        """The records from `first` up to `end`, if they can be separated: before magic 2 each is a message of its own."""
+        """Return the records from `first` up to `end`, if they can be separated: before magic 2 each is a message of its own."""
         skip = max(first - self.base_offset, 0)
         return self._replace(
             base_offset=self.base_offset + skip, records=self.records[skip : max(end - self.base_offset, 0)]
@@ -76,7 +76,7 @@ class SimulatedReplica:
         return {offset: record for batch in self.log for offset, record in enumerate(batch.records, batch.base_offset)}
 
     def batches_above(self, offset: int) -> list[SimulatedBatch]:
-        """The batches that end above an offset, found from the end of the log."""
+        """Return the batches that end above an offset, found from the end of the log."""
         found = []
         for batch in reversed(self.log):
             if batch.end_offset <= offset:
@@ -85,7 +85,7 @@ class SimulatedReplica:
         return found[::-1]
 
     def records_from(self, offset: int) -> dict[int, str]:
-        """The records at an offset and above."""
+        """Return the records at an offset and above."""
         return {
             at: record
             for batch in self.batches_above(offset)
@@ -99,7 +99,7 @@ class SimulatedReplica:
         return self.log[-1].end_offset if self.log else 0
 
     def log_state(self) -> LogState:
-        """The log as the protocol sees it."""
+        """Return the log as the protocol sees it."""
         return LogState(
             epochs=self.epochs,
             log_start_offset=0,
@@ -185,7 +185,7 @@ class SimulatedReplica:
         self.is_running, self.stopped_cleanly = True, False
 
     def _segment_state(self) -> SegmentState:
-        """The log on disk, in one segment of sound batches."""
+        """Return the log on disk, in one segment of sound batches."""
         epochs: list[EpochEntry] = []
         for batch in self.log if self.keeps_epochs else ():
             if not epochs or epochs[-1].leader_epoch != batch.leader_epoch:

@@ -92,5 +92,5 @@ class Row(NamedTuple):
     """Whether the row is a comment of the scenario between two steps."""
 
     def replica(self, broker_id: int | Absent) -> ReplicaRow | None:
-        """The row of one replica."""
+        """Return the row of one replica."""
         return next((replica for replica in self.replicas if replica.broker_id == broker_id), None)

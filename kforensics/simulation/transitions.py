@@ -60,14 +60,14 @@ class Transitions:
         ]  # type: list[tuple[int, int, dict[int, _Pair]]]
 
     def encode(self, state: ModelState) -> int:
-        """The state as one integer."""
+        """Return the state as one integer."""
         code = self._number(state.controller)
         for shift, replica in zip(self._shifts, state.replicas, strict=True):
             code |= self._number(replica) << shift
         return code
 
     def decode(self, code: int) -> ModelState:
-        """The state behind an integer."""
+        """Return the state behind an integer."""
         return ModelState(
             replicas=tuple(self._replica(code >> shift & _PART_MASK) for shift in self._shifts),
             controller=self._controller(code & _PART_MASK),

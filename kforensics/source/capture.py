@@ -57,7 +57,7 @@ _NO_CAPTURE = ("it was not copied completely", "the capture was interrupted", "i
 
 
 def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
-    """The comment of the archive, which says where the manifest is."""
+    """Return the comment of the archive, which says where the manifest is."""
     return f"kforensics-capture 1 {position} {stored} {length} {sha256}".encode()
 
 
@@ -115,7 +115,7 @@ def is_capture(path: Path) -> bool:
 
 
 def split_at_capture(path: Path) -> "CapturePath | None":
-    """The path as one inside of a capture, where a part of it names one: `broker-7.kfc/data-0/orders-3`."""
+    """Return the path as one inside of a capture, where a part of it names one: `broker-7.kfc/data-0/orders-3`."""
     if isinstance(path, CapturePath):
         return path
     if isinstance(path, ForeignPath) or os.path.lexists(path):
@@ -127,7 +127,7 @@ def split_at_capture(path: Path) -> "CapturePath | None":
 
 
 def captures_in(folder: Path, entries: Iterable[Entry]) -> "tuple[CapturePath, ...]":
-    """The captures in a directory whose entries these are, by name."""
+    """Return the captures in a directory whose entries these are, by name."""
     if isinstance(folder, ForeignPath):
         return ()
     names = (one.name for one in entries if one.name.endswith(ENDING) and not one.name.startswith("."))
@@ -150,7 +150,7 @@ class Capture:
     # ------------------------------------------------------------ parts
 
     def part(self, number: int) -> bytes:
-        """The bytes of a part.
+        """Return the bytes of a part.
 
         Raises:
             EvidenceUnreadable: it is not as the manifest says.
@@ -179,7 +179,7 @@ class Capture:
         return self._parts[number].length
 
     def column(self, block: int, table: str, name: str) -> bytes | None:
-        """A column of a table of a block, none where the table has no rows there."""
+        """Return a column of a table of a block, none where the table has no rows there."""
         number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
         return None if number is None else self.part(number)
 
@@ -218,7 +218,7 @@ class Capture:
         return any(name.startswith(f"{RECORDS_FOLDER}/") for name in self._numbers)
 
     def record_bytes(self, number: int, start: int, length: int) -> bytes:
-        """Some bytes of a part with records.
+        """Return some bytes of a part with records.
 
         Raises:
             EvidenceUnreadable: they are not in it.
@@ -230,7 +230,7 @@ class Capture:
         return self.part(part)[start : start + length]
 
     def refuse(self, problem: str) -> EvidenceUnreadable:
-        """The error that says what is wrong with this capture."""
+        """Return the error that says what is wrong with this capture."""
         return EvidenceUnreadable(str(self.path), f"the capture can't be used: {problem}", _NO_CAPTURE)
 
     def _inflate(self, one: Part, limit: int) -> bytes:
@@ -251,7 +251,7 @@ class Capture:
         return data
 
     def salvaged(self, one: Part) -> bytes | None:
-        """The bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many."""
+        """Return the bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many."""
         if one.length > PART_LIMIT or one.stored > PART_LIMIT + 1024:
             return None
         try:
@@ -306,7 +306,7 @@ class Capture:
         return parts
 
     def _read_folders(self) -> dict[str, int]:
-        """The block of each directory, by its path below the capture."""
+        """Return the block of each directory, by its path below the capture."""
         number = self._numbers.get("tree.json")
         found = {} if number is None else self._parsed(self._inflate(self._parts[number], MANIFEST_LIMIT))
         if not isinstance(found, dict) or not all(isinstance(block, int) for block in found.values()):
@@ -325,13 +325,13 @@ class Capture:
         return tuple(sorted(entry.name for entry in self.folder("").values()))
 
     def where(self, inner: str) -> str:
-        """The path on the broker of a path in the capture, and the node."""
+        """Return the path on the broker of a path in the capture, and the node."""
         node = self.manifest.get("node")
         node_id = node.get("node_id") if isinstance(node, dict) else None
         return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
 
     def origin(self, inner: str) -> str:
-        """The path on the broker of a path in the capture."""
+        """Return the path on the broker of a path in the capture."""
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
         known = (
@@ -345,7 +345,7 @@ class Capture:
         return str(known.get("path", name)) + (f"/{rest}" if rest else "")
 
     def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
-        """The entries of a directory, by name.
+        """Return the entries of a directory, by name.
 
         Raises:
             KeyError: the capture has no such directory.
@@ -365,7 +365,7 @@ class Capture:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
     def entry(self, inner: str) -> CapturedEntry | None:
-        """The entry at a path; none where there is none."""
+        """Return the entry at a path; none where there is none."""
         folder, _, name = inner.rpartition("/")
         try:
             return self.folder(folder).get(name)
@@ -373,7 +373,7 @@ class Capture:
             return None
 
     def folders(self) -> tuple[str, ...]:
-        """The paths of all directories that were captured."""
+        """Return the paths of all directories that were captured."""
         return tuple(self._folders)
 
     def has_folder(self, inner: str) -> bool:
@@ -394,7 +394,7 @@ class Capture:
             raise self.refuse(f"part tree/{block:06d}.json says nothing that could be: {error}") from error
 
     def bytes_of(self, inner: str, entry: CapturedEntry) -> "CapturedFile":
-        """The file, where its bytes were taken along; else an error that says what they are."""
+        """Return the file, where its bytes were taken along; else an error that says what they are."""
         content = entry.content
         if "tar" in content:
             number = self._numbers.get(f"files/{entry.block:06d}.tar", -1)
@@ -467,7 +467,7 @@ _opened: dict[str, Capture] = {}
 
 
 def open_capture(path: Path) -> Capture:
-    """The capture at a path, opened once in a process.
+    """Return the capture at a path, opened once in a process.
 
     Raises:
         EvidenceError: it can't be read, or is none.
@@ -479,7 +479,7 @@ def open_capture(path: Path) -> Capture:
 
 
 def with_records(paths: Iterable[str]) -> tuple[str, ...]:
-    """The captures that are open in this process, hold records of users, and are, or hold, one of the paths."""
+    """Return the captures that are open in this process, hold records of users, and are, or hold, one of the paths."""
     given = tuple(paths)
     return tuple(
         sorted(
@@ -496,7 +496,7 @@ class CapturePath(ForeignPath):
     """A path whose first parts name a capture, and whose others name something in it."""
 
     def place(self) -> tuple[Capture, str]:
-        """The capture, and the path in it; empty for the capture itself."""
+        """Return the capture, and the path in it; empty for the capture itself."""
         text = str(self)
         parts = text.split("/")
         for at in range(len(parts), 0, -1):
@@ -510,21 +510,21 @@ class CapturePath(ForeignPath):
         raise EvidenceNotFound(text, "there is no such capture")
 
     def roots(self) -> tuple["CapturePath", ...]:
-        """The captured roots, where the path names the capture itself; else the path."""
+        """Return the captured roots, where the path names the capture itself; else the path."""
         capture, inner = self.place()
         if capture.is_interrupted:
             raise capture.refuse("taking it was interrupted: the command that took it continues from there")
         return tuple(self / name for name in capture.roots) if not inner else (self,)
 
     def resolved(self) -> "CapturePath":
-        """The same path by the real path of the capture."""
+        """Return the same path by the real path of the capture."""
         capture, inner = self.place()
         real = Path(os.path.realpath(capture.path))
         open_capture(real)
         return CapturePath(real, inner) if inner else CapturePath(real)
 
     def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002 - as pathlib has it
-        """The same path by the real path of the capture."""
+        """Return the same path by the real path of the capture."""
         return self.resolved()
 
     def _entry(self) -> CapturedEntry:
@@ -535,7 +535,7 @@ class CapturePath(ForeignPath):
         return entry
 
     def mode(self) -> int:
-        """The mode on the broker; a `FileNotFoundError` where nothing was captured there."""
+        """Return the mode on the broker; a `FileNotFoundError` where nothing was captured there."""
         capture, inner = self.place()
         if not inner or capture.has_folder(inner):
             return stat.S_IFDIR | 0o755
@@ -559,7 +559,7 @@ class CapturePath(ForeignPath):
             return False
 
     def entries(self) -> Iterator[ForeignEntry]:
-        """The entries of the directory."""
+        """Yield the entries of the directory."""
         capture, inner = self.place()
         try:
             found = capture.folder(inner)
@@ -571,7 +571,7 @@ class CapturePath(ForeignPath):
             yield ForeignEntry(entry.name, entry.mode, entry.length, entry.mtime_ns)
 
     def open_as_evidence(self) -> EvidenceFile:
-        """The file, with its bytes or with what was found in them."""
+        """Return the file, with its bytes or with what was found in them."""
         capture, inner = self.place()
         entry = capture.entry(inner)
         if entry is None:
@@ -633,11 +633,11 @@ class CapturedSegment(EvidenceFile):
         self._held: tuple[HeldBytes, ...] | None = None
 
     def missing(self) -> MissingBytes:
-        """The error that says where the bytes are."""
+        """Return the error that says where the bytes are."""
         return MissingBytes(self.capture, self.inner)
 
     def held(self) -> tuple[HeldBytes, ...]:
-        """The bytes that the capture holds, in the order of their positions; none overlap.
+        """Return the bytes that the capture holds, in the order of their positions; none overlap.
 
         Raises:
             EvidenceUnreadable: what the capture says of them can't be.

@@ -279,7 +279,7 @@ def open_image(path: Path | str) -> EvidenceFile:
 
 
 def data_extents(file: EvidenceFile) -> Iterator[tuple[int, int]]:
-    """The runs of bytes of a file that are no holes, by start and end; all of it where the file system does not say."""
+    """Yield the runs of bytes of a file that are no holes, by start and end; all of it where the file system does not say."""
     begin, end = 0, 0
     while end < file.size:
         found = file.next_data(end)

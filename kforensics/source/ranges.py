@@ -169,7 +169,7 @@ class _Request:
 
 
 def _requests(ranges: list[Range]) -> Iterator[_Request]:
-    """The requests for sorted ranges; requests of one file share its descriptor, which the last of them closes."""
+    """Yield the requests for sorted ranges; requests of one file share its descriptor, which the last of them closes."""
     at = 0
     while at < len(ranges):
         path = ranges[at].path

@@ -220,7 +220,7 @@ class CaptureWriter:
             self.end_block()
 
     def folders(self) -> frozenset[str]:
-        """The directories that were kept so far."""
+        """Return the directories that were kept so far."""
         return frozenset(self._tree)
 
     def end_block(self) -> None:

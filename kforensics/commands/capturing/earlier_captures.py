@@ -62,7 +62,7 @@ class EarlierCaptures:
         return bool(self._roots)
 
     def described(self) -> list[dict[str, str]]:
-        """The name, sha256 and time of each, for the manifest of the capture that is taken now."""
+        """Return the name, sha256 and time of each, for the manifest of the capture that is taken now."""
         return [
             {"name": path.name, "sha256": _sha256(path), "started": str(capture.manifest.get("started"))}
             for capture, path in self._captures
@@ -84,7 +84,7 @@ class EarlierCaptures:
                 raise UsageError(f"{path} is a capture of node {other[1]} of cluster {other[0]}, not of this one")
 
     def scan(self, task: SegmentTask, *, with_bytes: bool) -> "ReusedScan | None":
-        """The scan of a segment as a capture has it, none where the segment has to be read.
+        """Return the scan of a segment as a capture has it, none where the segment has to be read.
 
         Args:
             task: the segment, and what is wanted of it.
@@ -116,7 +116,7 @@ class ReusedScan:
 
 
 def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> _Known | None:
-    """The segment in the capture, where the file is the same inode with the same length and times, and was settled when it was read."""
+    """Return the segment in the capture, where the file is the same inode with the same length and times, and was settled when it was read."""
     entry = capture.entry(inner)
     row = entry.content.get("segment") if entry is not None else None
     if entry is None or not isinstance(row, dict) or row["changed"]:

@@ -96,7 +96,7 @@ def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = Fa
 
 
 def _share(bases: Sequence[int], base: int, length: int, start: int) -> float:
-    """The share of a segment that lies above an offset, by the base offsets of the segments."""
+    """Return the share of a segment that lies above an offset, by the base offsets of the segments."""
     if base >= start or not length:
         return 1.0
     at = bisect_right(bases, base)

@@ -24,7 +24,7 @@ _SIGNATURE = b"PK\x03\x04"
 
 
 def left_by_killed(out: Path) -> tuple[Path, ...]:
-    """The files of captures under the name `out` whose process does not run any more."""
+    """Return the files of captures under the name `out` whose process does not run any more."""
     prefix, suffix = f".{out.name}.", ".part"
     try:
         names = [one.name for one in out.parent.iterdir()]
@@ -81,7 +81,7 @@ def recover(part: Path, left: Path) -> bool:
 
 
 def _members(file: EvidenceFile) -> Iterator[tuple[str, bytes]]:
-    """The members of a zip file in their order, up to the first that is not whole."""
+    """Yield the members of a zip file in their order, up to the first that is not whole."""
     position = 0
     while position + _LOCAL.size <= file.size:
         head = file.read(position, _LOCAL.size)
@@ -105,7 +105,7 @@ def _members(file: EvidenceFile) -> Iterator[tuple[str, bytes]]:
 
 
 def _whole(entries: Iterable[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
-    """The segments of a directory of which all that their entries name is there; other files are read again."""
+    """Return the segments of a directory of which all that their entries name is there; other files are read again."""
     return [
         one for one in entries if "segment" in one.get("content", ()) and _is_there(one["content"]["segment"], names)
     ]

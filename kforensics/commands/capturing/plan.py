@@ -120,7 +120,7 @@ class FolderPlan:
         return (*kept, *self.children.values()) if self.children else tuple(kept)
 
     def segments(self, entries: Iterable[Entry] | None = None) -> Iterator[tuple[Entry, FileName, int]]:
-        """The segments that are scanned and stay where they are.
+        """Yield the segments that are scanned and stay where they are.
 
         Args:
             entries: of the directory, where they are at hand.
@@ -311,7 +311,7 @@ def _add(
 
 
 def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
-    """The directories between the path that was named and what was found below it, with nothing else that is in them."""
+    """Add the directories between the path that was named and what was found below it, with nothing else that is in them."""
     if root.file is not None:
         return
     for inner in sorted(planned):
@@ -364,7 +364,7 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
 
 
 def stake(place: PartitionPlace, margin: int) -> int:
-    """The offset from which a truncation can still happen, lowered by the margin to the beginning of a run of offsets that has a digest.
+    """Return the offset from which a truncation can still happen, lowered by the margin to the beginning of a run of offsets that has a digest.
 
     That is the lowest of the high watermark, the recovery point and the beginning of the last leader epoch but one; 0 where one of them is not known.
     """
@@ -381,7 +381,7 @@ def stake(place: PartitionPlace, margin: int) -> int:
 
 
 def batches_of(path: Path, length: int) -> BatchTable | None:
-    """Some batches at the beginning of a segment, to estimate by; none where there are none."""
+    """Return some batches at the beginning of a segment, to estimate by; none where there are none."""
     try:
         with open_evidence(path) as file:
             for window in walk_segment(file, level=Level.CRC, end=min(length, 1 << 20)):

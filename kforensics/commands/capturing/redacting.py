@@ -73,7 +73,7 @@ class CaptureRedaction:
         return hmac.digest(self.pseudonyms.key, b"kforensics digests of records", "sha256")
 
     def described(self) -> dict[str, Any]:
-        """What the manifest says of the redaction."""
+        """Return what the manifest says of the redaction."""
         key_id = hmac.digest(self.pseudonyms.key, b"kforensics key of a redaction", "sha256").hex()[:16]
         return {
             "key_id": key_id,
@@ -85,11 +85,11 @@ class CaptureRedaction:
     # ------------------------------------------------------------ names
 
     def path(self, path: str) -> str:
-        """A path of a directory or file, as it is called in the capture."""
+        """Return a path of a directory or file, as it is called in the capture."""
         return self.names.path(path)
 
     def entry(self, name: str, *, is_directory: bool, is_taken: bool) -> str:
-        """The name of an entry of a directory.
+        """Return the name of an entry of a directory.
 
         Args:
             name: on the broker.
@@ -104,7 +104,7 @@ class CaptureRedaction:
         return self.pseudonyms.name("file", name) if kind is FileKind.UNKNOWN else name
 
     def commits(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """The commits of a segment, as a capture has them."""
+        """Return the commits of a segment, as a capture has them."""
         return [
             [self.names.topic(topic), partition, self.pseudonyms.group(group), *rest]
             for topic, partition, group, *rest in rows
@@ -113,7 +113,7 @@ class CaptureRedaction:
     # ------------------------------------------------------------ files
 
     def pieces(self, file: EvidenceFile, name: str, *, is_metadata: bool) -> Iterator[bytes] | None:
-        """The content of a file with names replaced, piece by piece; none where it has no names.
+        """Return the content of a file with names replaced, piece by piece; none where it has no names.
 
         Args:
             file: to be taken along.
@@ -139,7 +139,7 @@ class CaptureRedaction:
         return None
 
     def checkpoint(self, data: bytes) -> bytes:
-        """A checkpoint of offsets by partition; a line that is none becomes one of the letter x."""
+        """Return a checkpoint of offsets by partition; a line that is none becomes one of the letter x."""
         if not self.names.with_topics:
             return data
         return b"".join(map(self._checkpoint_line, data.splitlines(keepends=True)))
@@ -201,7 +201,7 @@ class CaptureRedaction:
         yield from self._no_batch(file, position, file.size)
 
     def _no_batch(self, file: EvidenceFile, start: int, end: int) -> Iterator[bytes]:
-        """What lies between batches: zeros of a preallocated file, or damage, which may hold names."""
+        """Yield what lies between batches: zeros of a preallocated file, or damage, which may hold names."""
         while start < end:
             data = file.read(start, min(WINDOW_LENGTH, end - start))
             if not data:
@@ -230,7 +230,7 @@ class CaptureRedaction:
         return record._replace(key=None if record.key is None else b"", value=value, headers=())
 
     def _message(self, value: bytes) -> bytes:
-        """A record of the metadata log written again; what is not written as it was read becomes one that says nothing."""
+        """Return a record of the metadata log written again; what is not written as it was read becomes one that says nothing."""
         decoded = parse_metadata_record(value)
         reason = "a record that is not known"
         if isinstance(decoded, Decoded) and decoded.api_key is not None:
@@ -286,7 +286,7 @@ def redaction_of(
     places: Sequence[PartitionPlace],
     is_asked_to_stop: Callable[[], bool],
 ) -> CaptureRedaction:
-    """The redaction of a capture, with all names that the evidence shows to be hosts, topics, groups or transactional ids.
+    """Return the redaction of a capture, with all names that the evidence shows to be hosts, topics, groups or transactional ids.
 
     Args:
         pseudonyms: under the key of the redaction.
@@ -314,7 +314,7 @@ def _dotted_directories(places: Sequence[PartitionPlace]) -> Iterator[str]:
 
 
 def _names_in(place: PartitionPlace) -> Iterator[tuple[str, str]]:
-    """The groups and transactional ids in a partition of one of Kafka's own topics."""
+    """Yield the groups and transactional ids in a partition of one of Kafka's own topics."""
     parse = _PARSERS[place.topic_partition.topic]
     for path in segment_paths(place):
         with contextlib.suppress(EvidenceError), open_evidence(place.state.root / path) as file:
@@ -348,7 +348,7 @@ def _windows(file: EvidenceFile) -> Iterator[bytes]:
 
 
 def _inflated(file: EvidenceFile) -> Iterator[bytes]:
-    """The content of a gzip file, member by member; it ends where the file is damaged."""
+    """Yield the content of a gzip file, member by member; it ends where the file is damaged."""
     inflater, total = zlib.decompressobj(GZIP_WINDOW), 0
     for window in _windows(file):
         pending = window
@@ -369,7 +369,7 @@ def _inflated(file: EvidenceFile) -> Iterator[bytes]:
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines of a text with their ends; a line without an end is cut where it is longer than is looked at."""
+    """Yield the lines of a text with their ends; a line without an end is cut where it is longer than is looked at."""
     rest = b""
     for chunk in chunks:
         lines = (rest + chunk).split(b"\n")

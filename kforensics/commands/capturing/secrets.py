@@ -8,7 +8,7 @@ _SECRET = re.compile(
 
 
 def without_secrets(data: bytes) -> bytes:
-    """The same properties with asterisks in the place of values that may be secret, so that every line is where it was.
+    """Return the same properties with asterisks in the place of values that may be secret, so that every line is where it was.
 
     Args:
         data: a `.properties` file.

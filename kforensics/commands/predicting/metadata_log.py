@@ -94,7 +94,7 @@ def start_metadata_log(
 def _opened(
     load: MetadataLoad, disk: DirectoryOnDisk, directory: FoundDirectory, outcome: LoadOutcome
 ) -> MetadataStart:
-    """The log behind its recovery: dropped for a newer snapshot, or refused where it begins above every snapshot (KAFKA-14240)."""
+    """Return the log behind its recovery: dropped for a newer snapshot, or refused where it begins above every snapshot (KAFKA-14240)."""
     state = outcome.state
     assert not isinstance(state, Absent)
     snapshots = _snapshots(directory)

@@ -210,7 +210,7 @@ class _NodeStarter:
         )
 
     def start(self) -> NodeStarts:
-        """Starts one after the other, and what each makes of each directory."""
+        """Return starts one after the other, and what each makes of each directory."""
         starts: list[PredictedStart] = []
         logs: list[PredictedLog] = []
         markers = {
@@ -328,7 +328,7 @@ class _NodeStarter:
         return (registered - here, frozenset(here) - registered) if registered else (frozenset(), frozenset())
 
     def _fates(self) -> list[Fate]:
-        """What becomes of each directory apart from its load."""
+        """Return what becomes of each directory apart from its load."""
         node_id, assigned = self._node.node_id, self._around.assigned
         if not self._node.is_kraft or isinstance(node_id, Absent):
             return [Fate.DELETED if one.name.endswith("-delete") else Fate.KEPT for one in self._directories]
@@ -375,7 +375,7 @@ class _NodeStarter:
         return LogLoad(_key(*directory.place), directory.name, outcome)
 
     def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
-        """What loading depends on; Kafka's defaults where nothing is known."""
+        """Return what loading depends on; Kafka's defaults where nothing is known."""
         topic = "" if partition is None else partition.topic
         if topic not in self._load_settings:
             defaults = LoadSettings()
@@ -391,7 +391,7 @@ class _NodeStarter:
         return self._load_settings[topic]
 
     def _due(self, directory: _Directory, outcome: LoadOutcome, fate: Fate) -> DueSegments | Absent:
-        """What retention takes of a log that is served."""
+        """Return what retention takes of a log that is served."""
         if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
             return Absent.NOT_APPLICABLE
         return find_due_segments(
@@ -516,7 +516,7 @@ def _key(number: int, path: str) -> str:
 
 
 def _topic_id(disk: DirectoryOnDisk) -> str | Absent:
-    """The topic id in `partition.metadata`."""
+    """Return the topic id in `partition.metadata`."""
     if METADATA_FILE not in disk.files:
         return Absent.NOT_WRITTEN
     need = Need(METADATA_FILE, Content.PARTITION_METADATA)
@@ -543,7 +543,7 @@ def _end_before(directory: _Directory) -> int | Absent:
 
 
 def _further_end(directory: _Directory, before: LogAtStart) -> FurtherEnd | Absent:
-    """The furthest end that checkpoints, epochs and snapshots name above the end of the log."""
+    """Return the furthest end that checkpoints, epochs and snapshots name above the end of the log."""
     end, found = before.log_end_offset if before.segments else 0, directory.log_dir
     if isinstance(end, Absent) or directory.partition is None or directory.name.endswith(ENDINGS):
         return Absent.NOT_APPLICABLE
@@ -581,7 +581,7 @@ def _partition(name: str) -> TopicPartition | None:
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
-    """A checkpoint of the wrong shape, which takes the directory offline; since 3.1 a number that is none only resets the offsets."""
+    """Return a checkpoint of the wrong shape, which takes the directory offline; since 3.1 a number that is none only resets the offsets."""
     for read in (log_dir.recovery_points, log_dir.log_starts):
         if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read
@@ -615,7 +615,7 @@ def _segments(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
 
 
 def _epochs(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:
-    """What the epoch file says before the load, which has read it."""
+    """Return what the epoch file says before the load, which has read it."""
     need = Need(EPOCH_FILE, Content.EPOCHS)
     found = disk.written.get(need, disk.read.get(need, Absent.NOT_WRITTEN))
     if isinstance(found, LoadFailure):

@@ -36,7 +36,7 @@ class Node:
         return tuple(one for _, one in self.members)
 
     def directories(self) -> tuple[NodeDirectory, ...]:
-        """The statements of each of its log directories about the node."""
+        """Return the statements of each of its log directories about the node."""
         return tuple(
             _described(one, log_dir, is_alone=len(self.members) == 1)
             for _, one in self.members
@@ -85,7 +85,7 @@ def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> Node
 
 
 def nodes_of(inputs: Inputs) -> tuple[Inputs, list[Node]]:
-    """The nodes among the inputs.
+    """Return the nodes among the inputs.
 
     Args:
         inputs: as found, of whatever clusters.

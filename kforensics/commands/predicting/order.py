@@ -13,7 +13,7 @@ from kforensics.units import Depth
 
 
 def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth = Depth.CONTENT) -> StartOrder:
-    """The order that loses least, from what each replica would discard of the others as the leader.
+    """Return the order that loses least, from what each replica would discard of the others as the leader.
 
     Args:
         paths: log directories of all brokers.
@@ -69,6 +69,6 @@ def _cost(choice: WhatIf) -> int:
 
 
 def _best(report: PartitionReport, choices: dict[int, WhatIf]) -> int:
-    """The leader that discards least of the others; of equal ones one that may be elected without an unclean election."""
+    """Return the leader that discards least of the others; of equal ones one that may be elected without an unclean election."""
     electable = frozenset() if isinstance(report.electable, Absent) else report.electable
     return min(choices, key=lambda one: (choices[one].rank, one not in electable, one))

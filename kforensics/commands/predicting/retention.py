@@ -20,7 +20,7 @@ NO_TIMESTAMP = -1
 def find_due_segments(
     disk: DirectoryOnDisk, outcome: LoadOutcome, policy: Policy, *, now_ms: int, version: KafkaVersion
 ) -> DueSegments | Absent:
-    """The segments that retention deletes once the high watermark has reached the log end.
+    """Return the segments that retention deletes once the high watermark has reached the log end.
 
     Args:
         disk: the directory before the load.
@@ -88,7 +88,7 @@ def _bases(outcome: LoadOutcome) -> list[int]:
 
 
 def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
-    """The largest timestamp of a segment as its broker knows it; that of its last change where it knows none."""
+    """Return the largest timestamp of a segment as its broker knows it; that of its last change where it knows none."""
     name = f"{padded(base)}{LOG}"
     origin = disk.origins.get(outcome.origins.get(name, name), outcome.origins.get(name, name))
     scanned = next((one for one in outcome.scanned if one.base_offset == base), None)

@@ -84,7 +84,7 @@ class Settings:
         """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""
 
     def of_topic(self, topic: str, name: str) -> tuple[str | None, bool]:
-        """A setting of a topic, none where it has Kafka's default; and whether it is known.
+        """Return a setting of a topic, none where it has Kafka's default; and whether it is known.
 
         Args:
             topic: its name.
@@ -102,17 +102,17 @@ class Settings:
         return None, self.is_file_known
 
     def number(self, topic: str, name: str, default: int) -> int:
-        """A whole number; Kafka's default where it is not known or none."""
+        """Return a whole number; Kafka's default where it is not known or none."""
         value, _ = self.of_topic(topic, name)
         return int(value) if value is not None and value.lstrip("-").isdecimal() else default
 
     def of_broker(self, name: str, default: int) -> int:
-        """A whole number that only brokers have."""
+        """Return a whole number that only brokers have."""
         value = next((one[name] for one in (self._given, self._broker, self._file) if name in one), "")
         return int(value) if value.lstrip("-").isdecimal() else default
 
     def retention(self, topic: str) -> Policy:
-        """The retention of a topic."""
+        """Return the retention of a topic."""
         cleanup, is_cleanup_known = self.of_topic(topic, "cleanup.policy")
         if cleanup is None:
             cleanup = "compact" if topic in COMPACTED else "delete"
@@ -126,5 +126,5 @@ class Settings:
 
 
 def node_id_of(properties: Mapping[str, str]) -> str:
-    """The id that a `server.properties` gives its node."""
+    """Return the id that a `server.properties` gives its node."""
     return properties.get("node.id", properties.get("broker.id", ""))

@@ -57,7 +57,7 @@ class Surroundings:
         return Absent.UNKNOWN if self.state is None else self.state.metadata_version
 
     def configured_id(self, node_count: int) -> int | None:
-        """The id that the only `server.properties` gives the only node."""
+        """Return the id that the only `server.properties` gives the only node."""
         if node_count != 1 or len(self.properties) != 1:
             return None
         (settings,) = self.properties.values()
@@ -85,7 +85,7 @@ def look_around(
 
 
 def server_properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:
-    """The settings in every `server.properties` among the inputs, by the input that holds it.
+    """Return the settings in every `server.properties` among the inputs, by the input that holds it.
 
     Args:
         inputs: all.

@@ -36,7 +36,7 @@ class NodeVersion:
 
 
 def given_version(text: str) -> NodeVersion:
-    """The version of `--kafka`.
+    """Return the version of `--kafka`.
 
     Raises:
         UsageError: no version, or one that is not modelled.
@@ -58,7 +58,7 @@ def version_of_node(
     history: MetadataHistory | None,
     is_alone: bool,
 ) -> NodeVersion:
-    """The version of a node by the evidence.
+    """Return the version of a node by the evidence.
 
     Args:
         members: the inputs that hold its log directories.
@@ -105,7 +105,7 @@ def _check(version: KafkaVersion, why: str) -> None:
 
 
 def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bool) -> KafkaVersion | None:
-    """The version that the node's log names last."""
+    """Return the version that the node's log names last."""
     named: list[tuple[int, int, KafkaVersion]] = []
     for at, file in enumerate(log_files):
         if file.node_id != node_id and not (is_alone and isinstance(file.node_id, Absent)):
@@ -119,7 +119,7 @@ def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bo
 
 
 def _registered(history: MetadataHistory | None, node_id: int | Absent) -> KafkaVersion | None:
-    """The release whose newest metadata.version the node's last registration says it supports."""
+    """Return the release whose newest metadata.version the node's last registration says it supports."""
     if history is None or isinstance(node_id, Absent):
         return None
     said = [one.newest_metadata_version for one in history.brokers.get(node_id, ())[-1:]]
@@ -129,7 +129,7 @@ def _registered(history: MetadataHistory | None, node_id: int | Absent) -> Kafka
 
 
 def _floor(members: Sequence[FoundInput], history: MetadataHistory | None) -> KafkaVersion:
-    """The release that no broker of these files is older than."""
+    """Return the release that no broker of these files is older than."""
     floors = [KafkaVersion(0, 8)]
     floors += [
         KafkaVersion(*log_dir.version_floor[0])

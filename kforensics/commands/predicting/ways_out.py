@@ -273,7 +273,7 @@ def _reaches(true: Epochs, at: int, log_start_offset: int) -> bool:
 
 
 def _changed(conditions: Conditions, changes: Iterable[VirtualChange]) -> Conditions:
-    """The conditions of a start after some changes."""
+    """Return the conditions of a start after some changes."""
     without = dict(conditions.without)
     for change in changes:
         match change.kind:
@@ -371,7 +371,7 @@ def _holes(log: PredictedLog) -> int:
 
 
 def _gravity(way: WayOut) -> tuple[int, ...]:
-    """What rows are ranked by, the best first."""
+    """Return what rows are ranked by, the best first."""
     rank = {StartResult.STARTS: 0, StartResult.DIRECTORY_OFFLINE: 1, StartResult.EXITS: 2}
     return (
         3 if isinstance(way.result, Absent) else rank[way.result],
@@ -391,7 +391,7 @@ def _is_perfect(way: WayOut) -> bool:
 
 
 def _with_transactions(rows: Sequence[_Row]) -> Iterator[WayOut]:
-    """The rows with the logs in which each forgets an open transaction: where the last stable offset is above the lowest of all rows."""
+    """Yield the rows with the logs in which each forgets an open transaction: where the last stable offset is above the lowest of all rows."""
     stable: dict[tuple[int, str], int] = {}
     finals = [_stable_offsets(row.started) for row in rows]
     for final in finals:

@@ -34,14 +34,14 @@ _OWN_WORDS = frozenset(
 
 
 def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:
-    """The explanation with every path, message, detail and sentence redacted; topics, offsets and times stay."""
+    """Return the explanation with every path, message, detail and sentence redacted; topics, offsets and times stay."""
     return dataclasses.replace(_redacted(result, _knowing(result, pseudonyms)), hosts=())
 
 
 def redact_cited_files(
     files: tuple[CitedFile, ...], result: Explanation, pseudonyms: Pseudonyms
 ) -> tuple[CitedFile, ...]:
-    """The files with the same paths as citations have in the redacted explanation.
+    """Return the files with the same paths as citations have in the redacted explanation.
 
     Args:
         files: that the explanation cites.

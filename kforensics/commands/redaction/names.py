@@ -72,20 +72,20 @@ class Names:
         object.__setattr__(self, "_odd", tuple(name for name in odd if name))
 
     def topic(self, name: str) -> str:
-        """What a topic is called: its pseudonym where topics have them, the name itself for Kafka's own."""
+        """Return what a topic is called: its pseudonym where topics have them, the name itself for Kafka's own."""
         if not self.with_topics or not name or name == "*" or INTERNAL.fullmatch(name) or name.startswith("topic-"):
             return name
         return self.pseudonyms.name("topic", name)
 
     def directory(self, name: str) -> str:
-        """The name of a partition directory, the name of its topic replaced."""
+        """Return the name of a partition directory, the name of its topic replaced."""
         found = _DIRECTORY.fullmatch(name) or _SHORTENED.fullmatch(name)
         if found is None or not self.with_topics:
             return name
         return f"{self.topic(found['topic'])}{'-' if found['rest'][0].isdigit() else ''}{found['rest']}"
 
     def path(self, path: str) -> str:
-        """A path with hosts, and where they are replaced topics, replaced in each of its parts."""
+        """Return a path with hosts, and where they are replaced topics, replaced in each of its parts."""
         return "/".join(self._part(part) for part in path.split("/"))
 
     def _part(self, part: str) -> str:
@@ -95,7 +95,7 @@ class Names:
         return self.line(part)
 
     def line(self, text: str) -> str:
-        """A line of a log with names replaced."""
+        """Return a line of a log with names replaced."""
         found = _PROPERTY.search(text)
         if found is not None:
             value = self.setting(found["name"], found["value"])
@@ -118,7 +118,7 @@ class Names:
         return self.pseudonyms.text(_ENDPOINT.sub(self._endpoint, text))
 
     def setting(self, name: str, value: str) -> str:
-        """The value of a setting: numbers, switches and what brokers are told of each other stay, all but the hosts in it."""
+        """Return the value of a setting: numbers, switches and what brokers are told of each other stay, all but the hosts in it."""
         if is_speaking(value) or value in {"null", "[hidden]", "[]"} or not value.strip("*"):
             return value
         if name in _KNOWN_SETTINGS:

@@ -83,7 +83,7 @@ class Pseudonyms:
     """Names that are known to be topics or directories of partitions, and stay."""
 
     def knowing(self, *, hosts: Iterable[str], topics: Iterable[str]) -> Self:
-        """The same, with names whose meaning the evidence shows."""
+        """Return the same, with names whose meaning the evidence shows."""
         return replace(
             self,
             hosts=self.hosts | {host.lower() for host in hosts if host},
@@ -91,28 +91,28 @@ class Pseudonyms:
         )
 
     def name(self, kind: str, value: str | bytes) -> str:
-        """The pseudonym of a value: what sort of thing it is, and its digest, which does not depend on the sort."""
+        """Return the pseudonym of a value: what sort of thing it is, and its digest, which does not depend on the sort."""
         raw = value if isinstance(value, bytes) else value.encode("utf-8", errors="surrogatepass")
         return f"{kind}-{hmac.digest(self.key, raw, 'sha256').hex()[:DIGEST_LENGTH]}"
 
     def group(self, group: str) -> str:
-        """The pseudonym of a consumer group."""
+        """Return the pseudonym of a consumer group."""
         return self.name("group", group)
 
     def host(self, host: str) -> str:
-        """The pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one."""
+        """Return the pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one."""
         plain = host.strip().removeprefix("/").strip("[]").rstrip(".").lower()
         return self.name("host", plain) if plain and plain not in _WILDCARDS else host
 
     def principal(self, principal: str) -> str:
-        """The pseudonym of `User:name` or of a bare name; the type stays, and so do wildcards."""
+        """Return the pseudonym of `User:name` or of a bare name; the type stays, and so do wildcards."""
         kind, colon, name = principal.rpartition(":")
         if name in _WILDCARDS or not name:
             return principal
         return f"{kind}{colon}{self.name('principal', name)}"
 
     def sentence(self, text: str) -> str:
-        """A sentence of this tool's own with known hosts, addresses and principals replaced."""
+        """Return a sentence of this tool's own with known hosts, addresses and principals replaced."""
         return _OWN_WORDS.sub(self._replacement, self._without_known(text))
 
     def text(self, text: str) -> str:
@@ -120,7 +120,7 @@ class Pseudonyms:
         return _FOREIGN_WORDS.sub(self._replacement, self._without_known(text))
 
     def path(self, path: str) -> str:
-        """A path with the hosts in it replaced; directories of partitions and Kafka's own files stay."""
+        """Return a path with the hosts in it replaced; directories of partitions and Kafka's own files stay."""
         return "/".join(part if _is_partition(part, self.topics) else self.text(part) for part in path.split("/"))
 
     def _without_known(self, text: str) -> str:

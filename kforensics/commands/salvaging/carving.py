@@ -124,7 +124,7 @@ def _named(
 
 
 def carved_plans(carved: Carved, reader: BatchReader) -> Iterator[tuple[PartitionPlan, CarvedReader]]:
-    """A plan for each log: what the images hold of it and no given replica does.
+    """Yield a plan for each log: what the images hold of it and no given replica does.
 
     Args:
         carved: the logs.

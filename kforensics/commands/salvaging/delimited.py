@@ -32,7 +32,7 @@ class DelimitedRecords:
         self._file = folder.open(f"{stem}.{form.value}.txt")
 
     def add(self, chunk: RecordChunk, given: Given) -> None:  # noqa: ARG002 - as every form
-        """Records in order of offset; those that the form can't hold are remembered."""
+        """Add records in order of offset; those that the form can't hold are remembered."""
         null = b"" if self._form is FormName.KCAT else NULL_MARKER
         lines = []
         columns = (chunk.offset, chunk.key_position, chunk.key_length, chunk.value_position, chunk.value_length)

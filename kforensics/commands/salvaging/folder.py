@@ -89,7 +89,7 @@ class OutFile:
             raise WriteFailed(str(self._partial), error) from error
 
     def tell(self) -> int:
-        """The bytes that were added so far."""
+        """Return the bytes that were added so far."""
         return self.length + self._waiting
 
     def finish(self) -> WrittenFile:
@@ -141,7 +141,7 @@ class OutFolder:
             raise WriteFailed(str(self.root), error) from error
 
     def open(self, name: str, *, mode: int = _FILE_MODE) -> OutFile:
-        """A new file by its name relative to the directory, whose folders are made."""
+        """Return a new file by its name relative to the directory, whose folders are made."""
         folder = self.root
         try:
             for part in name.split("/")[:-1]:
@@ -162,7 +162,7 @@ class OutFolder:
         self._names.clear()
 
     def write(self, name: str, data: bytes, *, mode: int = _FILE_MODE) -> WrittenFile:
-        """A whole file."""
+        """Return a whole file."""
         with self.open(name, mode=mode) as file:
             file.write(data)
             return file.finish()
@@ -189,6 +189,6 @@ def check_folder(out: Path, inputs: Sequence[Path]) -> None:
 
 
 def safe_name(name: str) -> str:
-    """The name of a topic as part of a file name."""
+    """Return the name of a topic as part of a file name."""
     safe = _UNSAFE.sub(lambda found: "".join(f"%{octet:02X}" for octet in os.fsencode(found[0])), name)
     return f"%2E{safe[1:]}" if safe.startswith(".") else safe

@@ -72,7 +72,7 @@ class RecordWriter(Protocol):
     """Writes the records of one partition and label."""
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Records in order of offset; the chunk's bytes hold until this returns."""
+        """Add records in order of offset; the chunk's bytes hold until this returns."""
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the files and give them their names."""
@@ -109,7 +109,7 @@ def require_form(form: FormName) -> None:
 
 
 def record_writer(form: FormName, folder: OutFolder, stem: str, partition: TopicPartition) -> RecordWriter:
-    """The writer of a form that holds records.
+    """Return the writer of a form that holds records.
 
     Args:
         form: other than `segments`.

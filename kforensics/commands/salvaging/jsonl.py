@@ -38,7 +38,7 @@ class JsonRecords:
         self._head = f'{{"topic": {topic}, "partition": {number}, "offset": '.encode().replace(b"%", b"%%")
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Records in order of offset."""
+        """Add records in order of offset."""
         rows = chunk.rows
         batches = chunk.batches
         magic = batches["magic"][rows]

@@ -115,7 +115,7 @@ def _run(one: SavedRun) -> dict[str, Any]:
 
 
 def plain_gap(gap: Gap) -> dict[str, Any]:
-    """A gap as the manifest and the result show it."""
+    """Return a gap as the manifest and the result show it."""
     out = {
         "offsets": {"first": gap.offsets.first, "last": gap.offsets.last},
         "count": gap.count,
@@ -125,12 +125,12 @@ def plain_gap(gap: Gap) -> dict[str, Any]:
 
 
 def plain_file(file: WrittenFile) -> dict[str, Any]:
-    """A file of the output as the manifest shows it."""
+    """Return a file of the output as the manifest shows it."""
     return {"path": file.path, "bytes": file.bytes, "sha256": file.sha256}
 
 
 def absent(value: Any) -> Any:
-    """A value, or why it is not there."""
+    """Return a value, or why it is not there."""
     return {"absent": value.value} if isinstance(value, Absent) else text(value) if isinstance(value, str) else value
 
 

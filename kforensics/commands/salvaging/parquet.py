@@ -58,14 +58,14 @@ class _Sink:
         return self._file.write(bytes(data))
 
     def tell(self) -> int:
-        """The bytes so far."""
+        """Return the bytes so far."""
         return self._file.tell()
 
     def flush(self) -> None:
         """Nothing waits that must not."""
 
     def close(self) -> None:
-        """The file is ended by who opened it."""
+        """Leave the end of the file to whoever opened it."""
 
 
 class ParquetRecords:
@@ -86,7 +86,7 @@ class ParquetRecords:
         self._bytes = self._records = 0
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Records in order of offset."""
+        """Add records in order of offset."""
         rows, batches = chunk.rows, chunk.batches
         magic, attributes = batches["magic"][rows], batches["attributes"][rows]
         modern = magic == 2

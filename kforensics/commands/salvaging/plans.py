@@ -76,7 +76,7 @@ class Scope:
 
 
 def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """The tasks for all that `explain` reports as lost, whatever its certainty."""
+    """Return the tasks for all that `explain` reports as lost, whatever its certainty."""
     options = ExplainOptions(
         topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
     )
@@ -122,7 +122,7 @@ def _wanted_of(entry: LossEntry) -> Wanted:
 
 
 def _other_side(entry: LossEntry, leader: tuple[int, str]) -> Wanted:
-    """What the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
+    """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
     return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
 
 
@@ -154,7 +154,7 @@ def _source(scope: Scope, leader: int | Absent, *, is_known: bool) -> str:
 
 
 def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """The tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds."""
+    """Return the tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds."""
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
@@ -242,7 +242,7 @@ def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
 def plans_of(
     task: Task, evidence: Evidence, scope: Scope, facts: ClusterFacts | None, problems: list[Problem]
 ) -> Iterator[PartitionPlan]:
-    """The partition, and other topics that had its name.
+    """Yield the partition, and other topics that had its name.
 
     Args:
         task: the partition.

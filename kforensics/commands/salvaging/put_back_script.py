@@ -24,29 +24,29 @@ MOST_WAITING = 10_000
 
 
 def records_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of one file, in its order."""
+    """Yield the records of one file, in its order."""
     with path.open(encoding="ascii") as lines:
         for line in lines:
             yield json.loads(line)
 
 
 def payload(value: Any) -> bytes | None:
-    """The bytes of a key, a value or a header; None for null."""
+    """Return the bytes of a key, a value or a header; None for null."""
     return None if value is None else base64.b64decode(value["base64"], validate=True)
 
 
 def name_of(value: Any) -> str:
-    """The name of a header."""
+    """Return the name of a header."""
     return value if isinstance(value, str) else base64.b64decode(value["base64"]).decode()
 
 
 def number(value: Any, otherwise: int) -> int:
-    """A number, or what stands for one that is absent."""
+    """Return a number, or what stands for one that is absent."""
     return value if isinstance(value, int) else otherwise
 
 
 def mark_of(record: dict[str, Any]) -> bytes:
-    """The identity of a record: where it was, and its content."""
+    """Return the identity of a record: where it was, and its content."""
     content = json.dumps([record["key"], record["value"], record["headers"], record["timestamp_ms"]], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f"{record['partition']}:{record['offset']}:{number(record['leader_epoch'], -1)}:{digest}".encode()
@@ -73,7 +73,7 @@ def is_unchanged(path: Path, sha256: str) -> bool:
 
 
 def marks_in(config: dict[str, str], topic: str, partition: int) -> set[bytes]:
-    """The header of every record of the partition that was put back before."""
+    """Return the header of every record of the partition that was put back before."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition  # noqa: PLC0415 - a dry run needs no client
 
     consumer = Consumer(
@@ -146,7 +146,7 @@ class Putter:
         self.producer.poll(0)
 
     def delivered(self, error: Any, _message: Any) -> None:
-        """Called for each record when the cluster has answered."""
+        """Note the cluster's answer for one record."""
         if error is None:
             self.acknowledged += 1
         else:
@@ -158,7 +158,7 @@ class Putter:
 
 
 def read_config(path: Path | None) -> dict[str, str]:
-    """Settings of the client, one `name=value` a line."""
+    """Return the settings of the client, one `name=value` a line."""
     lines = path.read_text(encoding="utf-8").splitlines() if path is not None else []
     pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -62,7 +62,7 @@ class Merge:
 
 
 def runs_of(selection: Selection) -> Iterator[Run | Merge]:
-    """The batches of a selection as runs, in order of label and offset."""
+    """Yield the batches of a selection as runs, in order of label and offset."""
     rows, copies, labels = selection.rows, selection.copies, selection.labels
     clusters = _clusters(selection)
     ends = rows["position"].astype(np.int64) + rows["length"]
@@ -144,11 +144,11 @@ class CopyFiles:
     _open: dict[tuple[int, str], EvidenceFile] = field(default_factory=dict)
 
     def segment(self, copy: int, number: int) -> Segment:
-        """A segment of a copy."""
+        """Return a segment of a copy."""
         return self.copies[copy].view.replica.segments[number]
 
     def of(self, copy: int, number: int) -> EvidenceFile:
-        """The file of a segment.
+        """Return the file of a segment.
 
         Raises:
             EvidenceError: it can't be read any more.
@@ -175,12 +175,12 @@ class CopyFiles:
         return out
 
     def source(self, run: Run) -> SegmentBytes:
-        """The bytes to read the batches of a run from; of a captured segment none behind them are asked for."""
+        """Return the bytes to read the batches of a run from; of a captured segment none behind them are asked for."""
         file = self.of(run.copy, run.segment)
         return _Clipped(file, run.end) if isinstance(file, CapturedSegment) else file
 
     def where_missing(self, copy: int, number: int) -> str:
-        """The file on the broker that a captured segment is of."""
+        """Return the file on the broker that a captured segment is of."""
         file = self.of(copy, number)
         return file.missing().where if isinstance(file, CapturedSegment) else ""
 
@@ -192,7 +192,7 @@ class CopyFiles:
 
 
 def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
-    """The outcome of every transaction of one copy, by the markers in it.
+    """Return the outcome of every transaction of one copy, by the markers in it.
 
     Args:
         at: the number of the copy.

@@ -329,7 +329,7 @@ class _Saver:
             self._take(part)
 
     def _readable(self, run: Run) -> Iterator[Run]:
-        """The run, or the same batches of other copies where its bytes are not here."""
+        """Yield the run, or the same batches of other copies where its bytes are not here."""
         try:
             here = self._files.at_hand(run)
             detail = "" if here.all() else f"read {self._files.where_missing(run.copy, run.segment)}"
@@ -397,7 +397,7 @@ class _Saver:
         output.saved.possible += int(kept["count"][codes == CERTAINTIES.index("possible")].sum())
 
     def _chunks(self, run: Run) -> Iterator[RecordChunk]:
-        """The records of a run that are wanted; control records and those of aborted transactions are counted."""
+        """Yield the records of a run that are wanted; control records and those of aborted transactions are counted."""
         try:
             for part in iter_record_chunks(self._files.source(run), start=run.start, end=run.end):
                 if isinstance(part, Damage):
@@ -409,7 +409,7 @@ class _Saver:
             self._lack(run.rows, GapReason.DAMAGED, error.problem)
 
     def _damaged(self, run: Run, damage: Damage) -> None:
-        """Records that break off although the checksum of their batch holds."""
+        """Note records that break off although the checksum of their batch holds."""
         if damage.kind in _HOLDING_RECORDS:
             return
         at = int(np.searchsorted(run.rows["position"], damage.span.position, side="right")) - 1
@@ -511,7 +511,7 @@ class _Saver:
     # ---- merged batches ----
 
     def _merge(self, merge: Merge) -> None:
-        """Records of batches over the same offsets, each offset once: of the preferred batch that has it."""
+        """Write records of batches over the same offsets, each offset once: of the preferred batch that has it."""
         rows = np.concatenate([part.rows for part in merge.parts])
         self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
         output = self._output(merge.label)

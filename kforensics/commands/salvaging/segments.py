@@ -78,7 +78,7 @@ class _Segment:
         self.since_entry += length
 
     def add_time(self) -> None:
-        """An entry of the time index, where the newest timestamp rose since the last one."""
+        """Add an entry to the time index, where the newest timestamp rose since the last one."""
         newest = max(self.max_timestamp, 0)
         if self.max_timestamp >= 0 and (not self.times or newest > self.times[-1][0]):
             self.times.append((newest, self.max_timestamp_offset - self.base_offset))
@@ -126,7 +126,7 @@ class SegmentLog:
         return run.rows[left]
 
     def _ordered(self, rows: BatchTable) -> tuple[list[BatchTable], list[int]]:
-        """The rows in runs that continue the log, and the numbers of those that do not fit.
+        """Return the rows in runs that continue the log, and the numbers of those that do not fit.
 
         An empty run stands before one of a lower epoch, which begins another log, since the epochs of one rise.
         """

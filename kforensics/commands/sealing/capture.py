@@ -72,7 +72,7 @@ def _differences(capture: Capture, check: SealCheck) -> Iterator[Difference]:
 
 
 def _members(capture: Capture, check: SealCheck) -> frozenset[str]:
-    """What zip tools find in the file."""
+    """Return what zip tools find in the file."""
     try:
         with zipfile.ZipFile(capture.path) as archive:
             return frozenset(archive.namelist())
@@ -82,7 +82,7 @@ def _members(capture: Capture, check: SealCheck) -> frozenset[str]:
 
 
 def _found(capture: Capture, part: Part) -> SealEntry:
-    """The part as it is, as far as it can be inflated in bounds."""
+    """Return the part as it is, as far as it can be inflated in bounds."""
     data = capture.salvaged(part)
     if data is None:
         return _entry(part.name, Absent.UNKNOWN, Absent.UNREADABLE)

@@ -133,6 +133,6 @@ def _windows(file: EvidenceFile) -> Iterable[bytes]:
 
 
 def read_envelope(path: Path, limit: int) -> bytes:
-    """The bytes of a detached signature."""
+    """Return the bytes of a detached signature."""
     with open_evidence(path) as file:
         return file.read_all(limit)

@@ -50,7 +50,7 @@ class CheckedSignature:
 
 
 def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519PrivateKey":
-    """The private key of a PEM file; the passphrase is asked for only where the key is encrypted."""
+    """Return the private key of a PEM file; the passphrase is asked for only where the key is encrypted."""
     serialization, ed25519 = _library()
     try:
         try:
@@ -65,7 +65,7 @@ def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519Pr
 
 
 def load_public_key(data: bytes) -> "Ed25519PublicKey":
-    """The public key of a PEM file."""
+    """Return the public key of a PEM file."""
     serialization, ed25519 = _library()
     try:
         key: Ed25519PublicKey = serialization.load_pem_public_key(data)
@@ -77,7 +77,7 @@ def load_public_key(data: bytes) -> "Ed25519PublicKey":
 
 
 def key_id(key: "Ed25519PublicKey") -> str:
-    """A short name of a key: the sha256 of its SubjectPublicKeyInfo, as DER."""
+    """Return a short name of a key: the sha256 of its SubjectPublicKeyInfo, as DER."""
     serialization, _ = _library()
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return f"sha256:{hashlib.sha256(der).hexdigest()}"
@@ -90,7 +90,7 @@ def pre_authentication_encoding(payload_type: str, body: bytes) -> bytes:
 
 
 def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str) -> bytes:
-    """The envelope of a file with this name and hash."""
+    """Return the envelope of a file with this name and hash."""
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": sha256}}],

@@ -39,7 +39,7 @@ def searched(
     current: str | Absent,
     account: TruncationAccount,
 ) -> SearchedPartition:
-    """What was read of one partition.
+    """Return what was read of one partition.
 
     Args:
         partition: that was searched.
@@ -154,7 +154,7 @@ def _holes(
 def _reasons(
     hole: OffsetRange, leader: LoadedLog, damage: Sequence[OffsetRange], cleaned: int, *, is_captured: bool
 ) -> Iterator[tuple[OffsetRange, GapReason]]:
-    """The hole, split where the reason changes."""
+    """Yield the hole, split where the reason changes."""
     edges = {hole.first, hole.last + 1}
     marks = [leader.log_start_offset, leader.content_start_offset, cleaned]
     marks += [edge for one in damage for edge in (one.first, one.last + 1)]
@@ -234,7 +234,7 @@ def _truncated(partition: TopicPartition, incident: PartitionIncident | None) ->
 
 
 def _doubted(partition: TopicPartition, incident: PartitionIncident | None) -> Iterator[SearchGap]:
-    """What `explain` does not know of truncations: the log as it is now may have replaced records that no input holds."""
+    """Yield what `explain` does not know of truncations: the log as it is now may have replaced records that no input holds."""
     for doubt in incident.doubts if incident is not None else ():
         if doubt.kind not in _JUDGED_HERE:
             yield SearchGap(
@@ -252,7 +252,7 @@ def _untold(
     current: str | Absent,
     account: TruncationAccount,
 ) -> Iterator[SearchGap]:
-    """Records that were not committed may have been truncated: what they were no log has any more."""
+    """Yield records that were not committed may have been truncated: what they were no log has any more."""
     assigned = report.assigned if report is not None else Absent.UNKNOWN
     if isinstance(assigned, Absent):
         live = (one.replica.broker_id for one in scanned if one.kind is CopyKind.LIVE)

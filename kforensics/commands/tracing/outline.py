@@ -23,7 +23,7 @@ _MAGIC_AT = 16
 
 
 def outline_of(place: PartitionPlace) -> Replica | None:
-    """The replica with its segments in outline; None where more has to be read to know what its broker loads.
+    """Return the replica with its segments in outline; None where more has to be read to know what its broker loads.
 
     That is so where the broker did not stop cleanly, a cleaner works on the log, there are no leader epochs or files are left over, of a capture, and where the end of
     the log is damaged.
@@ -58,7 +58,7 @@ def outline_of(place: PartitionPlace) -> Replica | None:
 
 
 def search_at(place: PartitionPlace, replica: Replica, search: RecordSearch, offset: int) -> SearchedFile | None:
-    """What the batches that may hold an offset give, of which the indexes say where they are; None where they are damaged, or no segment holds it.
+    """Return what the batches that may hold an offset give, of which the indexes say where they are; None where they are damaged, or no segment holds it.
 
     Args:
         place: the directory.
@@ -98,7 +98,7 @@ def _base_of(path: str) -> int:
 def _closed(
     file: EvidenceFile, path: str, base_offset: int, next_offset: int, place: PartitionPlace, newest_ms: int = -1
 ) -> Segment | None:
-    """A segment that ends where the next begins; its newest timestamp is the last of its time index, to which a broker adds it when it closes the segment."""
+    """Return a segment that ends where the next begins; its newest timestamp is the last of its time index, to which a broker adds it when it closes the segment."""
     head = file.read(0, _MAGIC_AT + 1)
     index = (place.state.root / path).with_suffix(".timeindex")
     if len(head) <= _MAGIC_AT or not index.exists():
@@ -131,7 +131,7 @@ def _closed(
 
 
 def _last(file: EvidenceFile, path: str, base_offset: int, place: PartitionPlace) -> Segment | None:
-    """The last segment, whose end is read from the last batch that its index names."""
+    """Return the last segment, whose end is read from the last batch that its index names."""
     start = find_range(
         file, place.state.root / path, base_offset, from_offset=(1 << 63) - 1, to_offset=None, from_time_ms=None
     ).start

@@ -43,7 +43,7 @@ class Reread:
     slices: tuple[OffsetRange, ...]
 
     def hits(self, offsets: OffsetRange) -> list[Hit]:
-        """The copies at some offsets; what can't be read any more gives none."""
+        """Return the copies at some offsets; what can't be read any more gives none."""
         return [
             hit
             for one in self.replicas
@@ -112,7 +112,7 @@ def _touches(segment: Segment, offsets: OffsetRange) -> bool:
 
 
 def _end_position(segment: Segment, last_offset: int) -> int:
-    """A position behind every batch that touches the offset or one below it."""
+    """Return a position behind every batch that touches the offset or one below it."""
     if isinstance(segment.batches, Absent):
         later = segment.digests[segment.digests["bucket"] > last_offset // 65_536]
         return int(later["position"][0]) if len(later) and not segment.damage else segment.length
@@ -121,7 +121,7 @@ def _end_position(segment: Segment, last_offset: int) -> int:
 
 
 def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[FoundRecord]:
-    """The distinct records among the hits, by topic id, offset, leader epoch and content.
+    """Yield the distinct records among the hits, by topic id, offset, leader epoch and content.
 
     Args:
         hits: of one partition.
@@ -160,7 +160,7 @@ def _by_place(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
-    """Copies in directories that have no topic id are of the record that one with an id holds, where there is one such alone."""
+    """Join copies in directories without a topic id with the record that one with an id holds, where there is one such alone."""
     named: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     for key in groups:
         if key[2]:

@@ -17,7 +17,7 @@ DAY_MS = 86_400_000
 def removal_settings(
     topic: str, evidence: Evidence, histories: Sequence[MetadataHistory], problems: list[Problem]
 ) -> Callable[[int | Absent], RemovalSettings]:
-    """A function that gives the settings of a topic at a broker.
+    """Return a function that gives the settings of a topic at a broker.
 
     Args:
         topic: its name.

@@ -81,7 +81,7 @@ class Coverage:
             self.add_run(int(offsets[first]), int(offsets[end - 1]), int(epochs[first]))
 
     def add_run(self, first: int, last: int, epoch: int) -> None:
-        """A run behind those before."""
+        """Add a run behind those before."""
         if self.runs and self.runs[-1][2] == epoch and self.runs[-1][1] + 1 == first:
             self.runs[-1] = (self.runs[-1][0], last, epoch)
         else:
@@ -104,7 +104,7 @@ class Markers:
             self._ends[producer_id] = sorted((*self._ends.get(producer_id, ()), *ends))
 
     def after(self, producer_id: int, offset: int) -> tuple[int, bool] | None:
-        """The first marker of a producer behind an offset: its own offset, and whether it aborts."""
+        """Return the first marker of a producer behind an offset: its own offset, and whether it aborts."""
         ends = self._ends.get(producer_id, [])
         at = bisect_right(ends, (offset, True))
         return ends[at] if at < len(ends) else None
@@ -162,7 +162,7 @@ class ScannedReplica:
         return CopyFile(replica=self.replica, path=path, suffix=suffix.value, kind=kind)
 
     def hits(self, path: str, records: Iterable[tuple[Record, int]]) -> Iterator[Hit]:
-        """Records of one of its files, each with the delete horizon of its batch."""
+        """Return records of one of its files, each with the delete horizon of its batch."""
         file = self.file(path)
         return (Hit(file, record, horizon) for record, horizon in records)
 
@@ -282,7 +282,7 @@ class Taker:
         self._bytes_held = 0
 
     def take(self, chunk: RecordChunk) -> None:
-        """Records, control records among them."""
+        """Take records, control records among them."""
         out = self._out
         out.coverage.add(chunk.offset, chunk.batches["partition_leader_epoch"][chunk.rows].astype(np.int64))
         for part, is_control in split_control(chunk):
@@ -303,7 +303,7 @@ class Taker:
 
 
 def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
-    """Records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534)."""
+    """Yield records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534)."""
     batches = chunk.batches
     has_horizon = (batches["magic"] >= 2) & (batches["attributes"] & DELETE_HORIZON_BIT != 0)
     horizons = np.where(has_horizon, batches["base_timestamp"], NO_HORIZON)[chunk.rows]
@@ -378,7 +378,7 @@ def merged(runs: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
 
 
 def holes(covered: Sequence[OffsetRange], end: int, *, start: int = 0) -> Iterator[OffsetRange]:
-    """What merged ranges leave open from a start up to an end, the end excluded."""
+    """Yield what merged ranges leave open from a start up to an end, the end excluded."""
     at = start
     for one in covered:
         if one.first > at and at < end:

@@ -70,7 +70,7 @@ class BatchPacker:
         """Base offset, position and time of the first of them, which the columns begin from; empty before there is one."""
 
     def pack(self, rows: BatchTable, controls: NDArray[np.int16], epochs: NDArray[np.int32]) -> Columns:
-        """The columns of some batches that follow those of the call before."""
+        """Return the columns of some batches that follow those of the call before."""
         if not self.first:
             self._offset, self._position, self._timestamp = (
                 int(rows[name][0]) for name in ("base_offset", "position", "base_timestamp")
@@ -95,7 +95,7 @@ class BatchPacker:
 
 
 def unpack_batches(columns: Mapping[str, NDArray[Any]], first: Mapping[str, int]) -> BatchTable:
-    """The batches of a segment out of its columns.
+    """Return the batches of a segment out of its columns.
 
     Args:
         columns: all of `BATCH_COLUMNS`.
@@ -122,7 +122,7 @@ def unpack_batches(columns: Mapping[str, NDArray[Any]], first: Mapping[str, int]
 
 
 def _after(first: int, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What each row is expected to begin with: the end of the one before."""
+    """Return what each row is expected to begin with: the end of the one before."""
     return np.concatenate((np.array([first], dtype=np.int64), ends[:-1]))
 
 
@@ -139,7 +139,7 @@ class RecordPacker:
         self._last = np.zeros(3, dtype=np.int64)
 
     def pack(self, records: Sequence[Record]) -> Columns:
-        """The columns of some records that follow those of the call before."""
+        """Return the columns of some records that follow those of the call before."""
         offset, stamp, position, base = (
             np.array([getattr(one, name) for one in records], dtype=np.int64)
             for name in ("offset", "timestamp_ms", "batch_position", "batch_base_offset")
@@ -176,7 +176,7 @@ def _digests(values: Sequence[Any]) -> NDArray[np.uint8]:
 
 
 def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
-    """The records of a segment out of its columns, digests in the place of keys, values and headers."""
+    """Yield the records of a segment out of its columns, digests in the place of keys, values and headers."""
     sums = {
         name: np.cumsum(columns[f"{name}_gap"].astype(np.int64)).tolist()
         for name in ("offset", "timestamp", "position")
@@ -208,7 +208,7 @@ def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
 
 
 def control_records(rows: BatchTable, controls: NDArray[np.int64]) -> Iterator[Record]:
-    """The control records of the batches whose type is known."""
+    """Yield the control records of the batches whose type is known."""
     for row, control in zip(rows, controls.tolist(), strict=True):
         if control == NO_CONTROL or not int(row["attributes"]) & CONTROL_BIT:
             continue
@@ -234,14 +234,14 @@ def control_records(rows: BatchTable, controls: NDArray[np.int64]) -> Iterator[R
 
 
 def npy_of(values: NDArray[Any]) -> bytes:
-    """A column as a `.npy` file of the narrowest type that holds all of it."""
+    """Return a column as a `.npy` file of the narrowest type that holds all of it."""
     out = io.BytesIO()
     npy.write_array(out, np.ascontiguousarray(narrow(values)), version=(1, 0))
     return out.getvalue()
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in the narrowest type that holds all of them; unsigned ones as they are."""
+    """Return the same numbers in the narrowest type that holds all of them; unsigned ones as they are."""
     if values.dtype.kind == "u" or not len(values):
         return values
     low, high = int(values.min()), int(values.max())
@@ -252,7 +252,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def column_of(data: bytes) -> NDArray[Any]:
-    """The column in a `.npy` file, without trusting what its head says.
+    """Return the column in a `.npy` file, without trusting what its head says.
 
     Raises:
         ValueError: it is none of the columns that a capture has.
@@ -273,7 +273,7 @@ def column_of(data: bytes) -> NDArray[Any]:
 def gather(
     runs: Sequence[Run], names: Sequence[str], column: Callable[[int, str], NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """The columns of some runs of rows, one behind the other.
+    """Return the columns of some runs of rows, one behind the other.
 
     Raises:
         ValueError: a run ends behind its column.

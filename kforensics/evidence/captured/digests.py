@@ -19,7 +19,7 @@ _MARKERS, _MARKER_LENGTH = frozenset({0, 1}), 6
 
 
 def digest_record(record: Record, key: bytes = b"") -> Record:
-    """The record with digests in the place of key, value and headers; control records, which hold nothing private, as they are.
+    """Return the record with digests in the place of key, value and headers; control records, which hold nothing private, as they are.
 
     Args:
         record: as it is in the log.
@@ -36,12 +36,12 @@ def _digest(content: bytes | None, key: bytes) -> Any:
 
 
 def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:
-    """The type of each control batch of magic 2, none for all other batches and where it can't be read."""
+    """Return the type of each control batch of magic 2, none for all other batches and where it can't be read."""
     return [None if one is None else one[0] for one in controls(batches, source)]
 
 
 def controls(batches: BatchTable, source: SegmentBytes) -> list[tuple[int, int] | None]:
-    """The type of each control batch of magic 2 with the coordinator's epoch, -1 where it has none; none for all other batches and where it can't be read."""
+    """Return the type of each control batch of magic 2 with the coordinator's epoch, -1 where it has none; none for all other batches and where it can't be read."""
     out: list[tuple[int, int] | None] = [None] * len(batches)
     for at in np.flatnonzero(((batches["attributes"] & CONTROL_BIT) != 0) & (batches["magic"] == 2)):
         length = min(int(batches["length"][at]), CONTROL_BATCH_LIMIT)

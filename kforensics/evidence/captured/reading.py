@@ -41,7 +41,7 @@ _LARGEST = 2**63 - 1
 
 
 def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> Segment:
-    """The findings in a segment at the time of its capture.
+    """Return the findings in a segment at the time of its capture.
 
     Args:
         file: the segment in its capture.
@@ -111,13 +111,13 @@ def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
 
 
 def carried_from(file: CapturedSegment) -> int | None:
-    """The first offset from which the batches of the segment were taken along, none where none were."""
+    """Return the first offset from which the batches of the segment were taken along, none where none were."""
     value = file.row.get("carried_from")
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
-    """The offset behind the last sound batch, its leader epoch and its highest timestamp; none where no batch is sound."""
+    """Return the offset behind the last sound batch, its leader epoch and its highest timestamp; none where no batch is sound."""
     tail = file.row.get("tail")
     if tail is None:
         return None
@@ -128,7 +128,7 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
 
 
 def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
-    """The position of the first sound batch, and that behind the last one; zeros where no batch is sound."""
+    """Return the position of the first sound batch, and that behind the last one; zeros where no batch is sound."""
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
@@ -150,7 +150,7 @@ class CapturedCommit(NamedTuple):
 
 
 def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
-    """The commits in a segment of `__consumer_offsets`."""
+    """Yield the commits in a segment of `__consumer_offsets`."""
     for one in file.row.get("commits") or ():
         try:
             commit = CapturedCommit(*one)
@@ -171,7 +171,7 @@ def has_records(file: CapturedSegment) -> bool:
 
 
 def captured_batches(file: CapturedSegment) -> BatchTable:
-    """The batches of the segment that were taken along, in file order."""
+    """Return the batches of the segment that were taken along, in file order."""
     runs = _runs(file.row, "batches")
     if not runs:
         return empty_batches()
@@ -180,7 +180,7 @@ def captured_batches(file: CapturedSegment) -> BatchTable:
 
 
 def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The number of the type of each batch that `captured_batches` gives, and its coordinator's epoch.
+    """Return the number of the type of each batch that `captured_batches` gives, and its coordinator's epoch.
 
     The type is `NO_CONTROL` where it is no control batch, or where its type could not be read; the epoch -1 where there is none.
     """
@@ -192,19 +192,19 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
 
 
 def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """The columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none."""
+    """Return the columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none."""
     runs = _runs(file.row, "batches")
     return _gathered(file, runs, "batches", BATCH_COLUMNS) if runs else {}
 
 
 def record_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """The columns of the digested records, as `unpack_records` takes them; empty where there are none."""
+    """Return the columns of the digested records, as `unpack_records` takes them; empty where there are none."""
     runs = _runs(file.row, "records")
     return _gathered(file, runs, "records", RECORD_COLUMNS) if runs else {}
 
 
 def captured_records(file: CapturedSegment) -> Iterator[Record]:
-    """The records of the segment, digested; where they were not taken along, its control records."""
+    """Yield the records of the segment, digested; where they were not taken along, its control records."""
     if has_records(file):
         if runs := _runs(file.row, "records"):
             yield from unpack_records(_gathered(file, runs, "records", RECORD_COLUMNS))

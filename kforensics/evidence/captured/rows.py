@@ -16,12 +16,12 @@ _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
 
 def known(value: Any) -> Any:
-    """The value, or none where it is absent."""
+    """Return the value, or none where it is absent."""
     return None if isinstance(value, Absent) else value
 
 
 def known_or(value: Any, absent: Absent) -> Any:
-    """The value, or why it is absent."""
+    """Return the value, or why it is absent."""
     return absent if value is None else value
 
 
@@ -29,7 +29,7 @@ def known_or(value: Any, absent: Absent) -> Any:
 
 
 def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
-    """The damaged places of a file."""
+    """Return the damaged places of a file."""
     return [
         {
             "path": path,
@@ -47,7 +47,7 @@ def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
 
 
 def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
-    """The damaged places that rows describe."""
+    """Return the damaged places that rows describe."""
     return tuple(
         Damage(
             span=Span(row["position"], row["length"]),
@@ -67,7 +67,7 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
-    """A segment; `place` gives the columns that say where it is. Digests and lineage have tables of their own."""
+    """Return a segment; `place` gives the columns that say where it is. Digests and lineage have tables of their own."""
     return {
         **place,
         "path": segment.path,
@@ -93,7 +93,7 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
 
 
 def digest_lists(digests: NDArray[np.void]) -> list[list[int]]:
-    """The digests as numbers, the 128 bits as two signed words."""
+    """Return the digests as numbers, the 128 bits as two signed words."""
     signed = digests.astype(_SIGNED_DIGEST)
     return [list(row) for row in zip(*(signed[name].tolist() for name in _DIGEST_COLUMNS), strict=True)]
 
@@ -102,14 +102,14 @@ _SIGNED_DIGEST = np.dtype([(name, "<i8") for name in _DIGEST_COLUMNS])
 
 
 def digests_of(rows: Sequence[Sequence[int]]) -> Any:
-    """The digests that `digest_lists` made lists of."""
+    """Return the digests that `digest_lists` made lists of."""
     if not rows:
         return np.zeros(0, dtype=DIGEST_DTYPE)
     return np.array([tuple(row) for row in rows], dtype=_SIGNED_DIGEST).view(DIGEST_DTYPE)
 
 
 def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
-    """The segment that a row, its digests and its lineage describe; batch tables are never kept."""
+    """Return the segment that a row, its digests and its lineage describe; batch tables are never kept."""
     return Segment(
         path=row["path"],
         base_offset=row["base_offset"],

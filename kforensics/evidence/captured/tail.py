@@ -8,7 +8,7 @@ from kforensics.source.mapped import EvidenceFile, open_evidence
 
 
 def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
-    """The ranges of a segment that can be read: all of a file; of a captured segment what its capture holds, anything else is a `MissingBytes`.
+    """Return the ranges of a segment that can be read: all of a file; of a captured segment what its capture holds, anything else is a `MissingBytes`.
 
     Args:
         file: the segment, as `open_evidence` gives it. A captured one is a source of bytes like any other file, with the length and the positions of the file on the broker:
@@ -41,7 +41,7 @@ def is_whole(file: EvidenceFile) -> bool:
 
 
 def tail_bytes(path: CapturePath) -> Iterator[tuple[int, bytes]]:
-    """The bytes of a captured segment that the capture holds: their position in the file on the broker, and at most 4 MiB at a time.
+    """Yield the bytes of a captured segment that the capture holds: their position in the file on the broker, and at most 4 MiB at a time.
 
     Args:
         path: of a segment in a capture; one whose bytes stayed on the broker gives nothing.

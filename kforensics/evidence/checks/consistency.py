@@ -105,7 +105,7 @@ def verify_inputs(
 def _lost_directories(
     inputs: Inputs, plans: Sequence["_Plan"], unexplained: Unexplained
 ) -> tuple[tuple[tuple[Citation, Damage], ...], tuple[Problem, ...]]:
-    """The lines of checkpoints that name a partition of which the node holds no directory, and what may have been left out of a copy."""
+    """Return the lines of checkpoints that name a partition of which the node holds no directory, and what may have been left out of a copy."""
     states: list[LogDirState] = []
     held = set()
     for index, (found, plan) in enumerate(zip(inputs.found, plans, strict=True)):
@@ -133,7 +133,7 @@ def _lost_directories(
 
 
 def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Problem]:
-    """What can be checked only where a capture was taken, one problem for each input."""
+    """Yield what can be checked only where a capture was taken, one problem for each input."""
     for index, found in enumerate(inputs.found):
         if not isinstance(found.root, CapturePath):
             continue
@@ -168,7 +168,7 @@ class _Plan:
 
 
 def _plan(index: int, found: FoundInput) -> _Plan:
-    """The partitions of an input, with all that its log directories say of them; files outside of partitions are checked right here."""
+    """Return the partitions of an input, with all that its log directories say of them; files outside of partitions are checked right here."""
     files: dict[FoundDirectory, list[FoundFile]] = {}
     loose: list[FoundFile] = []
     problems: list[Problem] = []

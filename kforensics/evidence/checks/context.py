@@ -96,7 +96,7 @@ class PartitionContext:
         return isinstance(self.recovery_point, Absent) or self.recovery_point.value <= end_offset
 
     def of_kind(self, kind: FileKind, suffix: FileSuffix = FileSuffix.NONE) -> tuple[FoundFile, ...]:
-        """The directory's files of a kind in the order of their offsets."""
+        """Return the directory's files of a kind in the order of their offsets."""
         chosen = [file for file in self.files if file.name.kind is kind and file.name.suffix is suffix]
         return tuple(sorted(chosen, key=lambda file: (base_offset_of(file), file.path)))
 
@@ -128,12 +128,12 @@ class SoundRange:
 
 
 def base_offset_of(file: FoundFile) -> int:
-    """The offset in a file's name."""
+    """Return the offset in a file's name."""
     return file.name.base_offset if isinstance(file.name.base_offset, int) else -1
 
 
 def state_of(damage: Iterable[Damage]) -> FileState:
-    """The verdict that follows from what was met; what is stale by design leaves a file intact."""
+    """Return the verdict that follows from what was met; what is stale by design leaves a file intact."""
     gravities = {place.gravity for place in damage}
     if Gravity.DAMAGE in gravities:
         return FileState.DAMAGED
@@ -145,5 +145,5 @@ def state_of(damage: Iterable[Damage]) -> FileState:
 def mismatch(
     span: Span, *, expected: str, found: str, gravity: Gravity, kind: DamageKind = DamageKind.MISMATCH
 ) -> Damage:
-    """A place that contradicts a neighbouring file."""
+    """Return a place that contradicts a neighbouring file."""
     return Damage(span=span, kind=kind, expected=expected, found=found, gravity=gravity)

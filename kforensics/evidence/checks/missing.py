@@ -51,7 +51,7 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
 
 
 def longest_batch(segments: Sequence[ScannedSegment]) -> int | None:
-    """The offsets of the longest batch, 0 where there is none, and none where the scans do not show it."""
+    """Return the offsets of the longest batch, 0 where there is none, and none where the scans do not show it."""
     longest = [segment.scan.longest_batch for segment in segments]
     return None if None in longest else max((one for one in longest if one is not None), default=0)
 

@@ -123,7 +123,7 @@ def check_snapshot(
     is_compacted: bool,
     gravity: Gravity,
 ) -> tuple[Damage, ...]:
-    """Producers whose last batch or open transaction is not the log's.
+    """Return the producers whose last batch or open transaction is not the log's.
 
     Args:
         snapshot: as read.
@@ -175,7 +175,7 @@ def _shown(entry: ProducerEntry) -> str:
 
 
 def _is_of_one_append(entry: AbortedTransaction, marker: Aborted, end_offset: int) -> bool:
-    """The last stable offset is where a later transaction began, which a follower had appended along with this one.
+    """Return the last stable offset is where a later transaction began, which a follower had appended along with this one.
 
     `UnifiedLog.append` opens every transaction of a fetch response before it closes the first (4.1), so that followers may write what the leader did not.
     """

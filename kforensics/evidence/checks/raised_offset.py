@@ -113,7 +113,7 @@ def _cause(batch: TailBatch, right: int) -> DamageCause | Absent:
 
 
 def _corrected(scan: SegmentScan, batch: TailBatch, right: int, damage: Damage) -> SegmentScan:
-    """The scan with the batch where it belongs, so that its neighbours are not blamed."""
+    """Return the scan with the batch where it belongs, so that its neighbours are not blamed."""
     last = right + batch.last_offset - batch.base_offset
     return replace(
         scan,

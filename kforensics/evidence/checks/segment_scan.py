@@ -137,7 +137,7 @@ def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _
 
 
 def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
-    """What was found in the segment when it was captured."""
+    """Return what was found in the segment when it was captured."""
     segment = captured_segment(file, path=file.inner, base_offset=base_offset)
     first_span, valid_end = captured_extent(file)
     starts = [entry.start_offset for entry in segment.epochs]
@@ -298,7 +298,7 @@ def _tail_of(sound: BatchTable) -> list[TailBatch]:
 
 
 def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
-    """The batches without those whose offsets are wrong: what they claim says nothing about the neighbours.
+    """Return the batches without those whose offsets are wrong: what they claim says nothing about the neighbours.
 
     Logs of magic 0 and 1 may hold offsets twice, as the brokers of their time left them: these stay.
     """

@@ -36,7 +36,7 @@ class ScannedSegment:
 
 
 def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]) -> list[tuple[Damage, ...]]:
-    """The damage of each segment in the order of their base offsets, its gravity settled."""
+    """Return the damage of each segment in the order of their base offsets, its gravity settled."""
     results = []
     for at, segment in enumerate(segments):
         damage = [grade_tail(context, segment, place, is_last=at == len(segments) - 1) for place in segment.scan.damage]
@@ -62,7 +62,7 @@ def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage
 
 
 def sound_range(segment: ScannedSegment) -> SoundRange | None:
-    """The offsets that the segment holds intact."""
+    """Return the offsets that the segment holds intact."""
     scan = segment.scan
     if scan.first_offset is None or scan.last_offset is None:
         return None

@@ -19,7 +19,7 @@ SEARCHED = (128 << 10, 16 << 20)
 
 
 def split_task(task: ScanTask, length: int, jobs: int) -> Iterator[ScanTask]:
-    """The task in parts, in file order; the parts of a file that can't be opened are the task itself."""
+    """Yield the task in parts, in file order; the parts of a file that can't be opened are the task itself."""
     count = min(max(length // SMALLEST_PART, 1), jobs * PARTS_PER_JOB)
     try:
         places = _places(task, length, count) if count > 1 else []

@@ -38,7 +38,7 @@ def find_range(
     to_offset: int | None,
     from_time_ms: int | None,
 ) -> ByteRange:
-    """The part of the segment at `path` that can hold the offsets and times asked for."""
+    """Return the part of the segment at `path` that can hold the offsets and times asked for."""
     if from_time_ms is not None:
         behind = _offset_before(path.with_suffix(".timeindex"), base_offset, from_time_ms)
         if behind is not None:
@@ -80,7 +80,7 @@ def _offset_entries(path: Path, base_offset: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _offset_before(path: Path, base_offset: int, time_ms: int) -> int | None:
-    """The first offset that can hold a record of the time or a later one."""
+    """Return the first offset that can hold a record of the time or a later one."""
     data = _read(path)
     if data is None:
         return None

@@ -110,7 +110,7 @@ def walk_items(
 
 
 def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
-    """The name, or that of a segment where an unknown name hides one: copies often carry names of their own."""
+    """Return the name, or that of a segment where an unknown name hides one: copies often carry names of their own."""
     if name.kind not in {FileKind.UNKNOWN, FileKind.LOG_FILE}:
         return name
     head = file.read(0, SHORTEST_ENTRY)
@@ -123,7 +123,7 @@ def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
 
 
 def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
-    """The decoder for the records of a file, by its own name or that of its partition directory."""
+    """Return the decoder for the records of a file, by its own name or that of its partition directory."""
     if name.kind is FileKind.METADATA_SNAPSHOT:
         return decode_metadata
     directory = parse_partition_directory(path.parent.name)
@@ -131,7 +131,7 @@ def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
 
 
 def selected_range(file: EvidenceFile, path: Path, name: FileName, selection: Selection) -> ByteRange:
-    """The part of a segment that can hold what is asked for."""
+    """Return the part of a segment that can hold what is asked for."""
     if name.kind is not FileKind.SEGMENT or isinstance(name.base_offset, Absent):
         return ByteRange(0, None)
     return find_range(

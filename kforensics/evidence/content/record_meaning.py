@@ -40,7 +40,7 @@ Decoder = Callable[[bytes | None, bytes | None], RecordMeaning]
 
 
 def decoder_of_topic(topic: str) -> Decoder | None:
-    """The decoder of a topic of Kafka's own, or None for any other topic."""
+    """Return the decoder of a topic of Kafka's own, or None for any other topic."""
     return _DECODERS.get(topic)
 
 
@@ -51,7 +51,7 @@ def control_meaning(record: Record) -> tuple[ControlType, RecordMeaning]:
 
 
 def decode_metadata(_key: bytes | None, value: bytes | None) -> RecordMeaning:
-    """A record of the KRaft metadata log or of a snapshot of it."""
+    """Return a record of the KRaft metadata log or of a snapshot of it."""
     return RecordMeaning(None, None if value is None else parse_metadata_record(value))
 
 

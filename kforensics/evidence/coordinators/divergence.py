@@ -24,7 +24,7 @@ def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 
 
 
 def first_difference(log: BatchTable, copy: BatchTable, *, from_offset: int) -> int | None:
-    """The first offset of a copy whose batch is not in the log, none where the log holds all of it.
+    """Return the first offset of a copy whose batch is not in the log, none where the log holds all of it.
 
     Args:
         log: the batches of the log, as `batch_outline` gives them.

@@ -47,7 +47,7 @@ class Place(NamedTuple):
     position: int
 
     def cite(self, place: PartitionPlace) -> Citation:
-        """The record's batch as a citation."""
+        """Return the record's batch as a citation."""
         return Citation(input=place.state.input, path=self.path, span=Span(self.position, 0))
 
 
@@ -143,7 +143,7 @@ class LogOutline:
     """It begins at offset 0, and nothing in it is damaged or can't be read."""
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch of the record at an offset, -1 before the first."""
+        """Return the leader epoch of the record at an offset, -1 before the first."""
         known = [entry.leader_epoch for entry in self.epochs if entry.start_offset <= offset]
         return known[-1] if known else -1
 
@@ -201,7 +201,7 @@ def _place(chunk: RecordChunk, path: str, at: int) -> Place:
 
 
 def _plain_commits(chunk: RecordChunk, data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The committed offset of each record, and which records are values of commits outside of transactions by their lengths."""
+    """Return the committed offset of each record, and which records are values of commits outside of transactions by their lengths."""
     at, length = chunk.value_position, chunk.value_length
     attributes = chunk.batches["attributes"][chunk.rows]
     flags = np.where(chunk.batches["magic"][chunk.rows] == 2, attributes & (CONTROL_BIT | TRANSACTIONAL_BIT), 0)
@@ -245,7 +245,7 @@ class GroupLogReader:
         """Records of unknown type or version, or that can't be decoded."""
 
     def names(self) -> tuple[set[Name], set[CommitKey]]:
-        """The groups that records read so far name, and the positions of their commits, those that were removed among them."""
+        """Return the groups that records read so far name, and the positions of their commits, those that were removed among them."""
         keys = {*self._commit_keys, *(one[1] for one in self._keys.values() if one[1] is not None)}
         return {key.group for key in keys} | self._groups, keys
 
@@ -262,7 +262,7 @@ class GroupLogReader:
                 yield from self._chunk(part, path, from_offset)
 
     def parts(self, *, until_ms: int | None = None) -> Iterator[CommitRun | GroupEvent]:
-        """The same as `events`, with plain commits in runs.
+        """Yield the same as `events`, with plain commits in runs.
 
         Args:
             until_ms: records that are newer are left out.
@@ -292,7 +292,7 @@ class GroupLogReader:
             yield CommitRun(self._commit_keys, ids[start:end], offsets[start:end], decode, _place(chunk, path, end - 1))
 
     def _ids_of(self, chunk: RecordChunk, is_plain: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """A number for the position of each record, -1 where it is no plain commit."""
+        """Return a number for the position of each record, -1 where it is no plain commit."""
         raw, known = bytes(chunk.view), self._ids
         starts = chunk.key_position.tolist()
         ends = (chunk.key_position + chunk.key_length).tolist()
@@ -312,7 +312,7 @@ class GroupLogReader:
         return found
 
     def _decode(self, chunk: RecordChunk, path: str, start: int, at: int) -> Commit:
-        """The commit at a place of a run, which was found to be one."""
+        """Return the commit at a place of a run, which was found to be one."""
         row = start + at
         key_at, value_at = int(chunk.key_position[row]), int(chunk.value_position[row])
         key = bytes(chunk.view[key_at : key_at + int(chunk.key_length[row])])

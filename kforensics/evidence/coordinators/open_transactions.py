@@ -249,7 +249,7 @@ class _Scan:
 
 
 def transactional(rows: BatchTable) -> BatchTable:
-    """The transactional batches of a table, markers among them."""
+    """Return the transactional batches of a table, markers among them."""
     mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
     found: BatchTable = rows[mask]
     return found
@@ -353,7 +353,7 @@ def read_producers(place: PartitionPlace, wanted: NDArray[np.int64], *, deleted:
 
 
 def marker_of(row: np.void, batches: SegmentBatches, place: PartitionPlace) -> Marker:
-    """A control batch as the marker that it holds; of unknown type where it can't be decoded.
+    """Return a control batch as the marker that it holds; of unknown type where it can't be decoded.
 
     Args:
         row: one of the batches.

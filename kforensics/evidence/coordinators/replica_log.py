@@ -81,7 +81,7 @@ class ReplicaLog:
                 self.problems.append(problem_of(self.place.state.input, path, error))
 
     def _captured(self, file: CapturedSegment, path: str, base_offset: int) -> SegmentBatches:
-        """The batches of which a capture has rows, without their bytes."""
+        """Return the batches of which a capture has rows, without their bytes."""
         segment = captured_segment(file, path=path, base_offset=base_offset)
         for damage in segment.damage:
             self.note_damage(path, damage)

@@ -177,7 +177,7 @@ def find_inputs(
     one_cluster: bool = False,
     cluster: str | None = None,
 ) -> Inputs:
-    """The inputs that paths stand for.
+    """Return the inputs that paths stand for.
 
     Args:
         paths: as named by a person; a capture replaces all that it was taken of.
@@ -239,19 +239,19 @@ def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | No
 
 
 def unusable_input(path: Path) -> FoundInput:
-    """An input in place of a path that can't be used."""
+    """Return an input in place of a path that can't be used."""
     described = Input(path=str(path), kind="unreadable")
     return FoundInput(described=described, listings=Listings(path), shape=Absent.UNREADABLE)
 
 
 def problem_words(error: EvidenceError) -> str:
-    """An error about a named path as one sentence of a problem."""
+    """Return an error about a named path as one sentence of a problem."""
     words = f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
     return f"{words}; {did_you_mean(error.nearest)}" if error.nearest else words
 
 
 def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: bool = True) -> Inputs:
-    """The inputs, which are of one cluster then.
+    """Return the inputs, which are of one cluster then.
 
     Args:
         inputs: as found.
@@ -298,7 +298,7 @@ def require_one_redaction(found: Iterable[FoundInput]) -> None:
 
 
 def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:
-    """The refusal of inputs of several clusters: which path is whose."""
+    """Return the refusal of inputs of several clusters: which path is whose."""
     ids = sorted({cluster for _, cluster in named})
     return InputsRefused(
         f"the inputs are of {len(ids)} clusters ({', '.join(ids)})",
@@ -308,7 +308,7 @@ def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:
 
 
 def _only_of(inputs: Inputs, cluster: str) -> Inputs:
-    """The inputs without those that name another cluster; numbers of inputs in problems follow."""
+    """Return the inputs without those that name another cluster; numbers of inputs in problems follow."""
     kept = [at for at, one in enumerate(inputs.found) if one.described.cluster_id in {cluster, *Absent}]
     number = {at: new for new, at in enumerate(kept)}
     return Inputs(
@@ -343,7 +343,7 @@ def _live_partitions(found: FoundInput) -> frozenset[str]:
 
 
 def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) -> list[FoundInput]:
-    """The inputs at a path; a capture replaces what it was taken of, and a directory for the captures in it, too."""
+    """Return the inputs at a path; a capture replaces what it was taken of, and a directory for the captures in it, too."""
     captured = split_at_capture(path)
     if captured is not None:
         return _captured_inputs([captured], with_server_logs=with_server_logs)

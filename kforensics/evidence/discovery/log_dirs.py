@@ -78,13 +78,13 @@ def _is_voter(log_dir: FoundLogDir, node_id: int | Absent) -> bool:
 
 
 def version_hint(log_dirs: Sequence[FoundLogDir]) -> str | Absent:
-    """The oldest Kafka version that writes all that is here, with the sign of it."""
+    """Return the oldest Kafka version that writes all that is here, with the sign of it."""
     version, sign = max((one.version_floor for one in log_dirs), default=((), ""))
     return f"{'.'.join(map(str, version))} or later ({sign})" if version else Absent.UNKNOWN
 
 
 def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
-    """A log directory by its own small files and the names in it."""
+    """Return a log directory by its own small files and the names in it."""
     root = listings.root
     listing = listings.of(path)
     files = {entry.name for entry in listing.entries if not entry.is_directory}

@@ -68,7 +68,7 @@ class LogSpan(NamedTuple):
 
 
 def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
-    """The files that need not be read, in the order in which they are given.
+    """Return the files that need not be read, in the order in which they are given.
 
     Of each directory the newest file before the window in which a broker wrote its version, and its settings, is needed: it started then. They are looked for where nodes
     registered first, then in all files. The youngest file of a name is needed too.
@@ -99,7 +99,7 @@ def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
 
 
 def _last_start(older: Sequence[LogSpan], paths: Sequence[Path]) -> set[int]:
-    """The first of these files that holds a broker's version, and the first that holds its settings."""
+    """Return the first of these files that holds a broker's version, and the first that holds its settings."""
     needed: set[int] = set()
     wanted = {_VERSION, _CONFIGURATION}
     for one in older:
@@ -139,7 +139,7 @@ def _contents(file: EvidenceFile) -> Iterator[bytes]:
 
 
 def _spans(paths: Sequence[Path]) -> Iterator[LogSpan]:
-    """The times of all files that have any; the last line of a gzipped file is given as -1."""
+    """Yield the times of all files that have any; the last line of a gzipped file is given as -1."""
     number = {str(path): at for at, path in enumerate(paths)}
     samples = read_ranges(sample for path in paths for sample in _samples(path))
     for path, reads in groupby(samples, key=lambda one: str(one.wanted.path)):
@@ -153,7 +153,7 @@ def _spans(paths: Sequence[Path]) -> Iterator[LogSpan]:
 
 
 def _samples(path: Path) -> Iterator[Range]:
-    """The head of a file, places between, and its end."""
+    """Yield the head of a file, places between, and its end."""
     try:
         with open_evidence(path) as file:
             size = file.size
@@ -167,7 +167,7 @@ def _samples(path: Path) -> Iterator[Range]:
 
 
 def _sampled(reads: Iterable[RangeRead]) -> tuple[list[int | None], bool]:
-    """The times of the first line of each sample and of the last line of all, and whether the file is gzipped."""
+    """Return the times of the first line of each sample and of the last line of all, and whether the file is gzipped."""
     times: list[int | None] = []
     data = b""
     for one in reads:
@@ -179,7 +179,7 @@ def _sampled(reads: Iterable[RangeRead]) -> tuple[list[int | None], bool]:
 
 
 def _time_in(data: bytes, *, last: bool = False) -> int | None:
-    """The time of the first line that has one, or of the last."""
+    """Return the time of the first line that has one, or of the last."""
     lines = data.splitlines()
     times = (line_moment(line).time_ms for line in (reversed(lines) if last else lines))
     return next((time for time in times if isinstance(time, int)), None)

@@ -78,7 +78,7 @@ class PartitionPlace:
 def read_log_dir_state(
     listings: Listings, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
 ) -> tuple[LogDirState, tuple[Problem, ...]]:
-    """The checkpoints of one log directory, each value with the line that says it."""
+    """Return the checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
     values: dict[str, Mapping[TopicPartition, int]] = {}
     elsewhere: dict[str, Mapping[TopicPartition, int]] = {}
@@ -112,7 +112,7 @@ def read_log_dir_state(
 
 
 def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
-    """The partitions that have a directory; none where finding them out has a cost."""
+    """Return the partitions that have a directory; none where finding them out has a cost."""
     if isinstance(listings.root, ForeignPath) and not isinstance(listings.root, CapturePath):
         return None
     listing = listings.of(log_dir)
@@ -173,7 +173,7 @@ class LostDirectory:
 def lost_directories(
     states: Collection[LogDirState], held: Collection[tuple[int, TopicPartition]]
 ) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
-    """The partitions that checkpoints name and of which no log directory of the same node holds a directory, under whatever name.
+    """Return the partitions that checkpoints name and of which no log directory of the same node holds a directory, under whatever name.
 
     A broker removes the lines of a partition that it deleted or that was moved away, and until then keeps its directory under another name.
 
@@ -237,7 +237,7 @@ class Places:
 
 
 def find_places(inputs: Inputs) -> Places:
-    """The partition directories of all inputs; reads names and checkpoints, no logs."""
+    """Return the partition directories of all inputs; reads names and checkpoints, no logs."""
     problems = list(inputs.problems)
     places: dict[TopicPartition, list[PartitionPlace]] = {}
     every: list[LogDirState] = []
@@ -286,7 +286,7 @@ def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPl
 
 
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
-    """The checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
+    """Return the checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says is outside of the input.
         return {

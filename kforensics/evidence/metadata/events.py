@@ -52,7 +52,7 @@ class EventSelection:
                 yield from self.step_events(part)
 
     def parts(self) -> Iterator[MetadataEvent | Rows]:
-        """Runs of steps with the other changes between them, all in order."""
+        """Yield runs of steps with the other changes between them, all in order."""
         others = [(event.when.offset, False, event) for event in self.before]
         others += [(event.when.offset, True, event) for event in self.behind]
         others.sort(key=itemgetter(0, 1))
@@ -68,7 +68,7 @@ class EventSelection:
             yield self.rows[first:]
 
     def step_events(self, rows: Rows) -> Iterator[MetadataEvent]:
-        """The changes that steps of partitions make."""
+        """Yield the changes that steps of partitions make."""
         for before, after in self.partitions.changes(rows):
             for event in partition_events(before, after):
                 if self.wants(event):
@@ -128,7 +128,7 @@ def partition_events(before: PartitionState | None, after: PartitionState) -> It
 
 
 def broker_events(states: Sequence[BrokerState]) -> Iterator[MetadataEvent]:
-    """The changes between the registrations of one broker."""
+    """Yield the changes between the registrations of one broker."""
     before: BrokerState | None = None
     for after in states:
         yield from _broker_change(before, after)

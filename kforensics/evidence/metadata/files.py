@@ -25,7 +25,7 @@ class MetadataFiles:
 
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
-    """The metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own."""
+    """Return the metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own."""
     return tuple(one for number, found in enumerate(inputs.found) for one in _metadata_files(number, found))
 
 

@@ -73,7 +73,7 @@ class MetadataHistory:
         return bool(self.quorum) and self.node_id in self.quorum[-1].voters
 
     def without_partitions(self) -> "MetadataHistory":
-        """The same with no state of any partition, by far the most of it."""
+        """Return the same with no state of any partition, by far the most of it."""
         return replace(self, partitions=PartitionHistories.empty())
 
     def topics_named(self, name: str) -> tuple[TopicState, ...]:
@@ -87,7 +87,7 @@ class MetadataHistory:
         )
 
     def newest(self, topic_id: str, partition: int) -> PartitionState | None:
-        """The newest record for a partition of one topic id; none where the log does not know it."""
+        """Return the newest record for a partition of one topic id; none where the log does not know it."""
         return self.partitions.newest((topic_id, partition))
 
     @property
@@ -97,7 +97,7 @@ class MetadataHistory:
         return levels[-1] if levels else Absent.NOT_WRITTEN
 
     def at(self, offset: int) -> MetadataState:
-        """The metadata once the records up to and with `offset` are applied."""
+        """Return the metadata once the records up to and with `offset` are applied."""
         topics = {key: topic for key, topic in self.topics.items() if topic.exists_at(offset)}
         partitions = {
             (state.topic_id, state.partition): state
@@ -121,7 +121,7 @@ class MetadataHistory:
         )
 
     def latest(self) -> MetadataState:
-        """The metadata at the end of the log."""
+        """Return the metadata at the end of the log."""
         return self.at(max(self.end_offset - 1, 0))
 
 

@@ -6,7 +6,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 
 
 def listening_hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
-    """The hosts where the brokers and controllers listen, as they registered."""
+    """Yield the hosts where the brokers and controllers listen, as they registered."""
     for history in histories:
         points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
         points |= {point for group in history.controllers.values() for one in group for point in one.end_points}

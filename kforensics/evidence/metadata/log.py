@@ -39,7 +39,7 @@ NO_TIME = -1
 
 
 def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
-    """The log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
+    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
     return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
 
 

@@ -97,11 +97,11 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return key in self._numbers
 
     def state(self, row: int) -> PartitionState:
-        """The state that a step leads to."""
+        """Return the state that a step leads to."""
         return next(self.states(np.array([row])))
 
     def states(self, rows: Rows) -> Iterator[PartitionState]:
-        """The states that steps lead to."""
+        """Yield the states that steps lead to."""
         for first in range(0, len(rows), ROWS_AT_ONCE):
             for step in self._steps[rows[first : first + ROWS_AT_ONCE]].tolist():
                 offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
@@ -111,7 +111,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
                 yield PartitionState._make((*head, *rest, self._places.when(place, offset, timestamp_ms)))
 
     def changes(self, rows: Rows) -> Iterator[tuple[PartitionState | None, PartitionState]]:
-        """The states before and behind steps; none before where the step is the first of its partition."""
+        """Yield the states before and behind steps; none before where the step is the first of its partition."""
         before = self._before[rows]
         is_first = before == NO_ROW
         states_before = self.states(before[~is_first])
@@ -119,12 +119,12 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
             yield (None if begins else next(states_before)), state
 
     def newest(self, key: tuple[str, int]) -> PartitionState | None:
-        """The last state of a partition."""
+        """Return the last state of a partition."""
         number = self._numbers.get(key)
         return None if number is None else self.state(int(self._rows_of(number)[-1]))
 
     def at(self, key: tuple[str, int], offset: int) -> PartitionState | None:
-        """The state of a partition once the records up to and with `offset` are applied."""
+        """Return the state of a partition once the records up to and with `offset` are applied."""
         number = self._numbers.get(key)
         if number is None:
             return None
@@ -133,14 +133,14 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return self.state(int(rows[found - 1])) if found else None
 
     def all_at(self, offset: int) -> Iterator[PartitionState]:
-        """The state of every partition once the records up to and with `offset` are applied."""
+        """Return the state of every partition once the records up to and with `offset` are applied."""
         end = self._end(offset)
         last = np.full(len(self), NO_ROW, np.intp)
         last[self._steps["partition"][:end]] = np.arange(end)
         return self.states(last[last != NO_ROW])
 
     def rows(self, *, topic: str | None = None, partition: int | None = None, up_to: int | None = None) -> Rows:
-        """The steps of all partitions, or of those asked for, in the order of the log."""
+        """Return the steps of all partitions, or of those asked for, in the order of the log."""
         end = len(self._steps) if up_to is None else self._end(up_to)
         if topic is None and partition is None:
             return np.arange(end)
@@ -153,12 +153,12 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return np.sort(found[found < end])
 
     def offsets(self, rows: Rows) -> NDArray[np.int64]:
-        """The offsets of steps."""
+        """Return the offsets of steps."""
         found: NDArray[np.int64] = self._steps["offset"][rows]
         return found
 
     def numbers(self, rows: Rows) -> list[int]:
-        """The numbers of the partitions that steps are about, each once."""
+        """Return the numbers of the partitions that steps are about, each once."""
         found: list[int] = np.unique(self._steps["partition"][rows]).tolist()
         return found
 
@@ -181,7 +181,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         )
 
     def rows_that(self, test: Callable[[PartitionState | None, PartitionState], bool]) -> Rows:
-        """The steps that pass a test, which is asked once for steps that change the same.
+        """Return the steps that pass a test, which is asked once for steps that change the same.
 
         Args:
             test: asks for the states before and behind a step, of which it may compare all but partition, offset, time and partition epoch.

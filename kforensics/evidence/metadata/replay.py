@@ -83,7 +83,7 @@ class MetadataReplay:
         return self.partitions.record_all(records, self.topics, origins)
 
     def finish(self, last_offset: int) -> None:
-        """The log ends behind that offset: what an open transaction holds does not count."""
+        """End the log behind an offset: what an open transaction holds does not count."""
         if self._pending is not None:
             self._drop(UNFINISHED, last_offset)
 
@@ -241,13 +241,13 @@ class MetadataReplay:
 
 
 def _newest_metadata_version(fields: Fields) -> int | Absent:
-    """The newest metadata.version in a registration; not before 3.3."""
+    """Return the newest metadata.version in a registration; not before 3.3."""
     supported = (one["max_supported_version"] for one in fields["features"] or () if one["name"] == METADATA_VERSION)
     return next(supported, Absent.NOT_WRITTEN)
 
 
 def end_points(fields: Fields) -> tuple[str, ...]:
-    """The listeners of a registration as `name://host:port`."""
+    """Return the listeners of a registration as `name://host:port`."""
     return tuple(f"{one['name']}://{one['host']}:{one['port']}" for one in fields["end_points"] or ())
 
 

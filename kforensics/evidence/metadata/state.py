@@ -166,10 +166,10 @@ class MetadataState:
         return self.features.get(METADATA_VERSION, Absent.NOT_WRITTEN)
 
     def topic_named(self, name: str) -> TopicState | None:
-        """The topic that has this name now."""
+        """Return the topic that has this name now."""
         return next((topic for topic in self.topics.values() if topic.name == name), None)
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
-        """A partition by the name of its topic."""
+        """Return a partition by the name of its topic."""
         found = self.topic_named(topic)
         return None if found is None else self.partitions.get((found.topic_id, partition))

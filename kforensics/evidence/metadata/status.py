@@ -43,7 +43,7 @@ def stated_status(fields: Fields) -> PartitionStatus:
 
 
 def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
-    """The status that a PartitionChangeRecord leads to."""
+    """Return the status that a PartitionChangeRecord leads to."""
     get = fields.get
     leader = status.leader
     if fields["leader"] != LEADER_UNCHANGED:

@@ -300,5 +300,5 @@ class PartitionReplay:
 
 
 def _subject(topic_id: str, partition: int) -> bytes:
-    """A partition as the log writes it."""
+    """Return a partition as the log writes it."""
     return _PARTITION.pack(partition) + urlsafe_b64decode(topic_id + "==")

@@ -82,7 +82,7 @@ def _end_of(place: PartitionPlace, wanted: list[Range]) -> _End | None:
 
 
 def _last_batches(group: Sequence[_End]) -> Iterator[Range]:
-    """The end of each log of a partition, and more where their epoch checkpoints show that they part."""
+    """Yield the end of each log of a partition, and more where their epoch checkpoints show that they part."""
     checkpoints = {
         bytes(held_ranges.find(str(one.place.state.root / one.epochs.path), 0, one.epochs.length) or b"")
         for one in group

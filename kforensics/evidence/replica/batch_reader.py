@@ -62,7 +62,7 @@ class FileBatchReader:
         """What was read last of segments that were not read whole."""
 
     def take_lacks(self) -> tuple[Problem, ...]:
-        """The content that was asked for since the last call and is not in the captures, with the file on the broker that has it."""
+        """Return the content that was asked for since the last call and is not in the captures, with the file on the broker that has it."""
         lacks = tuple(Problem(input=at, path=path, message=words) for (at, path), words in self._lacks.items())
         self._lacks.clear()
         return lacks
@@ -186,7 +186,7 @@ class FileBatchReader:
     def _place_of(
         self, replica: Replica, segment: Segment, file: EvidenceFile, first_offset: int, last_offset: int
     ) -> tuple[int, int]:
-        """The positions between which every batch that touches the offsets is read."""
+        """Return the positions between which every batch that touches the offsets is read."""
         if not segment.unread_below:
             return start_position(segment, first_offset), file.size
         index = self._roots[replica.input] / (segment.path.removesuffix(".log") + ".index")
@@ -203,7 +203,7 @@ class FileBatchReader:
         return self._captured[key]
 
     def _note_error(self, replica: Replica, segment: Segment, error: EvidenceError) -> None:
-        """A file that vanished since its scan is told of as a change; what a capture holds was never looked at before."""
+        """Note an error of a capture; a file that vanished since its scan is reported as a change elsewhere."""
         if isinstance(self._roots[replica.input], CapturePath):
             self._lacks[replica.input, segment.path] = error.problem
 
@@ -212,7 +212,7 @@ class FileBatchReader:
 
 
 def _walk(file: EvidenceFile, start: int, end: int) -> Iterator[SegmentWindow]:
-    """The windows between two positions; of the whole file where no sound batch is at the first, as an index may lead anywhere."""
+    """Yield the windows between two positions; of the whole file where no sound batch is at the first, as an index may lead anywhere."""
     for window in walk_segment(PartOfFile(file, end), level=Level.CRC, start=start):
         if start and any(one.span.position == start for one in window.damage):
             yield from walk_segment(file, level=Level.CRC)
@@ -227,7 +227,7 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
 
 
 def start_position(segment: Segment, first_offset: int) -> int:
-    """A batch position from which every batch that touches the offset is read."""
+    """Return a batch position from which every batch that touches the offset is read."""
     if not isinstance(segment.batches, Absent):
         before = segment.batches[segment.batches["last_offset"] < first_offset]
         reached = segment.batches[segment.batches["last_offset"] >= first_offset]

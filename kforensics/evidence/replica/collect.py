@@ -79,7 +79,7 @@ def collect_replica(
 
 
 def as_captured(replica: Replica, root: Path) -> Replica:
-    """The replica with what its capture says of rows and records that it holds, which summaries of its segments do not say.
+    """Return the replica with what its capture says of rows and records that it holds, which summaries of its segments do not say.
 
     Args:
         replica: with its segments.
@@ -114,7 +114,7 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
 
 
 def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """A partition directory together with its segments, each in the order of their base offsets."""
+    """Return a partition directory together with its segments, each in the order of their base offsets."""
     segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
     deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
     return replace(
@@ -171,7 +171,7 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
 
 
 def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,)) -> tuple[str, ...]:
-    """The segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last."""
+    """Return the segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last."""
     files = [f for f in _list(place, []) if f.name.kind is FileKind.SEGMENT]
     read = sorted(
         (f.name.suffix is not FileSuffix.NONE, f.name.base_offset, f.path)
@@ -207,7 +207,7 @@ def _ends(
     level: Level,
     problems: list[Problem],
 ) -> tuple[Segment, ...] | None:
-    """The segments in use read from the recovery point or the end of the log on, none where all of them have to be read."""
+    """Return the segments in use read from the recovery point or the end of the log on, none where all of them have to be read."""
     if isinstance(place.state.root, CapturePath):
         return None
     wanted = _in_order(files, FileSuffix.NONE)
@@ -352,7 +352,7 @@ def _parsed(
     parse: Callable[[bytes], Value],
     problems: list[Problem],
 ) -> tuple[str, Value] | Absent:
-    """A small file of the directory, understood, with its path; a file that can't be read is also a problem."""
+    """Return a small file of the directory, understood, with its path; a file that can't be read is also a problem."""
     found = _file_of(files, kind)
     if found is None:
         return Absent.NOT_WRITTEN

@@ -55,7 +55,7 @@ _LEGACY = Struct(">Ibbq").unpack_from
 
 
 def read_needed(folder: Path, need: Need) -> object:
-    """The content that a rule asks for.
+    """Return the content that a rule asks for.
 
     Args:
         folder: the partition directory.
@@ -110,7 +110,7 @@ class _Window:
 
 
 def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
-    """The batches from a position on, as `FileLogInputStream.nextBatch` finds them.
+    """Return the batches from a position on, as `FileLogInputStream.nextBatch` finds them.
 
     Args:
         file: a segment's log.
@@ -182,7 +182,7 @@ def _bare(
     max_timestamp: int = -1,
     header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE,
 ) -> LoadedBatch:
-    """A batch that has no header of magic 2."""
+    """Return a batch that has no header of magic 2."""
     return LoadedBatch(
         position=position,
         length=length,
@@ -202,7 +202,7 @@ def _bare(
 
 
 def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic: int, *, checked: bool) -> LoadedBatch:
-    """A message of magic 0 or 1, or bytes whose magic says so."""
+    """Return a message of magic 0 or 1, or bytes whose magic says so."""
     data = window.at(position, whole)
     crc, _, attributes, timestamp = _LEGACY(bytes(data[LOG_OVERHEAD : LOG_OVERHEAD + 14]).ljust(14, b"\0"))
     is_valid = not checked or crc32(data[LOG_OVERHEAD + 4 :]) == crc
@@ -217,7 +217,7 @@ def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic
 
 
 def _transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailure | Absent:
-    """What the marker of a control batch says (`ControlRecordType.parse`, `EndTransactionMarker.deserialize`): later versions are read as the known one."""
+    """Return what the marker of a control batch says (`ControlRecordType.parse`, `EndTransactionMarker.deserialize`): later versions are read as the known one."""
     if count == 0:
         return Absent.NOT_APPLICABLE
     try:

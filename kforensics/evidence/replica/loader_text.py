@@ -18,7 +18,7 @@ _PAIR, _TRIPLE = 2, 3
 
 
 def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
-    """The entries of `leader-epoch-checkpoint`."""
+    """Return the entries of `leader-epoch-checkpoint`."""
     read = _checkpoint_fields(data, _PAIR, ((0, 32), (1, 64)))
     if isinstance(read, LoadFailure):
         return read
@@ -26,7 +26,7 @@ def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
 
 
 def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | LoadFailure:
-    """The offsets of `recovery-point-offset-checkpoint` or `log-start-offset-checkpoint`; of two lines for a partition the later counts."""
+    """Return the offsets of `recovery-point-offset-checkpoint` or `log-start-offset-checkpoint`; of two lines for a partition the later counts."""
     read = _checkpoint_fields(data, _TRIPLE, ((1, 32), (2, 64)))
     if isinstance(read, LoadFailure):
         return read
@@ -36,7 +36,7 @@ def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | LoadFailu
 def _checkpoint_fields(
     data: bytes, width: int, numbers: Sequence[tuple[int, int]]
 ) -> list[Sequence[str]] | LoadFailure:
-    """The lines of a checkpoint file in fields, as `CheckpointFile.read` takes them.
+    """Return the lines of a checkpoint file in fields, as `CheckpointFile.read` takes them.
 
     Args:
         data: the file.
@@ -73,7 +73,7 @@ def _checkpoint_fields(
 
 
 def read_topic_id(data: bytes) -> TopicIdFile | LoadFailure:
-    """The topic id of `partition.metadata`."""
+    """Return the topic id of `partition.metadata`."""
     lines = _lines(data)
     if lines is None:
         return _malformed("Input length = 1")

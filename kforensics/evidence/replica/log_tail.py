@@ -26,7 +26,7 @@ class LogTail(NamedTuple):
 def read_log_tail(
     one: FoundInput, segments: list[tuple[int, str]], indexes: dict[int, str], *, depth: Depth = Depth.TAILS
 ) -> LogTail | Absent:
-    """The end of the log in these segments; absent where there is no segment.
+    """Return the end of the log in these segments; absent where there is no segment.
 
     Args:
         one: the input that they belong to.
@@ -62,7 +62,7 @@ def read_log_tail(
 
 
 def _captured_tail(segment: CapturedSegment) -> LogTail | None:
-    """What the last window of the walk gave when the segment was captured."""
+    """Return what the last window of the walk gave when the segment was captured."""
     tail = captured_tail(segment)
     if tail is None:
         return None

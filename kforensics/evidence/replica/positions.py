@@ -47,15 +47,15 @@ class IndexEntries:
         return bisect_right(range(whole), 0, key=lambda at: int(self.position(at) <= 0))
 
     def position(self, at: int) -> int:
-        """The position in the segment that an entry names."""
+        """Return the position in the segment that an entry names."""
         return int.from_bytes(self._entry(at)[4:], signed=True)
 
     def offset(self, at: int) -> int:
-        """The offset that an entry names, relative to the base offset of the segment."""
+        """Return the offset that an entry names, relative to the base offset of the segment."""
         return int.from_bytes(self._entry(at)[:4], signed=True)
 
     def at_or_below(self, offset: int) -> int | None:
-        """The number of the last entry whose relative offset is not above another one, none where all are."""
+        """Return the number of the last entry whose relative offset is not above another one, none where all are."""
         at = bisect_right(range(self.count), offset, key=self.offset)
         return at - 1 if at else None
 
@@ -67,7 +67,7 @@ class IndexEntries:
 
 
 def indexed_position(index: Path, relative_offset: int | None = None) -> int:
-    """The position that an index names for an offset relative to its segment's, that of its last entry where none is given; 0 where it names none."""
+    """Return the position that an index names for an offset relative to its segment's, that of its last entry where none is given; 0 where it names none."""
     try:
         with open_evidence(index) as file:
             entries = IndexEntries(file)
@@ -78,7 +78,7 @@ def indexed_position(index: Path, relative_offset: int | None = None) -> int:
 
 
 def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: int | None = None) -> int:
-    """The position of a batch at or before an offset, by an index.
+    """Return the position of a batch at or before an offset, by an index.
 
     Args:
         index: where the index is.
@@ -96,7 +96,7 @@ def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: 
 
 
 def batch_at(segment: EvidenceFile, position: int) -> tuple[int, int] | None:
-    """The offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there."""
+    """Return the offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there."""
     if not 0 <= position < segment.size:
         return None
     return _header(segment.read(position, SHORTEST_ENTRY), segment.size - position)
@@ -111,7 +111,7 @@ def _header(head: bytes, left: int) -> tuple[int, int] | None:
 
 
 def end_of_offsets(segment: EvidenceFile, start: int, last_offset: int) -> int:
-    """The position behind the first batch that lies above an offset, going from header to header; the end of the file where a header can't be one.
+    """Return the position behind the first batch that lies above an offset, going from header to header; the end of the file where a header can't be one.
 
     A message of magic 0 and 1 names the last offset that it wraps, so that the first one above the offset may hold it.
     """

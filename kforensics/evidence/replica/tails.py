@@ -61,7 +61,7 @@ class _Read:
 def read_tails(
     place: PartitionPlace, files: Sequence[FoundFile], directory: Replica, scan: Scan
 ) -> list[Segment] | None:
-    """The segments in use of a partition directory, read from where its broker reads them when it loads the log.
+    """Return the segments in use of a partition directory, read from where its broker reads them when it loads the log.
 
     Args:
         place: the directory.
@@ -128,7 +128,7 @@ class _Tails:
         return _Read(segments=segments, first=first, start=start)
 
     def _end_of(self, at: int) -> tuple[Segment, int]:
-        """A segment from the last entry of its index on; all of it where no sound batch is there."""
+        """Return a segment from the last entry of its index on; all of it where no sound batch is there."""
         found = self._files[at]
         file = self._open(found.path)
         start = indexed_position(self._root / _beside(found.path, ".index")) if file.size else 0
@@ -142,7 +142,7 @@ class _Tails:
         return self._scan(found), 0
 
     def _completed(self, segment: Segment, lineage: Sequence[EpochEntry], low: _Point) -> Segment:
-        """A segment of which the end was read with what is known of the rest of it."""
+        """Return a segment of which the end was read with what is known of the rest of it."""
         at = self._bases.index(segment.base_offset)
         before = _epochs_within(lineage, self._bases[at], segment.unread_below)
         read = (
@@ -160,7 +160,7 @@ class _Tails:
         )
 
     def _newest_indexed(self, at: int) -> int | Absent:
-        """The time of the last entry of the time index, which is the newest up to there."""
+        """Return the time of the last entry of the time index, which is the newest up to there."""
         try:
             file = self._open(_beside(self._files[at].path, ".timeindex"))
             data = file.read(max(file.size // TIME_INDEX_LAYOUT.length - 1, 0) * TIME_INDEX_LAYOUT.length, 8)
@@ -169,7 +169,7 @@ class _Tails:
         return int.from_bytes(data, signed=True) if len(data) == 8 and any(data) else Absent.NOT_WRITTEN
 
     def _unread(self, at: int, epochs: tuple[EpochEntry, ...], magics: frozenset[int]) -> Segment:
-        """A segment of which nothing was read: it holds what its name, its size and that of the next one say."""
+        """Return a segment of which nothing was read: it holds what its name, its size and that of the next one say."""
         found, base, end = self._files[at], self._bases[at], self._end(at)
         is_empty = not found.length or end <= base
         return Segment(
@@ -197,7 +197,7 @@ class _Tails:
     # Leader epochs of what was not read.
 
     def _lineage(self, low: _Point, high: _Point) -> list[EpochEntry]:
-        """The start of each epoch from one point up to the other."""
+        """Return the start of each epoch from one point up to the other."""
         first = [EpochEntry(low.epoch, low.offset)] if low.epoch != NO_EPOCH else []
         if low.epoch == high.epoch:
             return first
@@ -216,7 +216,7 @@ class _Tails:
         return first + self._changes(low, high)
 
     def _changes(self, low: _Point, high: _Point) -> list[EpochEntry]:
-        """The start of each epoch behind one point, up to the other."""
+        """Return the start of each epoch behind one point, up to the other."""
         if low.epoch == high.epoch:
             return []
         middle = self._between(low, high)
@@ -302,7 +302,7 @@ def _agrees(claimed: Sequence[EpochEntry], *points: _Point) -> bool:
 
 
 def _epochs_within(lineage: Sequence[EpochEntry], first: int, end: int) -> tuple[EpochEntry, ...]:
-    """The epochs of a run of offsets, each with where it begins in it."""
+    """Return the epochs of a run of offsets, each with where it begins in it."""
     at = bisect_right(lineage, first, key=lambda one: one.start_offset)
     held = [EpochEntry(lineage[at - 1].leader_epoch, first)] if at else []
     return (*held, *(one for one in lineage[at:] if one.start_offset < end))

@@ -109,7 +109,7 @@ def find_unaccounted(
 
 
 def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
-    """The same offsets with those that follow one another as one range, shown by the first of their files."""
+    """Return the same offsets with those that follow one another as one range, shown by the first of their files."""
     out: list[Unaccounted] = []
     for one in found:
         before = out[-1] if out else None
@@ -121,7 +121,7 @@ def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
 
 
 def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
-    """The offsets of a replica for which there is no segment, none for what is deleted, moved or stray."""
+    """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray."""
     if replica.state != "live" or not replica.is_read_whole:
         return ()
     ends = [
@@ -147,7 +147,7 @@ def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
 
 
 def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
-    """The offsets that a replica should hold and does not, as far as its own files show it.
+    """Return the offsets that a replica should hold and does not, as far as its own files show it.
 
     Numbers above a log end are ordinary where a broker ran while it was copied, or lost power: they count after a clean stop, or where the log is empty.
     """
@@ -159,7 +159,7 @@ def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
 
 
 def _longest_batch(replica: Replica) -> int | None:
-    """The offsets of the longest batch, none where the batches of a segment are not at hand."""
+    """Return the offsets of the longest batch, none where the batches of a segment are not at hand."""
     longest = 0
     for one in replica.segments:
         if isinstance(one.batches, Absent):
@@ -176,10 +176,10 @@ def is_empty(replica: Replica) -> bool:
 
 
 def value_of(value: CheckpointValue | Absent) -> int | None:
-    """The number of a checkpoint, where there is one."""
+    """Return the number of a checkpoint, where there is one."""
     return None if isinstance(value, Absent) else value.value
 
 
 def highest(*values: CheckpointValue | Absent) -> int | None:
-    """The highest number of some checkpoints, where there is any."""
+    """Return the highest number of some checkpoints, where there is any."""
     return max((one.value for one in values if not isinstance(one, Absent)), default=None)

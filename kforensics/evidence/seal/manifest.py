@@ -85,7 +85,7 @@ class SealCounts:
 
 
 def manifest_pieces(head: ManifestHead, entries: Iterable[SealEntry | Problem], counts: SealCounts) -> Iterator[str]:
-    """The manifest, line by line; `counts` is complete when the last piece is out."""
+    """Yield the manifest, line by line; `counts` is complete when the last piece is out."""
     opening = {
         "schema": SCHEMA,
         "tool_version": head.tool_version,

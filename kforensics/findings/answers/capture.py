@@ -18,7 +18,7 @@ def capture_answer(
     seconds: int,
     capture_bytes: int,
 ) -> Answer:
-    """The answer of `capture`: the extent of a capture, or of the plan of one.
+    """Return the answer of `capture`: the extent of a capture, or of the plan of one.
 
     Args:
         node_id: whose evidence it is.

@@ -66,7 +66,7 @@ def diff_answer(
     problems: Sequence[Problem] = (),
     among: int | None = None,
 ) -> Answer:
-    """The answer over all partitions that were compared.
+    """Return the answer over all partitions that were compared.
 
     Args:
         judged: every partition with its concerns.
@@ -132,7 +132,7 @@ class _Words:
     def by_owners(
         self, items: Sequence[tuple[TopicPartition, Concern]]
     ) -> list[tuple[str, list[tuple[TopicPartition, Concern]]]]:
-        """The concerns by whom they are about, those with most committed records first."""
+        """Return the concerns by whom they are about, those with most committed records first."""
         groups: dict[str, list[tuple[TopicPartition, Concern]]] = {}
         for item in items:
             groups.setdefault(_and(item[1].owners), []).append(item)
@@ -391,7 +391,7 @@ class _Words:
         return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(_copy_of(path))}" for path in paths)
 
     def _copy_places(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        """The commands that copy single directories out of log directories, where a broker would not start with a copy among the others."""
+        """Return the commands that copy single directories out of log directories, where a broker would not start with a copy among the others."""
         by_input: dict[int, dict[str, None]] = {}
         for _, one in items:
             for at, path in one.places:
@@ -484,7 +484,7 @@ class _Words:
         yield f"Whether content below the ends of the logs is the same and undamaged: it was not compared ({named}{more}); --depth content compares it."
 
     def _settled_by(self) -> str:
-        """The input that shows who leads: what the accounts of leaders lack, where they lack one thing alone."""
+        """Return the input that shows who leads: what the accounts of leaders lack, where they lack one thing alone."""
         guessed = [one for one in self.judged if any(concern.guess for concern in one.concerns)]
         asked = {one.settled_by for one in guessed if one.settled_by}
         return asked.pop() if len(asked) == 1 else "the metadata log, controller.log or state-change.log"
@@ -500,7 +500,7 @@ class _Words:
 
 
 def _copy_of(path: str) -> str:
-    """A place for the copy of a directory that is not below its parent: whoever names the parent, or all in it, again does not name the copy too."""
+    """Return a place for the copy of a directory that is not below its parent: whoever names the parent, or all in it, again does not name the copy too."""
     pure = PurePosixPath(path)
     parent = pure.parent
     is_inside = pure.is_absolute() or parent.name not in {"", ".."}

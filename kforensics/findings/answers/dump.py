@@ -5,7 +5,7 @@ from kforensics.words import counted
 
 
 def dump_answer(*, files: int, damaged: int, unread: int) -> Answer:
-    """The answer to whether the content is whole.
+    """Return the answer to whether the content is whole.
 
     Args:
         files: that were read.

@@ -37,7 +37,7 @@ class Scope:
 
 
 def incident_state(incident: PartitionIncident) -> State:
-    """The state of one partition.
+    """Return the state of one partition.
 
     Args:
         incident: all that is known of it.
@@ -118,12 +118,12 @@ _HEDGED_BY_DEPTH = frozenset({State.NOTHING_LOST, State.UNCOMMITTED_LOST, State.
 
 
 def _unread(asked: Sequence[PartitionIncident]) -> str:
-    """The offsets below which content was not read, by partition; empty where all was."""
+    """Return the offsets below which content was not read, by partition; empty where all was."""
     return listed([f"{one.partition} below {one.unread_below:,}" for one in asked if one.unread_below], most=MOST_NAMED)
 
 
 def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequence[PartitionIncident]) -> Sequence[str]:
-    """The sentences of the conclusion that the headline does not say already.
+    """Return the sentences of the conclusion that the headline does not say already.
 
     Args:
         conclusion: all sentences, most important first.
@@ -249,7 +249,7 @@ def _is_the_same_by_all(affected: Sequence[PartitionIncident]) -> bool:
 
 
 def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:
-    """What is lost by each of the replicas that the guess does not decide between, or at least by whichever of them leads."""
+    """Return what is lost by each of the replicas that the guess does not decide between, or at least by whichever of them leads."""
     maybe = f"of {_names(affected)} that may have been committed are not in its log"
     if len(affected) == 1:
         first, *others = affected[0].candidates
@@ -263,7 +263,7 @@ def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:
 
 
 def _condition(affected: Sequence[PartitionIncident]) -> str:
-    """What is to be true for the rest of a sentence, where leaders are guessed."""
+    """Return what is to be true for the rest of a sentence, where leaders are guessed."""
     guessed = [one for one in affected if not one.is_leader_known and isinstance(one.leader, int)]
     if not guessed:
         return ""
@@ -294,7 +294,7 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
 
 
 def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]:
-    """What to do where nothing has to be saved and the answer is open: keep everything, and get the input that settles most."""
+    """Return what to do where nothing has to be saved and the answer is open: keep everything, and get the input that settles most."""
     if state not in {State.UNKNOWN, State.MAYBE_LOST}:
         return ()
     settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts)
@@ -303,7 +303,7 @@ def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]
 
 
 def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:
-    """The open questions, by the input that would settle them: the input that settles most comes first."""
+    """Return the open questions, by the input that would settle them: the input that settles most comes first."""
     by_words: dict[tuple[str, str], list[str]] = {}
     for one in asked:
         for doubt in one.doubts:

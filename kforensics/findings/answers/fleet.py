@@ -14,7 +14,7 @@ _GRAVE = ("critical", "error", "warning")
 
 
 def fleet_answer(summary: FleetSummary) -> Answer:
-    """The answer to whether the fleet is sound.
+    """Return the answer to whether the fleet is sound.
 
     Args:
         summary: of the audit, or of the part of it that was asked for.
@@ -81,7 +81,7 @@ def _with_problems(answer: Answer, summary: FleetSummary) -> Answer:
 
 
 def scan_answer(result: ScanResult) -> Answer:
-    """The answer to what was extracted.
+    """Return the answer to what was extracted.
 
     Args:
         result: of the scan.
@@ -106,7 +106,7 @@ def scan_answer(result: ScanResult) -> Answer:
 
 
 def comparison_answer(comparison: AuditComparison) -> Answer:
-    """The answer to what changed between two audits.
+    """Return the answer to what changed between two audits.
 
     Args:
         comparison: of the audits.
@@ -147,7 +147,7 @@ _CHANGE_WORDS = {
 
 
 def change_words(name: str) -> str:
-    """A change as sentences and columns have it."""
+    """Return a change as sentences and columns have it."""
     return _CHANGE_WORDS.get(Change(name), name)
 
 
@@ -169,7 +169,7 @@ def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
 
 
 def trend_answer(trend: AuditTrend) -> Answer:
-    """The answer to how the findings went up and down.
+    """Return the answer to how the findings went up and down.
 
     Args:
         trend: of some audits.

@@ -25,7 +25,7 @@ def groups_answer(
     skipped: int,
     complete_since_ms: int | Absent,
 ) -> Answer:
-    """The answer to where groups stand.
+    """Return the answer to where groups stand.
 
     Args:
         groups: with their positions.

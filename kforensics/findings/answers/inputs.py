@@ -19,7 +19,7 @@ _NODES = frozenset({"broker", "combined", "controller", "snapshot-before"})
 
 
 def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer:
-    """The answer, no calmer than its inputs allow.
+    """Return the answer, no calmer than its inputs allow.
 
     Args:
         command: a key of `STATES`.

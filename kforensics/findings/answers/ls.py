@@ -13,7 +13,7 @@ NODE_NAMES = {"broker": "broker", "controller": "controller", "combined": "combi
 
 
 def ls_answer(inventory: Inventory, inputs: Sequence[Input]) -> Answer:
-    """The answer to what is below the inputs.
+    """Return the answer to what is below the inputs.
 
     Args:
         inventory: of the inputs.

@@ -10,7 +10,7 @@ from kforensics.words import counted, listed
 
 
 def metadata_answer(comparison: LogComparison, problems: Sequence[Problem]) -> Answer:
-    """The answer to what the metadata logs hold.
+    """Return the answer to what the metadata logs hold.
 
     Args:
         comparison: of all metadata logs among the inputs.

@@ -154,7 +154,7 @@ class Answer:
 
 
 def worst_state(command: str, states: Iterable[State]) -> State | None:
-    """The worst of some states of one command, or None where there are none.
+    """Return the worst of some states of one command, or None where there are none.
 
     Args:
         command: a key of `STATES`.
@@ -171,7 +171,7 @@ def worst_state(command: str, states: Iterable[State]) -> State | None:
 
 
 def exit_code(command: str, answer: Answer, findings: Collection[Finding], problems: Collection[Problem]) -> int:
-    """The exit code of a finished command.
+    """Return the exit code of a finished command.
 
     It follows from the state. A calm state beside a finding of severity `warning` or above gives 1, and beside something that could not be read 3; a
     problem never hides a worse state.

@@ -106,7 +106,7 @@ class JudgedPartition:
 
 
 def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) -> JudgedPartition:
-    """The concerns about a partition.
+    """Return the concerns about a partition.
 
     Args:
         report: of the partition.
@@ -137,7 +137,7 @@ RISKS: Mapping[Risk, str] = {
 
 
 def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:
-    """The state of one partition, by the words of the whole answer.
+    """Return the state of one partition, by the words of the whole answer.
 
     Args:
         report: of the partition.

@@ -41,7 +41,7 @@ class MissingDirectories:
         return bool(self.empty or (self.missing and self.new))
 
     def words(self) -> Iterator[str]:
-        """What is to be said of it."""
+        """Yield what is to be said of it."""
         if self.empty:
             yield (
                 f"Beside the log directories of node {self.node_id} lies an empty folder ({', '.join(self.empty)}): if log.dirs names it, a disk is not "
@@ -194,12 +194,12 @@ def _reached(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
 
 
 def _aged(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """The logs of which retention leaves nothing, by settings that are known or by the defaults."""
+    """Return the logs of which retention leaves nothing, by settings that are known or by the defaults."""
     return [log for log in _reached(logs) if isinstance(log.due, DueSegments) and log.due.is_whole_log]
 
 
 def _ended_early(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """The logs that ended further back before any start, as files beside them show: their last records may be lost."""
+    """Return the logs that ended further back before any start, as files beside them show: their last records may be lost."""
     found = {
         (log.input, log.path): log
         for log in logs
@@ -236,7 +236,7 @@ def _headline(
     *,
     version: str,
 ) -> str:
-    """The answer in a line; what it leaves out is in the parts of the answer that follow."""
+    """Return the answer in a line; what it leaves out is in the parts of the answer that follow."""
     if state is State.WILL_NOT_START:
         return _not_starting(starts, inputs, version) + (f" {_lost(logs, version)}" if _last_losing(logs) else "")
     nodes, are_all = _unclean(starts, logs, inputs)
@@ -253,7 +253,7 @@ def _headline(
 
 
 def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -> Iterator[str]:
-    """What keeps a start from being as calm as its logs loading, the gravest first."""
+    """Yield what keeps a start from being as calm as its logs loading, the gravest first."""
     truncated = next((one for one in metadata_logs if one.lost.records), None)
     if truncated is not None:
         yield f", but discards {counted(truncated.lost.records, 'record')} of the metadata log"
@@ -298,7 +298,7 @@ def _crash_now(
 
 
 def _retention(logs: Sequence[PredictedLog]) -> Iterator[str]:
-    """What retention deletes by settings that are known."""
+    """Yield what retention deletes by settings that are known."""
     due = [log.due for log in _reached(logs)]
     known = [one for one in due if isinstance(one, DueSegments) and one.is_setting_known]
     if known:
@@ -340,7 +340,7 @@ def _lost(logs: Sequence[PredictedLog], version: str) -> str:
 
 
 def _last_losing(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """The logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
+    """Return the logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
     return [log for log in logs if log.lost.records and log.is_reached]
 
 

@@ -57,7 +57,7 @@ def salvage_answer(
     unsettled: Sequence[TopicPartition] = (),
     not_all_given: Sequence[TopicPartition] = (),
 ) -> Answer:
-    """The answer of `salvage`: how much is saved.
+    """Return the answer of `salvage`: how much is saved.
 
     Args:
         partitions: what came of each.
@@ -145,7 +145,7 @@ def carved_answer(
     has_replicas: bool,
     is_incomplete: bool,
 ) -> Answer:
-    """What disk images hold.
+    """Return what disk images hold.
 
     Args:
         records: in batches that were found, each as often as it lies there.

@@ -11,7 +11,7 @@ _ALTERED = {Change.CONTENT: "altered", Change.MISSING: "missing", Change.ADDED: 
 
 
 def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
-    """The answer to what a new manifest seals.
+    """Return the answer to what a new manifest seals.
 
     Args:
         counts: of its entries.
@@ -29,7 +29,7 @@ def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
 def check_answer(
     changes: Mapping[Change, int], sealed: SealCounts, *, held: int, problems: int, is_signature_broken: bool
 ) -> Answer:
-    """The answer to whether evidence is what was sealed.
+    """Return the answer to whether evidence is what was sealed.
 
     Args:
         changes: differences by kind.

@@ -10,12 +10,12 @@ from kforensics.words import byte_count, counted, listed
 
 
 def list_answer(count: int) -> Answer:
-    """The answer to which scenarios there are."""
+    """Return the answer to which scenarios there are."""
     return Answer(state=State.COMPLETE, headline=f"{counted(count, 'scenario')} built in.")
 
 
 def replay_answer(found: Sequence[Replay]) -> Answer:
-    """The answer to what a scenario ends in under each protocol.
+    """Return the answer to what a scenario ends in under each protocol.
 
     Args:
         found: the same scenario under one protocol or several.
@@ -42,7 +42,7 @@ def replay_answer(found: Sequence[Replay]) -> Answer:
 
 
 def exploration_answer(found: Exploration) -> Answer:
-    """The answer to whether an invariant of a model breaks.
+    """Return the answer to whether an invariant of a model breaks.
 
     Args:
         found: what the search found.
@@ -62,7 +62,7 @@ def exploration_answer(found: Exploration) -> Answer:
 
 
 def written_answer(directory: str, count: int) -> Answer:
-    """The answer to what was written.
+    """Return the answer to what was written.
 
     Args:
         directory: where it is.

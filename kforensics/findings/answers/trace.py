@@ -83,7 +83,7 @@ class TraceTally:
         return sorted(self._vanishing)
 
     def findings(self, placement: Placement | None) -> tuple[Finding, ...]:
-        """What is wrong around the records.
+        """Return what is wrong around the records.
 
         Args:
             placement: where default partitioners put their key, if it is known.
@@ -148,7 +148,7 @@ def trace_answer(
     problems: Sequence[Problem],
     is_whole_topic: bool,
 ) -> Answer:
-    """The answer of `trace`.
+    """Return the answer of `trace`.
 
     Args:
         tally: of the records that were found, with what became of each.
@@ -183,7 +183,7 @@ def erasure_answer(
     problems: Sequence[Problem],
     is_whole_topic: bool,
 ) -> Answer:
-    """The answer of `trace --erasure`: whether bytes of the key are left in any record that was searched.
+    """Return the answer of `trace --erasure`: whether bytes of the key are left in any record that was searched.
 
     Args:
         tally: of the records of the key.

@@ -54,7 +54,7 @@ def transactions_answer(
     lacking: LackingLogs,
     asked: Sequence[str] = (),
 ) -> Answer:
-    """The answer to which transactions hold consumers back.
+    """Return the answer to which transactions hold consumers back.
 
     Args:
         judged: every replica that was asked for.

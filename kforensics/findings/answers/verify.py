@@ -20,7 +20,7 @@ _DEPTHS = {
 
 
 def verify_answer(verification: Verification, findings: Sequence[Finding], *, level: Level) -> Answer:
-    """The answer to whether files are damaged.
+    """Return the answer to whether files are damaged.
 
     Args:
         verification: all files, checked.

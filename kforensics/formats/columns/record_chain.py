@@ -71,7 +71,7 @@ class Piece:
 
 
 def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
-    """The records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`; counts must be checked against the bodies' lengths before."""
+    """Yield the records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`; counts must be checked against the bodies' lengths before."""
     totals = np.cumsum(lanes.counts)
     first = 0
     while first < len(totals):
@@ -108,7 +108,7 @@ def _long_lane_pieces(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[P
 
 
 def _group_pieces(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Iterator[Piece]:
-    """The group's records in pieces of whole lanes."""
+    """Yield the group's records in pieces of whole lanes."""
     group = lanes.part(first, end)
     positions, limits, sound = _follow_lanes(buffer, group)
     lengths, records = np.cumsum(group.ends - group.starts), np.cumsum(group.counts)

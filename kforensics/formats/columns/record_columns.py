@@ -105,7 +105,7 @@ def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterato
 
 
 def _decode(buffer: WordBuffer, piece: Piece, *, for_reading: bool) -> tuple[RecordColumns, Flags]:
-    """The columns of a piece, and which records are surely as the format says; rows and timestamps cost extra, and mean nothing without."""
+    """Return the columns of a piece, and which records are surely as the format says; rows and timestamps cost extra, and mean nothing without."""
     limits = piece.limits
     behind_attributes = piece.positions + 1
     if for_reading:
@@ -142,14 +142,14 @@ def _decode(buffer: WordBuffer, piece: Piece, *, for_reading: bool) -> tuple[Rec
 
 
 def _where_sound(sound: Flags, position: Positions, limits: Positions) -> Positions:
-    """The next field's place, or the record's end where a length can't be right, so that no place leaves the buffer."""
+    """Return the next field's place, or the record's end where a length can't be right, so that no place leaves the buffer."""
     return position if sound.all() else np.where(sound, position, limits)
 
 
 def _behind_headers(
     buffer: WordBuffer, header_position: Positions, header_count: Values, limits: Positions, sound: Flags
 ) -> Positions:
-    """The position behind each record's headers; one that differs from the record's end where they do not fit."""
+    """Return the position behind each record's headers; one that differs from the record's end where they do not fit."""
     end = header_position.copy()
     going = np.flatnonzero(sound & (header_count > 0))
     position, left, limit = header_position[going], header_count[going], limits[going]
@@ -230,7 +230,7 @@ def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int, exact: ExactReads)
 def _exact_columns(
     buffer: WordBuffer, lanes: Lanes, lane: int, skip: int, exact: ExactReads
 ) -> Iterator[RecordColumns | LaneDamage]:
-    """A lane's records behind the first `skip`, by the exact reader, and what is wrong with them."""
+    """Yield a lane's records behind the first `skip`, by the exact reader, and what is wrong with them."""
     if not exact.take(int(lanes.ends[lane] - lanes.starts[lane])):
         yield LaneDamage(lane, _not_looked_for(lanes, lane))
         return

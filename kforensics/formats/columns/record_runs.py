@@ -14,7 +14,7 @@ _COLUMNS = tuple(field.name for field in fields(RecordChunk) if field.name not i
 
 
 def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
-    """The parts of a chunk in their order, and whether a part holds control records."""
+    """Yield the parts of a chunk in their order, and whether a part holds control records."""
     batches = chunk.batches
     is_control = (batches["magic"] >= 2) & (batches["attributes"] & CONTROL_BIT != 0)
     if not is_control.any():
@@ -27,11 +27,11 @@ def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
 
 
 def behind(chunk: RecordChunk, position: int) -> RecordChunk:
-    """The records whose batches begin at or behind a position in the file."""
+    """Return the records whose batches begin at or behind a position in the file."""
     kept = chunk.batches["position"][chunk.rows] >= position
     return chunk if kept.all() else part_of(chunk, kept)
 
 
 def part_of(chunk: RecordChunk, kept: slice | np.ndarray) -> RecordChunk:
-    """Some records of a chunk."""
+    """Return some records of a chunk."""
     return replace(chunk, **{name: getattr(chunk, name)[kept] for name in _COLUMNS})

@@ -73,7 +73,7 @@ class RecordChunk:
 
 
 def iter_chunks(batches: WindowBatches) -> Iterator[RecordChunk | Damage]:
-    """The records of all batches whose checksum holds, and of a batch that breaks off its damage behind the records before the break."""
+    """Yield the records of all batches whose checksum holds, and of a batch that breaks off its damage behind the records before the break."""
     table = batches.table
     kinds = np.where(table["magic"] < 2, 2, table["attributes"] & CODEC_MASK > 0)
     rows = np.flatnonzero(table["crc_valid"])

@@ -51,7 +51,7 @@ def read_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Values, Pos
 
 
 def skip_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Positions, AllOrFlags]:
-    """The positions behind varlongs, and which of them end within eight bytes."""
+    """Return the positions behind varlongs, and which of them end within eight bytes."""
     first = buffer.octets[positions]
     behind = positions + 1
     if not _continues(first):

@@ -226,12 +226,12 @@ def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:
 
 
 def slice_nullable(body: Buffer, position: int, length: int) -> bytes | None:
-    """The bytes at a checked place; a length of -1 is null."""
+    """Return the bytes at a checked place; a length of -1 is null."""
     return None if length < 0 else bytes(body[position : position + length])
 
 
 def _read_nullable(body: Buffer, start: int, end: int) -> tuple[int, int]:
-    """A varint length of -1 (null) up to what is left, and the position behind it."""
+    """Return a varint length of -1 (null) up to what is left, and the position behind it."""
     length, position = read_varint(body, start, end)
     if not -1 <= length <= end - position:
         raise FormatError(Span(start, position - start), expected=f"-1 to {end - position} bytes", found=str(length))
@@ -239,7 +239,7 @@ def _read_nullable(body: Buffer, start: int, end: int) -> tuple[int, int]:
 
 
 def encode_body_records(records: Iterable[BodyRecord]) -> bytes:
-    """The uncompressed body of a magic 2 batch."""
+    """Return the uncompressed body of a magic 2 batch."""
     body = bytearray()
     for record in records:
         inner = b"".join(

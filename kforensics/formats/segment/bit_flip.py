@@ -78,7 +78,7 @@ def _step_back(value: int, polynomial: int) -> int:
 
 
 def _combined(images: list[int], value: int) -> int:
-    """A linear map, given as the images of the bits, applied to a value."""
+    """Return a linear map, given as the images of the bits, applied to a value."""
     combined = 0
     for bit, image in enumerate(images):
         if value >> bit & 1:

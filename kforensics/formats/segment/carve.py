@@ -144,7 +144,7 @@ def _plausible_messages(window: WordBuffer, places: NDArray[np.int64]) -> list[i
 
 
 def _chain(window: WordBuffer, place: int, position: int) -> BatchTable:
-    """The proven batch at a place and those that follow it without a break and whose checksums hold."""
+    """Return the proven batch at a place and those that follow it without a break and whose checksums hold."""
     entries = read_entries(window, place, window.filled, position, with_checksums=True)
     table = entries.table
     sound = table["crc_valid"] & (table["base_offset"] >= 0) & (table["last_offset"] >= table["base_offset"])

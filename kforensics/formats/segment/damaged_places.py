@@ -52,7 +52,7 @@ class DamagedPlaces:
         """The sound batch before is a wrapper message."""
 
     def first_unresolved(self, table: BatchTable, last_offset: int) -> int:
-        """The first bad row that the chain of lengths does not lead out of: behind it no row is good, or a sound batch begins within it."""
+        """Return the first bad row that the chain of lengths does not lead out of: behind it no row is good, or a sound batch begins within it."""
         bad = ~table["crc_valid"]
         if not bad.any():
             return len(table)
@@ -93,7 +93,7 @@ class DamagedPlaces:
         return damage
 
     def resolve(self, position: int, entries: Entries, last_offset: int) -> Resolution:
-        """A place where the chain of lengths breaks; `entries` are the bad ones from there on, as far as a chain can be followed."""
+        """Return a place where the chain of lengths breaks; `entries` are the bad ones from there on, as far as a chain can be followed."""
         self._listed += 1
         search_from = position + (1 if self._listed < MOST_PLACES else _STRIDE)
         expected = self._expectation(position, last_offset)
@@ -119,7 +119,7 @@ class DamagedPlaces:
         return Resolution(empty_batches(), [run_damage(self._source, position, sound.position, around)], sound.position)
 
     def _expectation(self, position: int, last_offset: int) -> Expectation:
-        """What the sound batches before a damaged place, or else its own header where it makes sense, say of what may follow."""
+        """Return what the sound batches before a damaged place, or else its own header where it makes sense, say of what may follow."""
         header = read_header(self._source, position)
         is_wrapper, length = self.follows_wrapper, None
         if header is not None and header.is_message:
@@ -165,7 +165,7 @@ class DamagedPlaces:
 
 
 def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
-    """The first offset of a sound batch, which a wrapper holds inside."""
+    """Return the first offset of a sound batch, which a wrapper holds inside."""
     header = read_header(source, batch.position)
     if header is None or header.magic == 2:
         return batch.base_offset

@@ -120,7 +120,7 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
 
 
 def _misfit(source: SegmentBytes, span: Span, header: Header | None) -> tuple[DamageKind, str, str]:
-    """What is wrong with the first entry of a run."""
+    """Return what is wrong with the first entry of a run."""
     if header is None or not any(read_exactly(source, span.position, SHORTEST_ENTRY)):
         return DamageKind.ZEROS, "a batch", f"zeros at the start of {span.length} bytes without a sound batch"
     if header.magic not in SMALLEST_LENGTH:
@@ -133,7 +133,7 @@ def _misfit(source: SegmentBytes, span: Span, header: Header | None) -> tuple[Da
 
 
 def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neighbours) -> Damage:
-    """The end of a file behind its last sound batch."""
+    """Return the end of a file behind its last sound batch."""
     lost: OffsetRange | Absent = Absent.UNKNOWN
     expected = "a batch or the end of the file"
     gravity = Gravity.TORN_TAIL
@@ -196,7 +196,7 @@ def _lying_header(source: SegmentBytes, span: Span, header: Header, around: Neig
 
 
 def _wrong_magic(source: SegmentBytes, span: Span, header: Header, around: Neighbours) -> Damage | None:
-    """A batch or message of right length whose checksum holds for another magic: that of a message covers it, that of a batch does not."""
+    """Return a batch or message of right length whose checksum holds for another magic: that of a message covers it, that of a batch does not."""
     position = span.position + MESSAGE_CRC_COVERED
     if header.magic != 2 and span.length >= BATCH_HEADER.length:
         stored, computed = checksums_of(source, span.position, span.length, magic=2)
@@ -238,7 +238,7 @@ def _header_damage(
 def _flip_in_batch(
     source: SegmentBytes, position: int, header: Header, stored: int, computed: int
 ) -> DamageCause | None:
-    """The single flipped bit that explains a checksum: in the covered bytes, or in the checksum itself."""
+    """Return the single flipped bit that explains a checksum: in the covered bytes, or in the checksum itself."""
     is_batch = header.magic == 2
     covered = CRC_COVERED_POSITION if is_batch else MESSAGE_CRC_COVERED
     if (stored ^ computed).bit_count() == 1:
@@ -283,7 +283,7 @@ def zero_page(source: SegmentBytes, span: Span) -> DamageCause | None:
 
 
 def _foreign_page(source: SegmentBytes, span: Span) -> DamageCause | None:
-    """A sound batch of magic 2 within a run that offers none to this log: its offsets are out of reach, so it was written for another."""
+    """Return a sound batch of magic 2 within a run that offers none to this log: its offsets are out of reach, so it was written for another."""
     batch = find_sound_batch(source, span.position + 1, span.end, Expectation(plain_from=source.size))
     if batch is None or batch.position + batch.length > span.end:
         return None
@@ -309,7 +309,7 @@ def _shift(span: Span, header: Header | None, around: Neighbours) -> DamageCause
 
 
 def _offsets_lost(header: Header | None, around: Neighbours) -> OffsetRange | Absent:
-    """What the header claims, where it fits between the neighbours; else all that lies between them."""
+    """Return what the header claims, where it fits between the neighbours; else all that lies between them."""
     behind = around.next_base_offset
     if header is not None and around.last_offset < header.base_offset <= header.last_offset:
         fits = is_likely(header, around.last_offset) if behind is None else header.last_offset < behind

@@ -203,7 +203,7 @@ def _epoch_damage(batch: _Batch, neighbour: int, expected: str) -> Damage:
 
 
 def _flip_cause(position: int, width: int, stored: int, wanted: int, name: str) -> DamageCause | Absent:
-    """The cause `bit-flip` where two values of a big-endian field differ in one bit."""
+    """Return the cause `bit-flip` where two values of a big-endian field differ in one bit."""
     flip = flip_between(position, width, stored, wanted)
     if flip is None:
         return Absent.UNKNOWN
@@ -211,7 +211,7 @@ def _flip_cause(position: int, width: int, stored: int, wanted: int, name: str) 
 
 
 def flip_between(position: int, width: int, stored: int, wanted: int) -> BitFlip | None:
-    """The one bit in which two values of a big-endian field at `position` differ, if it is one."""
+    """Return the one bit in which two values of a big-endian field at `position` differ, if it is one."""
     mask = (1 << 8 * width) - 1
     difference = (stored ^ wanted) & mask
     if difference.bit_count() != 1:

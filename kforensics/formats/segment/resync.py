@@ -56,7 +56,7 @@ NOTHING_KNOWN = Expectation()
 def find_sound_batch(
     source: SegmentBytes, start: int, end: int, expected: Expectation = NOTHING_KNOWN
 ) -> SoundBatch | None:
-    """The first batch that begins in `start` … `end` - 1, is as expected, and whose checksum holds."""
+    """Return the first batch that begins in `start` … `end` - 1, is as expected, and whose checksum holds."""
     end = min(end, source.size)
     allowance = _PROOF_ALLOWANCE
     length = _FIRST_SEARCH_LENGTH

@@ -91,7 +91,7 @@ def walk_segment(
 
 
 def find_batch_start(source: SegmentBytes, position: int) -> int | None:
-    """The first place at or behind a position where a sound batch begins; a record may hold the bytes of one, so the seam wants checking."""
+    """Return the first place at or behind a position where a sound batch begins; a record may hold the bytes of one, so the seam wants checking."""
     found = find_sound_batch(source, position, source.size)
     return None if found is None else found.position
 
@@ -152,7 +152,7 @@ class _Walk:
         return found.window(Span(start, position - start))
 
     def chunks(self, table: BatchTable, file_position: int) -> Iterator[RecordChunk | Damage]:
-        """The records of batches of the window that was read last."""
+        """Yield the records of batches of the window that was read last."""
         held = table[table["position"] + table["length"] <= self._loaded_end]
         yield from iter_chunks(WindowBatches(self._window, self._payload, held, file_position, self._exact))
 
@@ -187,7 +187,7 @@ class _Walk:
         return self._window.filled >= claimed
 
     def _large_entry(self, start: int) -> Entries:
-        """An entry that can't be held: its header, and its checksum in pieces."""
+        """Return an entry that can't be held: its header, and its checksum in pieces."""
         table = header_entry(self._window, start)
         length = int(table["length"][0])
         computed: int | None = None
@@ -257,7 +257,7 @@ def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None
 def iter_record_chunks(
     source: SegmentBytes, *, start: int = 0, end: int | None = None
 ) -> Iterator[RecordChunk | Damage]:
-    """The same as `iter_records`, as columns over the bytes of many records at a time."""
+    """Yield the same as `iter_records`, as columns over the bytes of many records at a time."""
     for _, found in iter_windows_with_records(source, start=start, end=end):
         yield from found
 
@@ -275,7 +275,7 @@ def iter_windows_with_records(
 
 
 def _in_place(walk: _Walk, window: SegmentWindow) -> Iterator[RecordChunk | Damage]:
-    """The records of a window with its damage between them, each behind the batches that begin before it."""
+    """Yield the records of a window with its damage between them, each behind the batches that begin before it."""
     table = window.batches
     first = 0
     for damage in window.damage:

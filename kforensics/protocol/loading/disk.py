@@ -37,7 +37,7 @@ class Disk:
         self._removed: dict[str, str] = {}
 
     def names(self) -> list[str]:
-        """The names, sorted as the loader sorts them."""
+        """Return the names, sorted as the loader sorts them."""
         return sorted(self.files)
 
     def exists(self, name: str) -> bool:
@@ -66,7 +66,7 @@ class Disk:
         return self.files[name].origin in self._given.unreadable
 
     def content(self, name: str, content: Content, position: int = 0) -> object:
-        """The bytes that the rules wrote into a file, or those of the evidence.
+        """Return the bytes that the rules wrote into a file, or those of the evidence.
 
         Raises:
             LoadingError: IOException, where the file can't be read.
@@ -142,7 +142,7 @@ class Disk:
         return {name: self.files[name].length for name in self.names()}
 
     def written(self) -> Mapping[Need, object]:
-        """The content of files that the rules wrote."""
+        """Return the content of files that the rules wrote."""
         return {Need(name, content): value for (name, content), value in self._written.items()}
 
     def origins(self) -> dict[str, str]:
@@ -150,7 +150,7 @@ class Disk:
         return {name: file.origin for name, file in self.files.items() if file.origin and not file.is_rewritten}
 
     def changes(self) -> tuple[FileChange, ...]:
-        """The fate of each file that is not as it was."""
+        """Return the fate of each file that is not as it was."""
         out = [
             FileChange(origin, FileAction.DELETE, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE, rule)
             for origin, rule in self._removed.items()

@@ -41,7 +41,7 @@ class OffsetIndex:
         return self._base + (self.entry(self.count - 1)[0] if self.count else 0)
 
     def lookup(self, target: int) -> int:
-        """The position from which to look for an offset: that of the largest entry not above it, or 0."""
+        """Return the position from which to look for an offset: that of the largest entry not above it, or 0."""
         slot = self._slot(target)
         return 0 if slot < 0 else self.entry(slot)[1]
 
@@ -86,7 +86,7 @@ class OffsetIndex:
 
 
 def _lower_bound(key: Callable[[int], int], count: int, target: int, entry_length: int) -> int:
-    """The slot of the largest entry not above a target, -1 for none (`AbstractIndex.largestLowerBoundSlotFor`, 2.3 and later)."""
+    """Return the slot of the largest entry not above a target, -1 for none (`AbstractIndex.largestLowerBoundSlotFor`, 2.3 and later)."""
     if not count:
         return -1
     hot = max(0, count - 1 - WARM_LENGTH // entry_length)

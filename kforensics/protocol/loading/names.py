@@ -17,12 +17,12 @@ _MOVED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 
 
 def padded(offset: int) -> str:
-    """An offset as file names have it: 20 digits."""
+    """Return an offset as file names have it: 20 digits."""
     return f"{offset:020d}" if offset >= 0 else f"-{-offset:020d}"
 
 
 def offset_of(name: str) -> int:
-    """The offset in a file name: the number before its first dot, padded or not.
+    """Return the offset in a file name: the number before its first dot, padded or not.
 
     Raises:
         LoadingError: NumberFormatException.

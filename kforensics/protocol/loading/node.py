@@ -151,7 +151,7 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
 
 
 def newest_level(version: KafkaVersion) -> int:
-    """The newest metadata.version that a release reads."""
+    """Return the newest metadata.version that a release reads."""
     known = _KNOWN_LEVELS.get((version.major, version.minor))
     if known is not None:
         return known

@@ -208,7 +208,7 @@ class _Loader:
         return truncated
 
     def _retried(self, step: Callable[[], T]) -> T:
-        """What a step comes to once every segment that spans too many offsets has been split (`retryOnOffsetOverflow`, 2.0)."""
+        """Return what a step comes to once every segment that spans too many offsets has been split (`retryOnOffsetOverflow`, 2.0)."""
         while True:
             try:
                 return step()
@@ -321,7 +321,7 @@ class _Loader:
                 yield base
 
     def _offset_found(self, offset: int, end: int) -> int:
-        """The offset that a read at `offset` finds, the base of its batch (`LocalLog.convertToOffsetMetadataOrThrow`)."""
+        """Return the offset that a read at `offset` finds, the base of its batch (`LocalLog.convertToOffsetMetadataOrThrow`)."""
         bases = sorted(self._segments)
         for base in bases[first_scanned(bases, offset) :] if offset < end else []:
             segment = self._segments[base]
@@ -333,7 +333,7 @@ class _Loader:
         return max(offset, end)
 
     def _last_stable_offset(self, start: int, end: int) -> int:
-        """The last stable offset at a high watermark of `end` (`UnifiedLog.maybeIncrementFirstUnstableOffset`)."""
+        """Return the last stable offset at a high watermark of `end` (`UnifiedLog.maybeIncrementFirstUnstableOffset`)."""
         unstable = self._producers.first_unstable()
         if unstable is not None:
             self._offset_found(max(unstable, start), end)

@@ -97,7 +97,7 @@ class Producers:
         return not self.by_id and not self._unreplicated
 
     def first_unstable(self) -> int | None:
-        """The first offset of the oldest transaction that is open, or whose marker is not known to be replicated."""
+        """Return the first offset of the oldest transaction that is open, or whose marker is not known to be replicated."""
         return min((*self._ongoing, *self._unreplicated), default=None)
 
     def high_watermark_reached(self, offset: int) -> None:

@@ -46,7 +46,7 @@ def due_segments(
     now_ms: int,
     version: KafkaVersion,
 ) -> tuple[tuple[int, RetentionRule], ...]:
-    """The segments that retention deletes, oldest first, each with the rule.
+    """Return the segments that retention deletes, oldest first, each with the rule.
 
     Args:
         segments: of the log, oldest first.

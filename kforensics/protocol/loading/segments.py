@@ -73,7 +73,7 @@ class Segment:
         return REBUILT if name in self._disk.files else CREATED
 
     def batches(self, start: int, end: int | None = None, *, checked: bool = False) -> Iterator[LoadedBatch]:
-        """The batches between two positions, as `FileLogInputStream` reads them.
+        """Yield the batches between two positions, as `FileLogInputStream` reads them.
 
         Raises:
             LoadingError: CorruptRecordException at a length below 14.
@@ -91,7 +91,7 @@ class Segment:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
 
     def position_of(self, offset: int) -> int | None:
-        """The position of the batch with an offset (`translateOffset`); none where the segment ends below it."""
+        """Return the position of the batch with an offset (`translateOffset`); none where the segment ends below it."""
         start = self.offset_index.lookup(offset)
         if start < 0:
             raise NotModelledError("an index with a negative position")
@@ -114,7 +114,7 @@ class Segment:
         return None
 
     def read(self, offset: int, position_limit: int) -> Iterator[LoadedBatch] | None:
-        """The batches from an offset on and before a position; none where the segment ends below it (`LogSegment.read`)."""
+        """Return the batches from an offset on and before a position; none where the segment ends below it (`LogSegment.read`)."""
         start = self.position_of(offset)
         if start is None:
             return None
@@ -224,7 +224,7 @@ class Segment:
         ]
 
     def _part(self, base_offset: int, start: int, end: int) -> "Segment":
-        """A copy of the batches between two positions, with indexes."""
+        """Return a copy of the batches between two positions, with indexes."""
         part = Segment(self._disk, base_offset, self._settings, self._rules, suffix=CLEANED)
         for content in (Content.BATCHES, Content.CHECKED_BATCHES):
             found = cast("Batches", self._disk.content(self.log, content, start)).moved(start)
@@ -252,7 +252,7 @@ class Segment:
         self.time_index.trim()
 
     def _chunks(self) -> Iterator[list[LoadedBatch]]:
-        """The batches that are indexed as one, of which there are some: each, or those that fit a buffer together."""
+        """Yield the batches that are indexed as one, of which there are some: each, or those that fit a buffer together."""
         chunk: list[LoadedBatch] = []
         for batch in self.batches(0):
             is_full = sum(one.length for one in chunk) + batch.length > COPY_LENGTH
@@ -296,7 +296,7 @@ class Segment:
 
 
 def last_offset_of(batch: LoadedBatch) -> int:
-    """The last offset of a batch, for which its header is read.
+    """Return the last offset of a batch, for which its header is read.
 
     Raises:
         LoadingError: the file ends within the header.

@@ -57,7 +57,7 @@ def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) 
 def start_word_by_name(
     name: str, *, is_clean: bool, has_segments: bool, lacks_index: bool, is_twice: bool
 ) -> StartWord:
-    """The same by a look at names alone, where no file was read: what its content brings about is not in it.
+    """Return the same by a look at names alone, where no file was read: what its content brings about is not in it.
 
     Args:
         name: of the directory.
@@ -179,7 +179,7 @@ def _has_open_transaction(load: LogLoad) -> bool:
 
 
 def _duplicate(loads: Sequence[LogLoad], offline: dict[str, LoadFailure]) -> str | None:
-    """A partition with two live directories."""
+    """Return a partition with two live directories."""
     seen: set[str] = set()
     for load in loads:
         if load.log_dir in offline or load.name.endswith(("-delete", "-future", "-stray")):

@@ -46,7 +46,7 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
 
 
 def _collect_swaps(disk: Disk) -> list[str]:
-    """The same before 3.0: indexes beside a swapped file are deleted, its log is kept for later."""
+    """Return the same before 3.0: indexes beside a swapped file are deleted, its log is kept for later."""
     cleaned: list[str] = []
     swapped: list[str] = []
     lowest: int | None = None

@@ -78,7 +78,7 @@ class LoadingRules:
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """The rules of a version, from 2.4 to 4.3.
+    """Return the rules of a version, from 2.4 to 4.3.
 
     Raises:
         ValueError: another version, whose loader these rules do not model.

@@ -110,7 +110,7 @@ RULES: dict[Rule, frozenset[str]] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Registers a rule under the names of the bugs whose traces it looks for.
+    """Register a rule under the names of the bugs whose traces it looks for.
 
     Args:
         names: keys of `BUGS`: JIRA numbers, or a name of its own where a bug has none.

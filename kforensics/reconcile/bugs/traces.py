@@ -45,7 +45,7 @@ def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTra
 
 
 def named_bugs() -> frozenset[str]:
-    """The names of all known bugs whose traces some rule looks for."""
+    """Return the names of all known bugs whose traces some rule looks for."""
     in_logs = frozenset(name for name, _ in _WORDS_OF_BROKERS.values())
     return in_logs.union(*RULES.values())
 

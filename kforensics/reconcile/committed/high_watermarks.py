@@ -11,7 +11,7 @@ MARK_INTERVAL_MS = 5_000
 
 
 def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership]) -> int:
-    """The offset below which the high watermark recorded for a log proves its records committed; 0 where none is recorded."""
+    """Return the offset below which the high watermark recorded for a log proves its records committed; 0 where none is recorded."""
     recorded = view.replica.high_watermark
     if isinstance(recorded, Absent):
         return 0

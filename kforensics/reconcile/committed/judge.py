@@ -47,7 +47,7 @@ class CommittedCounts:
         return self.certain + self.possible + self.no
 
     def __add__(self, other: "CommittedCounts") -> "CommittedCounts":
-        """The sums of the counts."""
+        """Return the sums of the counts."""
         return CommittedCounts(
             certain=self.certain + other.certain,
             possible=self.possible + other.possible,
@@ -62,7 +62,7 @@ class CommittedCounts:
 
     @classmethod
     def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
-        """The counts of several runs."""
+        """Return the counts of several runs."""
         by_certainty = {"certain": 0, "possible": 0, "no": 0}
         for run in runs:
             by_certainty[run.certainty] += run.records
@@ -115,7 +115,7 @@ class CommitJudge:
         self._is_quorum = is_quorum
 
     def runs(self, view: LoadedLog, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
-        """The offsets in runs of one certainty, in order."""
+        """Return the offsets in runs of one certainty, in order."""
         if offsets.count <= 0:
             return ()
         if self._is_quorum:
@@ -158,7 +158,7 @@ def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> Committed
 
 
 def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReader) -> tuple[CommittedRun, ...]:
-    """The runs with their records counted from the batches of the replica's log."""
+    """Return the runs with their records counted from the batches of the replica's log."""
     if not runs:
         return ()
     rows = reader.batches(view.replica, runs[0].offsets.first, runs[-1].offsets.last)
@@ -179,7 +179,7 @@ def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReade
 
 
 def count_records(rows: BatchTable, offsets: OffsetRange) -> tuple[int, int]:
-    """Data records and control markers at the offsets; a batch that compaction thinned out counts what it still holds at most."""
+    """Count data records and control markers at the offsets; a batch that compaction thinned out counts what it still holds at most."""
     first = np.maximum(rows["base_offset"], offsets.first)
     last = np.minimum(rows["last_offset"], offsets.last)
     inside = np.minimum(np.maximum(last - first + 1, 0), rows["count"])

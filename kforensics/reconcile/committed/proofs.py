@@ -61,7 +61,7 @@ class CommitProofs:
     """High watermarks that log lines state of logs among `views`."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
-        """The highest offset below which everything in the log is proven to be committed."""
+        """Return the highest offset below which everything in the log is proven to be committed."""
         bounds = [
             *self._by_high_watermarks(view),
             *self._by_logged_high_watermarks(view),
@@ -117,7 +117,7 @@ class CommitProofs:
         return reach
 
     def _last_led(self) -> Sequence[Leadership]:
-        """The newest state that names a leader, if any does."""
+        """Return the newest state that names a leader, if any does."""
         return [state for state in self.leaderships if isinstance(state.leader, int)][-1:]
 
     def _by_logged_high_watermarks(self, view: LoadedLog) -> list[Bound]:
@@ -152,7 +152,7 @@ class CommitProofs:
         return bounds
 
     def _by_sole_isr(self, view: LoadedLog) -> list[Bound]:
-        """A leader that is its own whole ISR commits what it appends, where one in sync is enough; unless that is known nothing is proven."""
+        """Return a leader that is its own whole ISR commits what it appends, where one in sync is enough; unless that is known nothing is proven."""
         if self.facts.needed_in_sync(view.replica.topic_partition.topic) != 1:
             return []
         broker = view.replica.broker_id
@@ -176,7 +176,7 @@ class CommitProofs:
         return bounds
 
     def _by_isr_copies(self, view: LoadedLog) -> list[Bound]:
-        """What every member of the ISR that ended a leader's term holds was committed in that term."""
+        """Return what every member of the ISR that ended a leader's term holds was committed in that term."""
         by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
         bounds = []
         for state, following in zip_longest(self.leaderships, self.leaderships[1:]):
@@ -198,7 +198,7 @@ class CommitProofs:
         return bounds
 
     def _by_terms_of_others(self, view: LoadedLog, offsets: OffsetRange) -> Iterator[Bound]:
-        """What is proven of the log of the leader that wrote the records is proven of every log that holds the same."""
+        """Yield what is proven of the log of the leader that wrote the records is proven of every log that holds the same."""
         for other in self.views:
             if other is view or (until := self.agree_until(view, other)) <= offsets.first:
                 continue
@@ -255,7 +255,7 @@ class CommitProofs:
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
 
     def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
-        """The commitment by voters: a record that a majority holds is committed, and with all voters here no other is (KIP-595)."""
+        """Return the commitment by voters: a record that a majority holds is committed, and with all voters here no other is (KIP-595)."""
         newest = self.leaderships[-1] if self.leaderships else None
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
             return None, None
@@ -290,7 +290,7 @@ class CommitProofs:
         return self.never_after(first, last, view.replica.broker_id)
 
     def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
-        """The records that a clean election proves not committed, by the leader epochs in which they were written.
+        """Return the records that a clean election proves not committed, by the leader epochs in which they were written.
 
         An election proves it only of records that the elected replica never had: it did not lead when they were written, its log was never shortened, and since
         then it has not restarted without joining the ISR again. Every leader in between must be on record.

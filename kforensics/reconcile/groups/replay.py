@@ -44,7 +44,7 @@ MOST_UNEXPLAINED = 10_000
 
 
 def infer_retention(unexplained: Sequence[tuple[Name, int]]) -> int | None:
-    """What `offsets.retention.minutes` must be, where the removals of several groups came within a tenth of the same whole minutes after they were left.
+    """Return what `offsets.retention.minutes` must be, where the removals of several groups came within a tenth of the same whole minutes after they were left.
 
     Args:
         unexplained: groups, and the milliseconds after which a position of theirs was removed.

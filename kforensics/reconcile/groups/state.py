@@ -62,7 +62,7 @@ class GroupState:
         return "Stable" if steady else "Reconciling"
 
     def copied(self) -> "GroupState":
-        """A copy that changes by itself."""
+        """Return a copy that changes by itself."""
         return GroupState(
             type=self.type,
             generation=self.generation,

@@ -69,7 +69,7 @@ class CauseEvidence:
     """The account of how each leader came to lead, where that is known."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
-        """The reason why an election may have lost committed records."""
+        """Return the reason why an election may have lost committed records."""
         elections = () if self.account is None or election is None else self.account.elections
         return next((one.risk for one in elections if one.state == election), None)
 
@@ -232,7 +232,7 @@ def _is_of_earlier_topic(truncation: ObservedTruncation, incarnation: Incarnatio
 
 
 def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:
-    """The election that replaced the lineage of the discarded records: after the leader epoch of the last of them, an unclean one first.
+    """Return the election that replaced the lineage of the discarded records: after the leader epoch of the last of them, an unclean one first.
 
     None is later than the epoch that took their place, where a log shows that.
     """
@@ -288,7 +288,7 @@ def _led_before(election: Leadership, leaderships: Sequence[Leadership]) -> bool
 def _leaders_own_truncation(
     truncation: ObservedTruncation, election: Leadership | None, truncations: Sequence[ObservedTruncation]
 ) -> ObservedTruncation | None:
-    """A truncation of the new leader's own log, at or below this one and no later."""
+    """Return a truncation of the new leader's own log, at or below this one and no later."""
     leader = (
         truncation.leader
         if isinstance(truncation.leader, int)
@@ -350,7 +350,7 @@ def _because_of_leader(
 
 
 def _was_in_sync(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
-    """The new leader had led, or had been in the last ISR that was not empty, before the election."""
+    """Return the new leader had led, or had been in the last ISR that was not empty, before the election."""
     for state in reversed(leaderships):
         if state.leader_epoch < election.leader_epoch and isinstance(state.isr, frozenset) and state.isr:
             return election.leader in state.isr

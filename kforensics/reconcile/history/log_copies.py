@@ -110,7 +110,7 @@ def _is_of_other_topic(replica: Replica, current: str | Absent) -> bool:
 
 
 def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tuple[LogCopy, ...]:
-    """The copies with their file times put aside where an earlier snapshot would be younger than the last log line."""
+    """Return the copies with their file times put aside where an earlier snapshot would be younger than the last log line."""
     if not isinstance(last_logged_ms, int):
         return tuple(copies)
     return tuple(
@@ -122,7 +122,7 @@ def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tupl
 
 
 def taken_before_their_lines(copies: Sequence[LogCopy], logged: Sequence[LoggedTruncation]) -> tuple[LogCopy, ...]:
-    """The copies with those as earlier snapshots whose broker truncated the log, by its lines, after the directory was copied.
+    """Return the copies with those as earlier snapshots whose broker truncated the log, by its lines, after the directory was copied.
 
     Args:
         copies: of one partition.
@@ -150,7 +150,7 @@ def _is_truncated_later(copy: LogCopy, line: LoggedTruncation) -> bool:
 def final_leader(
     copies: Sequence[LogCopy], leaderships: Sequence[Leadership], *, wanted: int | None = None
 ) -> LogCopy | None:
-    """The log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
+    """Return the log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
 
     A cluster that was stopped ends without a leader; then the last one before counts. A broker that is asked for comes before all.
     """
@@ -178,7 +178,7 @@ class Agreement:
         self._found: dict[tuple[int, int], Divergence | None] = {}
 
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """The first difference in the range that both hold, be it an open question, none where they do not differ."""
+        """Return the first difference in the range that both hold, be it an open question, none where they do not differ."""
         key = (id(one), id(other))
         if key not in self._found:
             found = first_divergence(one, other, self._reader, witnesses=self._witnesses)
@@ -186,12 +186,12 @@ class Agreement:
         return self._found[key]
 
     def parted_at(self, one: LoadedLog, other: LoadedLog) -> int | None:
-        """The first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference."""
+        """Return the first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference."""
         found = self.divergence(one, other)
         return None if found is None or found.is_open else found.offset
 
     def batch_start(self, view: LoadedLog, offset: int) -> int:
-        """The base offset of the batch that holds the offset, the offset itself where none does."""
+        """Return the base offset of the batch that holds the offset, the offset itself where none does."""
         rows = self._reader.batches(view.replica, offset, offset)
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
@@ -212,7 +212,7 @@ class Agreement:
         return bool(mine) and bool(its) and not mine & its
 
     def until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """The offset up to which they hold the same."""
+        """Return the offset up to which they hold the same."""
         return agreed_until(one, other, self.parted_at(one, other))
 
 
@@ -234,7 +234,7 @@ def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, s
 def of_one_incarnation(
     copies: Iterable[LogCopy], leader: LogCopy, agreement: Agreement, *, created_ms: int | Absent
 ) -> tuple[LogCopy, ...]:
-    """The copies of the leader's topic rather than of an earlier one of that name.
+    """Return the copies of the leader's topic rather than of an earlier one of that name.
 
     Args:
         copies: all that no topic id distinguishes.

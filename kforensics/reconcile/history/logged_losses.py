@@ -146,7 +146,7 @@ def _committed(
     leader_epochs: Sequence[EpochEntry],
     high_watermark: CheckpointValue | Absent,
 ) -> tuple[Certainty, Bound] | None:
-    """The proof that every record of the run was committed, and is not in the final leader's log.
+    """Return the proof that every record of the run was committed, and is not in the final leader's log.
 
     The replica held them below its high watermark when it took up its role, and what the leader holds at these offsets was written in that role's epoch or later.
     """
@@ -169,7 +169,7 @@ def _never(
     leader_epochs: Sequence[EpochEntry],
     judge: CommitJudge | None,
 ) -> tuple[Certainty, Bound] | None:
-    """The proof that no record of the run was committed.
+    """Return the proof that no record of the run was committed.
 
     No input shows the records. They followed those that stayed, and the truncated replica wrote the last of them itself: these two leader epochs bound theirs.
     """
@@ -188,7 +188,7 @@ def _never(
 
 
 def _own_term(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:
-    """The last state in which the truncated replica led, before the leader that it truncated to."""
+    """Return the last state in which the truncated replica led, before the leader that it truncated to."""
     before = [
         state
         for state in leaderships

@@ -84,7 +84,7 @@ class _Piece(NamedTuple):
 def find_losses(
     leader: LogCopy, lost: Sequence[LostBatch], judge: CommitJudge, reader: BatchReader
 ) -> tuple[Loss, ...]:
-    """The lost batches as runs of one certainty, by offset.
+    """Return the lost batches as runs of one certainty, by offset.
 
     Args:
         leader: the log of the final leader.
@@ -179,7 +179,7 @@ class _Held:
         return near[near["last_offset"] >= first]
 
     def split(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
-        """The offsets in runs that are held, or not held."""
+        """Yield the offsets in runs that are held, or not held."""
         at = first
         for row in self.over(first, last):
             base, end = max(int(row["base_offset"]), at), min(int(row["last_offset"]), last)
@@ -263,7 +263,7 @@ def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
 
 
 def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held, log_start: int) -> Iterator[_Piece]:
-    """The batch's offsets from the leader's log start on by certainty: the best that any holder's log proves, for each offset."""
+    """Yield the batch's offsets from the leader's log start on by certainty: the best that any holder's log proves, for each offset."""
     begin = max(batch.base_offset, log_start)
     runs = [
         run
@@ -286,7 +286,7 @@ _STRENGTH: dict[Certainty, int] = {"certain": 0, "no": 1, "possible": 2}
 
 
 def is_in_use(copy: LogCopy) -> bool:
-    """A replica as it is now, in a directory that its broker serves."""
+    """Return a replica as it is now, in a directory that its broker serves."""
     return copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
 
 

@@ -39,7 +39,7 @@ def recompute(
     rules: EpochRules = CURRENT_RULES,
     leader_rules: EpochRules = CURRENT_RULES,
 ) -> Recomputation | None:
-    """The truncation as the protocol would have it.
+    """Return the truncation as the protocol would have it.
 
     Args:
         truncation: what the broker did.
@@ -74,7 +74,7 @@ def recompute(
 
 
 def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> LogCopy | None:
-    """The leader's log as it was soonest after the truncation, provided it still knows the term in which the follower truncated."""
+    """Return the leader's log as it was soonest after the truncation, provided it still knows the term in which the follower truncated."""
     assert truncation.before is not None
     fitting = [
         copy
@@ -89,7 +89,7 @@ def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> L
 
 
 def _in_term(leader: LogCopy, leader_epoch: int | Absent) -> LogState:
-    """The leader's log in the term of the truncation; one that it wrote nothing in is not in its batches."""
+    """Return the leader's log in the term of the truncation; one that it wrote nothing in is not in its batches."""
     state = leader.view.state()
     if isinstance(leader_epoch, Absent) or (state.epochs and state.epochs[-1].leader_epoch >= leader_epoch):
         return state

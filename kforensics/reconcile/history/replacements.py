@@ -29,7 +29,7 @@ def replacement_at(
     before: LogCopy | None,
     no_later: int | Absent,
 ) -> Replacement | None:
-    """The epochs around a truncation's target, none where no log after the truncation continues there.
+    """Return the epochs around a truncation's target, none where no log after the truncation continues there.
 
     Args:
         offset: the target.

@@ -90,7 +90,7 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
 
 
 def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
-    """The places of the moments, the earliest first; those that nothing distinguishes stay as they were given."""
+    """Return the places of the moments, the earliest first; those that nothing distinguishes stay as they were given."""
 
     def compare(one: int, other: int) -> int:
         found = order_of(moments[one], moments[other]).later
@@ -100,7 +100,7 @@ def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
 
 
 def is_same(one: SnapshotNodes, other: SnapshotNodes) -> bool:
-    """The same nodes with the same logs: one moment given twice."""
+    """Return the same nodes with the same logs: one moment given twice."""
     return bool(one.node_ids) and any(node.logs for node in one.nodes) and _content(one) == _content(other)
 
 
@@ -116,7 +116,7 @@ def _decided(votes: Sequence[tuple[int, str]]) -> int:
 
 
 def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[str, LogProgress, LogProgress]]:
-    """The same log of the same node at both moments."""
+    """Yield the same log of the same node at both moments."""
     theirs = {node.node_id: node for node in other.nodes if isinstance(node.node_id, int)}
     for node in one.nodes:
         if not isinstance(node.node_id, int) or node.node_id not in theirs:
@@ -129,14 +129,14 @@ def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[str, LogP
 
 
 def _is_other_topic(one: LogProgress, other: LogProgress) -> bool:
-    """A topic that was created again begins with epoch 0 and offset 0 again."""
+    """Return a topic that was created again begins with epoch 0 and offset 0 again."""
     if isinstance(one.topic_id, Absent) or isinstance(other.topic_id, Absent):
         return False
     return one.topic_id != other.topic_id
 
 
 def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool:
-    """The records say otherwise, as where a topic without an id was created again."""
+    """Return the records say otherwise, as where a topic without an id was created again."""
     if isinstance(before.newest_record_ms, Absent) or isinstance(after.newest_record_ms, Absent):
         return False
     return _sign(before.newest_record_ms, after.newest_record_ms) == -sign

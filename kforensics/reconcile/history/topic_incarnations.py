@@ -27,7 +27,7 @@ class Incarnation:
 
 
 def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:
-    """The creation of every partition that log lines report."""
+    """Return the creation of every partition that log lines report."""
     created = creation_times(events)
     deleted = deletion_times(logged_operations(events))
     for item in events:
@@ -44,7 +44,7 @@ def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnat
 def _stale_ends(
     events: Iterable[LoggedEvent], created: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, dict[int, int]]:
-    """The first that a broker says of a partition after its making is that it loaded a log with records: they are not of it."""
+    """Return the first that a broker says of a partition after its making is that it loaded a log with records: they are not of it."""
     heard: set[tuple[int, TopicPartition]] = set()
     stale: dict[TopicPartition, dict[int, int]] = {}
     for item in events:

@@ -95,7 +95,7 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
 
 
 def _open_offsets(rows: BatchTable) -> list[int]:
-    """The first offset of each producer's transaction that no marker ends."""
+    """Return the first offset of each producer's transaction that no marker ends."""
     part = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
     found = (_open_from(part[part["producer_id"] == producer]) for producer in np.unique(part["producer_id"]))
     return [offset for offset in found if isinstance(offset, int)]

@@ -108,7 +108,7 @@ def _order(truncation: ObservedTruncation) -> tuple[bool, int, int, int]:
 
 
 def _history(copies: Sequence[LogCopy], broker: int) -> list[LogCopy]:
-    """The broker's log in use from snapshot to snapshot."""
+    """Return the broker's log in use from snapshot to snapshot."""
     own = [c for c in copies if c.broker_id == broker and not c.is_remnant and c.view.replica.state == "live"]
     newest: dict[int, LogCopy] = {}
     for copy in own:
@@ -157,7 +157,7 @@ def _of_line(
 def _last_before(
     line: LoggedTruncation, copies: Sequence[LogCopy], previous_ms: int | Absent, agreement: Agreement
 ) -> LogCopy | None:
-    """The newest snapshot of the node's log that was written before the line and reaches beyond its target."""
+    """Return the newest snapshot of the node's log that was written before the line and reaches beyond its target."""
     own = [
         copy
         for copy in copies
@@ -209,7 +209,7 @@ def _number(value: int | Absent) -> int:
 def _between(
     partition: TopicPartition, earlier: LogCopy, later: LogCopy, agreement: Agreement
 ) -> ObservedTruncation | None:
-    """The truncation without which the later log could not be as it is; none where the log only grew, or was created again."""
+    """Return the truncation without which the later log could not be as it is; none where the log only grew, or was created again."""
     parted = agreement.parted_at(earlier.view, later.view)
     end = earlier.view.log_end_offset
     if parted is None and later.view.log_end_offset >= end:
@@ -255,7 +255,7 @@ def _was_altered(earlier: LogCopy, later: LogCopy, parted: int | None) -> bool:
 def _is_logged(
     found: ObservedTruncation, earlier: LogCopy, later: LogCopy, lines: Sequence[LoggedTruncation], agreement: Agreement
 ) -> bool:
-    """A line explains the difference: one between the snapshots that truncated no higher, or one that found it at the next start."""
+    """Return a line explains the difference: one between the snapshots that truncated no higher, or one that found it at the next start."""
     window = (earlier.taken_ms, later.taken_ms)
     for line in lines:
         if line.has_effect is False:

@@ -69,7 +69,7 @@ def conclude(
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
 ) -> Words:
-    """The sentences that follow from all incidents."""
+    """Return the sentences that follow from all incidents."""
     losses = [
         loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
     ]
@@ -135,7 +135,7 @@ def _loss_sentence(
     *,
     is_guess: bool,
 ) -> str:
-    """What became of losses that are alike in whether they were committed, a replica in use holds them, and the leader is guessed."""
+    """Return what became of losses that are alike in whether they were committed, a replica in use holds them, and the leader is guessed."""
     count = sum(loss.records for loss in losses)
     what = f"{count:,}{also} record{'' if count == 1 else 's'}"
     that = f"that {were(losses)} committed" if losses[0].was_committed == "certain" else "that may have been committed"
@@ -152,7 +152,7 @@ def _loss_sentence(
 def missing_replicas_of(
     losses: Iterable[LossEntry], by_partition: Mapping[TopicPartition, PartitionIncident]
 ) -> list[int]:
-    """The replicas of the partitions of some losses that are not among the inputs, so that one may hold the records."""
+    """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records."""
     return sorted({broker for loss in losses for broker in by_partition[loss.topic_partition].missing_replicas})
 
 
@@ -171,17 +171,17 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def records_lost(losses: Sequence[LossEntry]) -> str:
-    """The records of some losses, counted."""
+    """Return the records of some losses, counted."""
     return counted(sum(loss.records for loss in losses), "record")
 
 
 def were(losses: Sequence[LossEntry]) -> str:
-    """The verb for the records of some losses, in the past."""
+    """Return the verb for the records of some losses, in the past."""
     return "was" if sum(loss.records for loss in losses) == 1 else "were"
 
 
 def are(losses: Sequence[LossEntry]) -> str:
-    """The verb for the records of some losses."""
+    """Return the verb for the records of some losses."""
     return "is" if were(losses) == "was" else "are"
 
 
@@ -221,7 +221,7 @@ def _partitions(losses: Sequence[LossEntry]) -> str:
 
 
 def causes_of(losses: Sequence[LossEntry]) -> str:
-    """The causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none.
+    """Return the causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none.
 
     Args:
         losses: of which at least one has records.
@@ -385,7 +385,7 @@ def _advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def _what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
-    """What holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
+    """Return what holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
     advice = []
     lost = [loss for loss in losses if loss.was_committed != "no"]
     vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
@@ -489,7 +489,7 @@ _GROUP_WORDS = {
 
 
 def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[str]:
-    """Records that a change of retention deleted between an earlier snapshot and now, with the copies that still hold them."""
+    """Return records that a change of retention deleted between an earlier snapshot and now, with the copies that still hold them."""
     created = {
         entry.topic_partition.topic: entry.time_ms
         for entry in timeline

@@ -241,7 +241,7 @@ def _of_elections(
     whole_returns: Sequence[WholeReturn],
     needed_in_sync: int | Absent,
 ) -> Iterator[Reliance]:
-    """The elections that may have lost something, with the copies that show that they did not."""
+    """Yield the elections that may have lost something, with the copies that show that they did not."""
     for election in account.risky:
         if _returned_whole(election, copies, whole_returns):
             continue
@@ -265,7 +265,7 @@ def _witnesses(
     moments: Moments,
     needed_in_sync: int | Absent,
 ) -> Iterator[frozenset[CopyKey]]:
-    """Copies that show the log of the leader before as it was when that broker had stopped, with all that it had committed.
+    """Yield copies that show the log of the leader before as it was when that broker had stopped, with all that it had committed.
 
     What such a copy holds and the final leader does not is among the losses then. A power loss takes the end of a log and may leave no sign, so a copy counts only where the
     broker had stopped cleanly, where its logs had not changed since an earlier copy, or where others in sync had to hold the same before anything was committed, and
@@ -324,7 +324,7 @@ def _is_untouched(earlier: LogCopy, copy: LogCopy) -> bool:
 
 
 def _last_to_commit(election: Election, account: LeadershipAccount, needed_in_sync: int | Absent) -> frozenset[int]:
-    """The ISR that was the last one large enough to commit anything: each of its members held all that was committed. Empty where that is not known."""
+    """Return the ISR that was the last one large enough to commit anything: each of its members held all that was committed. Empty where that is not known."""
     if not isinstance(needed_in_sync, int):
         return frozenset()
     for state in reversed(account.states[: account.states.index(election.state)]):
@@ -341,7 +341,7 @@ def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
 
 
 def _had_none(node: int | Absent, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
-    """The broker had stopped, its disk was as full as before, and it held no log of the partition: nothing had been written to it."""
+    """Return the broker had stopped, its disk was as full as before, and it held no log of the partition: nothing had been written to it."""
     if not isinstance(node, int) or election.risk is Risk.OTHER_DISK:
         return False
     for (rank, holder), count in moments.logs_held.items():
@@ -353,14 +353,14 @@ def _had_none(node: int | Absent, election: Election, account: LeadershipAccount
 
 
 def _is_younger(account: LeadershipAccount, copy: LogCopy, moments: Moments) -> bool:
-    """The partition was created after an earlier snapshot, so no older copy of its log can be."""
+    """Return whether the partition was created after an earlier snapshot, so that no older copy of its log can be."""
     created = account.states[0].recorded_at
     earlier = [end for rank, end in moments.metadata_ends.items() if rank < copy.rank]
     return isinstance(created, int) and bool(earlier) and max(earlier) <= created
 
 
 def _returned_whole(election: Election, copies: Sequence[LogCopy], whole_returns: Sequence[WholeReturn]) -> bool:
-    """The leader before came back with the log that an earlier copy of it shows, and the new leader held all of it."""
+    """Return the leader before came back with the log that an earlier copy of it shows, and the new leader held all of it."""
     if election.risk is not Risk.UNCLEAN_RESTART or election.previous == election.state.leader:
         return False
     ends = {
@@ -379,7 +379,7 @@ def _returned_whole(election: Election, copies: Sequence[LogCopy], whole_returns
 
 
 def _was_stopped(node: int, rank: int, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
-    """The snapshot was taken after the leader before had stopped for good, and before it came back."""
+    """Return whether the snapshot was taken after the leader before had stopped for good, and before it came back."""
     end = moments.metadata_ends.get(rank)
     state = election.state
     if end is None or not isinstance(state.recorded_at, int):
@@ -406,7 +406,7 @@ def _is_after_stop(node: int, rank: int, election: Election, account: Leadership
 
 
 def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> list[int]:
-    """The metadata offsets of the node's restarts from one offset to another."""
+    """Return the metadata offsets of the node's restarts from one offset to another."""
     found = (one.recorded_at for one in account.restarts.get(node, ()))
     return [offset for offset in found if isinstance(offset, int) and first <= offset <= last]
 
@@ -414,7 +414,7 @@ def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> l
 def _was_silent(
     node: int, rank: int, without_leader: tuple[int, int], account: LeadershipAccount, moments: Moments
 ) -> bool:
-    """The session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken, and it did not come back before.
+    """Return the session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken, and it did not come back before.
 
     The metadata offsets are those from which on the partition had no leader, and of the election.
     """
@@ -429,7 +429,7 @@ def _was_silent(
 
 
 def _lost_leader_at(election: Election, account: LeadershipAccount) -> int | None:
-    """The metadata offset from which on the partition had no leader before the election; of the election where there was no such time."""
+    """Return the metadata offset from which on the partition had no leader before the election; of the election where there was no such time."""
     at = account.states.index(election.state)
     since = election.state.recorded_at
     for state in reversed(account.states[:at]):

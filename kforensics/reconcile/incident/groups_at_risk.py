@@ -13,7 +13,7 @@ def groups_at_risk(
     log_end: int,
     earlier: Sequence[GroupCommit] = (),
 ) -> list[GroupAtRisk]:
-    """Groups whose newest commit lies past the end of the leader's log or inside of offsets that hold other records now, or that committed later ones before.
+    """Return the groups whose newest commit lies past the end of the leader's log or inside of offsets that hold other records now, or that committed later ones before.
 
     Args:
         commits: out of the consumer offsets as they are now.

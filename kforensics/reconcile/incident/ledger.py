@@ -26,7 +26,7 @@ def ledger_entry(
     causes: CauseEvidence,
     leader: LogCopy,
 ) -> LossEntry:
-    """A loss with its cause.
+    """Return a loss with its cause.
 
     Args:
         partition: whose records are lost.
@@ -104,7 +104,7 @@ def logged_loss_entries(
 
 
 def _deleted_below(leader: LogCopy) -> int:
-    """The log start that a client asked for: retention moves it from segment to segment, and says nothing of what was lost before."""
+    """Return the log start that a client asked for: retention moves it from segment to segment, and says nothing of what was lost before."""
     replica = leader.view.replica
     start = replica.log_start
     if isinstance(start, Absent) or start.value in {segment.base_offset for segment in replica.segments}:
@@ -115,7 +115,7 @@ def _deleted_below(leader: LogCopy) -> int:
 def _cause_of(
     loss: Loss, truncations: Sequence[ExplainedTruncation], causes: CauseEvidence, leader: LogCopy
 ) -> tuple[CauseName, str, tuple[Citation, ...]]:
-    """The cause of the first truncation that discarded the run; where nothing was truncated, damage in the leader's log, or the election that left the run behind."""
+    """Return the cause of the first truncation that discarded the run; where nothing was truncated, damage in the leader's log, or the election that left the run behind."""
     brokers = {copy.broker_id for copy in loss.held_by}
     over = [
         truncation

@@ -35,7 +35,7 @@ class Operation:
 def operations(
     timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident] = (), *, looked: Looked | None = None
 ) -> tuple[Operation, ...]:
-    """The operations that lines, records and disks show, each once; those without a time come last.
+    """Return the operations that lines, records and disks show, each once; those without a time come last.
 
     Args:
         timeline: what happened.
@@ -80,7 +80,7 @@ def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
 
 
 def _without_stopovers(timeline: Iterable[TimelineEntry]) -> list[TimelineEntry]:
-    """Moves without their intermediate state of old and new replicas together: one entry from the first to the last."""
+    """Return moves without their intermediate state of old and new replicas together: one entry from the first to the last."""
     kept: list[TimelineEntry] = []
     last: dict[TopicPartition, int] = {}
     for entry in timeline:
@@ -134,7 +134,7 @@ def _recreated_sentence(topic: str) -> str:
 
 
 def _deleted_records(incident: PartitionIncident) -> Iterator[Operation]:
-    """A log start inside of a segment: retention moves it from segment to segment, only DeleteRecords puts it anywhere."""
+    """Yield a log start inside of a segment: retention moves it from segment to segment, only DeleteRecords puts it anywhere."""
     now = [log for log in incident.logs if log.is_final and log.state == "live" and not log.is_remnant]
     bases = {log.first_base_offset for log in now}
     starts = [log for log in now if _is_inside(log)]
@@ -158,7 +158,7 @@ def _is_inside(log: LogOutline) -> bool:
 
 
 def _moved(incident: PartitionIncident, looked: Looked) -> Iterator[Operation]:
-    """The newest snapshot that shows other brokers with a replica than there are now, as far as both times were looked at."""
+    """Yield the newest snapshot that shows other brokers with a replica than there are now, as far as both times were looked at."""
     ranks = sorted({log.rank for log in incident.logs})
     final = [log for log in incident.logs if log.is_final]
     if len(ranks) < 2 or not final:

@@ -176,7 +176,7 @@ class _Teller:
     def _with_trusted_high_watermark(
         self, truncation: ObservedTruncation, doubted: Mapping[int, int]
     ) -> ObservedTruncation:
-        """The truncation without the high watermark of its line where that may speak of other records than those truncated.
+        """Return the truncation without the high watermark of its line where that may speak of other records than those truncated.
 
         A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
         """
@@ -213,7 +213,7 @@ class _Teller:
         return found
 
     def _by_whole_account(self, loss: LossEntry) -> LossEntry:
-        """A loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
+        """Return a loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
         whole = self._whole_account()
         if loss.was_committed != "possible" or whole is None:
             return loss
@@ -234,7 +234,7 @@ class _Teller:
         )
 
     def _whole_account(self) -> Bound | None:
-        """The account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
+        """Return the account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
         states = self.account.states
         if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
             return None
@@ -383,7 +383,7 @@ class _Teller:
                 )
 
     def _is_deleted(self) -> bool:
-        """The topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
+        """Return whether the topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
         now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
         facts = self.evidence.facts
         if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
@@ -437,7 +437,7 @@ class _Teller:
         return [*self.other_topics, *(copy.view.replica for copy in self.others if not copy.is_remnant)]
 
     def _candidates(self) -> tuple[Candidate, ...]:
-        """The replicas that the guess does not decide between, and what each of them lacks."""
+        """Return the replicas that the guess does not decide between, and what each of them lacks."""
         leader, judge = self.leader, self.judge
         if leader is None or judge is None or self.is_leader_known or self.evidence.wanted_leader is not None:
             return ()
@@ -614,7 +614,7 @@ class _Teller:
 
 
 def _on_a_guess(loss: LossEntry) -> LossEntry:
-    """The loss by a leader that no input shows: nothing about it is certain."""
+    """Return the loss by a leader that no input shows: nothing about it is certain."""
     if loss.was_committed != "certain":
         return loss
     reason = f"{loss.reason}; no input shows who leads"
@@ -622,7 +622,7 @@ def _on_a_guess(loss: LossEntry) -> LossEntry:
 
 
 def _apart(times_ms: Iterable[int]) -> list[int]:
-    """Starts, of whose several lines only the first counts."""
+    """Return the starts, of whose several lines only the first counts."""
     found: list[int] = []
     for time_ms in sorted(times_ms):
         if not found or time_ms - found[-1] > LINES_OF_A_START_MS:
@@ -652,7 +652,7 @@ def _moment(copy: LogCopy) -> tuple[int, int, int, str, bool]:
 
 
 def _with_leader(truncation: ObservedTruncation, causes: CauseEvidence) -> ObservedTruncation:
-    """The truncation with the leader of the election behind it, where no log line names one."""
+    """Return the truncation with the leader of the election behind it, where no log line names one."""
     election = election_behind(truncation, causes.leaderships)
     if isinstance(truncation.leader, int) or election is None:
         return truncation

@@ -62,7 +62,7 @@ _NOWHERE = _Origin(Absent.UNKNOWN, Absent.UNKNOWN, Absent.UNKNOWN, ())
 
 
 def root_cause(incidents: Iterable[PartitionIncident]) -> RootCause | None:
-    """The cause behind most of the records that are lost.
+    """Return the cause behind most of the records that are lost.
 
     Args:
         incidents: of every partition.
@@ -119,7 +119,7 @@ def _summed_up(
 
 
 def _origin(incident: PartitionIncident, loss: LossEntry) -> _Origin:
-    """The election or the truncation that the loss cites and that its cause speaks of."""
+    """Return the election or the truncation that the loss cites and that its cause speaks of."""
     election = _election(incident, loss) if loss.cause in _BY_ELECTION else None
     if election is not None:
         state, before = election.state, election.before

@@ -299,7 +299,7 @@ def _divergence_by_ends(
 
 
 def _last_shared(one: LoadedLog, other: LoadedLog, below: OffsetRange, reader: BatchReader) -> int:
-    """The base offset of a batch near the end of a range from which on both logs hold the same up to its end, the first offset where none is found."""
+    """Return the base offset of a batch near the end of a range from which on both logs hold the same up to its end, the first offset where none is found."""
     length = 1
     while length < below.count:
         wanted = OffsetRange(below.last - length + 1, below.last)
@@ -370,7 +370,7 @@ def _last_to_compare_by_record(
 
 
 def _by_first_times(one: LoadedLog, other: LoadedLog, mine: np.void | None, its: np.void | None) -> Divergence | None:
-    """What the headers of two whole batches prove of their first records, whose times they have: that these differ."""
+    """Return what the headers of two whole batches prove of their first records, whose times they have: that these differ."""
     if mine is None or its is None or min(int(mine["magic"]), int(its["magic"])) < 2:
         return None
     offset = int(mine["base_offset"])
@@ -392,7 +392,7 @@ def _by_first_times(one: LoadedLog, other: LoadedLog, mine: np.void | None, its:
 
 
 def _first_time(row: np.void) -> int | None:
-    """The time of a batch's first record, none where its header does not say it."""
+    """Return the time of a batch's first record, none where its header does not say it."""
     attributes = int(row["attributes"])
     if attributes & TIMESTAMP_TYPE_BIT:
         time = int(row["max_timestamp"])

@@ -59,7 +59,7 @@ class BrokerLogFacts:
     """The highest leader epoch of each partition that lines after the end of the metadata log name."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
-        """The states from the metadata log, else from log lines."""
+        """Return the states from the metadata log, else from log lines."""
         states = self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
         assigned = self.assignments.get(partition)
         if not states or assigned is None or not isinstance(states[-1].replicas, Absent):
@@ -68,7 +68,7 @@ class BrokerLogFacts:
         return (*states[:-1], replace(states[-1], replicas=assigned))
 
     def topic_id(self, topic: str) -> str | Absent:
-        """The topic id from the metadata log."""
+        """Return the topic id from the metadata log."""
         return self.metadata.topic_id(topic)
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
@@ -76,15 +76,15 @@ class BrokerLogFacts:
         return self.metadata.is_deleted(topic, topic_id)
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """The commits of consumer groups."""
+        """Return the commits of consumer groups."""
         return self.metadata.commits(partition)
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
-        """The unclean restarts from the metadata log."""
+        """Return the unclean restarts from the metadata log."""
         return self.metadata.unclean_restarts(broker_id)
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """The restarts from the metadata log; where there is none, from the broker's own lines."""
+        """Return the restarts from the metadata log; where there is none, from the broker's own lines."""
         known = self.metadata.restarts(broker_id)
         life = self.lives.get(broker_id)
         if known or life is None or self.metadata.has_metadata_log():
@@ -100,7 +100,7 @@ class BrokerLogFacts:
         return self.metadata.verifies_clean_stops()
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """The gaps of the metadata log."""
+        """Return the gaps of the metadata log."""
         return self.metadata.metadata_gaps()
 
     def is_newest_metadata(self) -> bool:
@@ -112,11 +112,11 @@ class BrokerLogFacts:
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
     def heard_brokers(self) -> frozenset[int]:
-        """The brokers whose own log lines are among the inputs."""
+        """Return the brokers whose own log lines are among the inputs."""
         return frozenset(self.lives)
 
     def named_brokers(self) -> frozenset[int]:
-        """The brokers that the states of the log lines name."""
+        """Return the brokers that the states of the log lines name."""
         return _named_in(self.by_partition) if self.named is None else self.named
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
@@ -127,7 +127,7 @@ class BrokerLogFacts:
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
-        """The directories from the metadata log."""
+        """Return the directories from the metadata log."""
         return self.metadata.registered_directories(broker_id)
 
     def has_metadata_log(self) -> bool:
@@ -140,7 +140,7 @@ class BrokerLogFacts:
         return recorded if isinstance(recorded, bool) else self.unclean_election
 
     def needed_in_sync(self, topic: str) -> int | Absent:
-        """The higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
+        """Return the higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
         if self.newest_version is not None and not advances_only_at_min_isr(self.newest_version):
             return 1
         known = (self.metadata.needed_in_sync(topic), self.broker_min_insync)
@@ -197,7 +197,7 @@ def facts_from_logs(
 def _later_epochs(
     by_partition: Mapping[TopicPartition, Iterable[Leadership]], end_ms: int | Absent
 ) -> dict[TopicPartition, int]:
-    """The highest leader epochs of states that lines name after a time."""
+    """Return the highest leader epochs of states that lines name after a time."""
     if not isinstance(end_ms, int):
         return {}
     later: dict[TopicPartition, int] = {}
@@ -294,7 +294,7 @@ def is_creation(event: LogEvent) -> bool:
 
 
 def _is_repeated(known: Sequence[Leadership], item: LoggedEvent) -> bool:
-    """The first leader's own line follows the controller's, which named the ISR too: one creation, not two."""
+    """Return whether the first leader's own line follows the controller's, which named the ISR too: one creation, not two."""
     if item.event.kind is not Kind.LEADER_START or len(known) != 1:
         return False
     (first,) = known

@@ -55,7 +55,7 @@ class Clock:
     """The part of the shift that is no time zone but a clock that disagrees."""
 
     def utc_ms(self, event: LogEvent) -> int | Absent:
-        """The event's time in UTC."""
+        """Return the event's time in UTC."""
         if not isinstance(event.time_ms, int) or event.zone_named:
             return event.time_ms
         return event.time_ms + self.shift_ms
@@ -64,7 +64,7 @@ class Clock:
 def choose_clocks(
     files: Sequence[LogFile], dated: Mapping[Anchor, int], *, zone: dt.tzinfo | None = None
 ) -> tuple[Clock, ...]:
-    """A clock for each file, in order.
+    """Return a clock for each file, in order.
 
     Args:
         files: log files of any nodes.
@@ -133,7 +133,7 @@ def _anchors(file: LogFile) -> dict[Anchor, int]:
 
 
 def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source: str) -> Clock | None:
-    """The zone that most anchors agree on, or None where they prove none.
+    """Return the zone that most anchors agree on, or None where they prove none.
 
     A broker that comes back late reports old epochs late, so the majority decides. Partitions and epochs of one name in two clusters are anchors too, and what
     was made by one script begins alike: so a shift that is no time zone is taken for a clock that disagrees only where it is small, and where moments
@@ -160,7 +160,7 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
 
 
 def _by_mtimes(files: Sequence[LogFile]) -> Clock:
-    """The zone in which last lines were written when their files were last changed, if most files agree on one; else UTC."""
+    """Return the zone in which last lines were written when their files were last changed, if most files agree on one; else UTC."""
     zones: Counter[int] = Counter()
     for file in files:
         last = file.last_time_ms

@@ -87,7 +87,7 @@ class ClusterFacts(Protocol):
         ...
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """The parts of the metadata log that are missing or can't be read, as parts of a sentence."""
+        """Return the parts of the metadata log that are missing or can't be read, as parts of a sentence."""
         ...
 
     def is_newest_metadata(self) -> bool:
@@ -95,7 +95,7 @@ class ClusterFacts(Protocol):
         ...
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
-        """The highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does."""
+        """Return the highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does."""
         ...
 
     def heard_brokers(self) -> frozenset[int]:
@@ -111,7 +111,7 @@ class ClusterFacts(Protocol):
         ...
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
-        """The ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log."""
+        """Return the ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log."""
         ...
 
     def has_metadata_log(self) -> bool:
@@ -157,7 +157,7 @@ class NoFacts:
         return self.empty
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """The unclean ones."""
+        """Return the unclean ones."""
         return tuple(
             Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
         )

@@ -190,7 +190,7 @@ def _elections(
 
 
 def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]]) -> Iterable[Election]:
-    """The newest leader came back from an unclean stop and no new election is on record: a lone broker keeps its leader epoch (ZooKeeper)."""
+    """Yield the newest leader where it came back from an unclean stop and no new election is on record: a lone broker keeps its leader epoch (ZooKeeper)."""
     newest = next((state for state in reversed(states) if isinstance(state.leader, int)), None)
     if newest is None or not isinstance(newest.leader, int):
         return
@@ -210,7 +210,7 @@ def _risk(
     by_hw: bool,
     are_stops_verified: bool,
 ) -> tuple[Risk | None, Restart | None]:
-    """The risk of the election that the last of the states records."""
+    """Return the risk of the election that the last of the states records."""
     state = states[-1]
     came_back = [one for one in restarts if unproven_after(one, states, int(str(state.leader)))]
     exchanged = next((one for one in came_back if one.other_disk), None)

@@ -48,7 +48,7 @@ class MetadataFacts:
         return ()
 
     def topic_id(self, topic: str) -> str | Absent:
-        """The id under which the metadata log knows the topic now."""
+        """Return the id under which the metadata log knows the topic now."""
         if self._history is None:
             return Absent.UNKNOWN
         known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
@@ -73,7 +73,7 @@ class MetadataFacts:
         return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """The restarts by the incarnations that the broker registered."""
+        """Return the restarts by the incarnations that the broker registered."""
         if self._history is None:
             return ()
         return tuple(_restarts(self._history.brokers.get(broker_id, ())))
@@ -103,7 +103,7 @@ class MetadataFacts:
         return tuple(dict.fromkeys((*missing, *damaged)))
 
     def is_newest_metadata(self) -> bool:
-        """A voter's log as it is now; a broker only copies it, and may have stopped long before."""
+        """Return a voter's log as it is now; a broker only copies it, and may have stopped long before."""
         return self._history is not None and self._is_of_now and self._history.is_of_voter
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
@@ -123,7 +123,7 @@ class MetadataFacts:
         return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
-        """The directories that the broker registered last."""
+        """Return the directories that the broker registered last."""
         states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
         registered = [state for state in states if state.is_registered]
         return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN
@@ -133,7 +133,7 @@ class MetadataFacts:
         return self._history is not None
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
-        """The topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
+        """Return the topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
         if self._history is None:
             return Absent.UNKNOWN
         value = {
@@ -146,7 +146,7 @@ class MetadataFacts:
         return Absent.NOT_WRITTEN if chosen is None else chosen.strip().lower() == "true"
 
     def needed_in_sync(self, topic: str) -> int | Absent:
-        """The topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
+        """Return the topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
         if self._history is None:
             return Absent.UNKNOWN
         value = {

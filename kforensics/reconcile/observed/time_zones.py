@@ -10,7 +10,7 @@ _OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2})")
 
 
 def parse_zone(text: str) -> dt.tzinfo:
-    """A zone as `+02:00`, `UTC` or `Europe/Berlin`.
+    """Return a zone as `+02:00`, `UTC` or `Europe/Berlin`.
 
     Raises:
         UsageError: it is no zone.

@@ -37,7 +37,7 @@ class ExpectedTruncation:
 def follower_outcome(
     follower: LoadedLog, leader: LoadedLog, *, protocol: ProtocolChoice, new_epoch: int, is_quorum: bool = False
 ) -> TruncationOutcome:
-    """The protocol's answer for one follower, the leader taken as elected now in `new_epoch`.
+    """Return the protocol's answer for one follower, the leader taken as elected now in `new_epoch`.
 
     Args:
         follower: the replica that fetches.
@@ -66,7 +66,7 @@ def expected_truncation(
     judge: CommitJudge,
     reader: BatchReader,
 ) -> ExpectedTruncation | None:
-    """The truncation with its records judged, none where nothing in the log is discarded."""
+    """Return the truncation with its records judged, none where nothing in the log is discarded."""
     if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:
         return None
     target = outcome.offset
@@ -104,7 +104,7 @@ def _message_set_start(follower: LoadedLog, target: int, reader: BatchReader) ->
 
 
 def next_epoch(views: Sequence[LoadedLog], known: int | Absent) -> int:
-    """An epoch newer than all that any replica or the metadata knows."""
+    """Return an epoch newer than all that any replica or the metadata knows."""
     seen = [entry.leader_epoch for view in views for entry in (*view.epochs, *view.batch_epochs)]
     claimed = [
         entry.leader_epoch

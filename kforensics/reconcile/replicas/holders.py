@@ -37,7 +37,7 @@ def sole_runs(
     judge: CommitJudge,
     reader: BatchReader,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
-    """The part of a log that no other log holds, in runs of one certainty; none where there is no such part.
+    """Return the part of a log that no other log holds, in runs of one certainty; none where there is no such part.
 
     Args:
         view: the log.
@@ -66,7 +66,7 @@ def distinct_counts(
     judge: CommitJudge,
     reader: BatchReader,
 ) -> CommittedCounts:
-    """Records between two offsets in several logs, each counted once by offset and content.
+    """Return records between two offsets in several logs, each counted once by offset and content.
 
     Logs that agree up to an offset hold the same records below it, so what the one has been counted for is left out of the other.
 

@@ -57,7 +57,7 @@ class IntactReplicas:
         return tuple(found)
 
     def owner(self, input_index: int, path: str) -> CheckedPartition | None:
-        """The partition directory that a file is in."""
+        """Return the partition directory that a file is in."""
         folder = path.rpartition("/")[0]
         return self._by_directory.get((input_index, folder)) or self._by_directory.get((input_index, path))
 
@@ -68,7 +68,7 @@ def _is_other_topic(one: str | Absent, other: str | Absent) -> bool:
 
 
 def _epoch_window(coverage: Sequence[SoundRange], lost: OffsetRange) -> tuple[int, int]:
-    """The leader epochs between which the lost range lies, by the sound batches around it."""
+    """Return the leader epochs between which the lost range lies, by the sound batches around it."""
     epochs = [entry for part in coverage for entry in part.epochs]
     lowest = max((epoch for epoch, first in epochs if first <= lost.first), default=-1)
     highest = min((epoch for epoch, first in epochs if first > lost.last), default=1 << 31)

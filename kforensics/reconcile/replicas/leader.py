@@ -46,7 +46,7 @@ class ProtocolChoice:
 def choose_leader(
     views: Sequence[LoadedLog], *, wanted: int | None, leaderships: Sequence[Leadership]
 ) -> LeaderChoice | None:
-    """The leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas.
+    """Return the leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas.
 
     A record that is older than the logs names no leader: they hold leader epochs that it does not know.
     """
@@ -119,7 +119,7 @@ def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
 
 
 def source_of(state: Leadership) -> str:
-    """The source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds."""
+    """Return the source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds."""
     if not isinstance(state.recorded_at, Absent):
         return "metadata"
     name = state.citation.path.rpartition("/")[2]
@@ -138,7 +138,7 @@ def _heir(
 
 
 def last_epoch(view: LoadedLog) -> int | Absent:
-    """The newest leader epoch that a replica knows, from its cache or its batches."""
+    """Return the newest leader epoch that a replica knows, from its cache or its batches."""
     known = [entries[-1].leader_epoch for entries in (_claimed(view), view.batch_epochs) if entries]
     return max(known) if known else Absent.NOT_APPLICABLE
 
@@ -170,7 +170,7 @@ def choose_protocol(
     hint: ProtocolName | None = None,
     possible: Sequence[ProtocolName] = (),
 ) -> ProtocolChoice:
-    """The protocol from the option, else from the message format, the broker version or the feature level, else kip-595.
+    """Return the protocol from the option, else from the message format, the broker version or the feature level, else kip-595.
 
     Args:
         follower: whose protocol it is.
@@ -214,7 +214,7 @@ def _enters_epochs_without_batches(view: LoadedLog) -> bool:
 
 
 def newest_magic(view: LoadedLog) -> int | None:
-    """The message format of the newest segment that holds batches."""
+    """Return the message format of the newest segment that holds batches."""
     for segment in reversed(view.segments):
         if segment.magics:
             return max(segment.magics)

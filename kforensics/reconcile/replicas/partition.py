@@ -94,7 +94,7 @@ def reconcile_partition(
 def partition_without_replicas(
     partition: TopicPartition, state: Leadership | None, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
 ) -> PartitionReport:
-    """A partition that the metadata or a checkpoint names and of which no directory is among the inputs.
+    """Return a partition that the metadata or a checkpoint names and of which no directory is among the inputs.
 
     Args:
         partition: which.
@@ -155,7 +155,7 @@ def _directories_of(
 def _named_alone(
     partition: TopicPartition, holders: Collection[int | Absent], given: Given
 ) -> tuple[EmptiedReplica, ...]:
-    """The brokers whose checkpoints name a partition of which they hold no directory, where no assignment is known."""
+    """Return the brokers whose checkpoints name a partition of which they hold no directory, where no assignment is known."""
     return tuple(
         EmptiedReplica(
             broker_id=broker,
@@ -245,7 +245,7 @@ class _Session:
         return tuple(stated) if stated and not self.is_quorum else Absent.UNKNOWN
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
-        """The id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
+        """Return the id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
         known = self.facts.topic_id(self.partition.topic)
         ids = [r.topic_id for r in kept if not isinstance(r.topic_id, Absent)]
         if not isinstance(known, Absent) and known in ids:
@@ -261,7 +261,7 @@ class _Session:
         )
 
     def _without_stale_high_watermark(self, view: LoadedLog) -> LoadedLog:
-        """A checkpoint keeps the line of a deleted topic until it is written again: past the log end it is no sign of a new topic of that name."""
+        """Leave out a high watermark past the log end of a recreated topic: a checkpoint keeps the line of a deleted one until it is written again."""
         recorded = view.replica.high_watermark
         recreated = bool(self.set_aside or self.of_other_topics)
         if not recreated or isinstance(recorded, Absent) or recorded.value <= view.log_end_offset:
@@ -283,7 +283,7 @@ class _Session:
         return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
 
     def past_damage(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """The first difference that is not damage of either log."""
+        """Return the first difference that is not damage of either log."""
         key = (id(one), id(other))
         if key not in self._past_damage:
             found = self.divergence(one, other)
@@ -293,20 +293,20 @@ class _Session:
         return self._past_damage[key]
 
     def held_until(self, view: LoadedLog, other: LoadedLog) -> int:
-        """The offset below which another log holds all of a log, or held it until retention or a request removed it there."""
+        """Return the offset below which another log holds all of a log, or held it until retention or a request removed it there."""
         if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
             return min(other.log_start_offset, view.log_end_offset)
         return min(self.same_records_until(view, other), view.log_end_offset)
 
     def held_again_from(self, view: LoadedLog, other: LoadedLog) -> int:
-        """The offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records."""
+        """Return the offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
         if not is_at_hand or other.log_end_offset < view.log_end_offset or common_range(view, other) is None:
             return view.log_end_offset
         return same_batches_from(view, other, self.held_until(view, other), self.reader)
 
     def same_again(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-        """The offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
+        """Return the offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
         end, parted = min(view.log_end_offset, other.log_end_offset), self.held_until(view, other)
         if not is_at_hand or parted >= end or common_range(view, other) is None:
@@ -315,14 +315,14 @@ class _Session:
         return OffsetRange(since, end - 1) if since < end else None
 
     def lacked_by(self, other: LoadedLog, view: LoadedLog) -> Sequence[OffsetRange]:
-        """The offsets of a log that another one does not hold, or holds with other content."""
+        """Return the offsets of a log that another one does not hold, or holds with other content."""
         first = max(self.held_until(view, other), view.content_start_offset)
         end = self.held_again_from(view, other)
         again = self.same_again(view, other)
         return tuple(OffsetRange(first, end - 1).without([again] if again else []))
 
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """The offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
+        """Return the offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
 
         The epoch of a batch lies outside its checksum: a replica can hold the very batches of the leader under another epoch. It truncates them, and
         fetches them again.
@@ -410,12 +410,12 @@ class _Session:
         )
 
     def _not_compared_below(self) -> int:
-        """The offset below which content was not compared; a replica that nothing is compared with is read at its end alone."""
+        """Return the offset below which content was not compared; a replica that nothing is compared with is read at its end alone."""
         unread = max((view.replica.unread_below for view in (*self.live, *self.future)), default=0)
         return max((one.last + 1 for one in self._undecided), default=unread) if unread else 0
 
     def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
-        """The leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
+        """Return the leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
         known = max((epoch for view in live if isinstance(epoch := last_epoch(view), int)), default=-1)
         newest = next((state for state in reversed(self.leaderships) if isinstance(state.leader, int)), None)
         if newest is None:
@@ -434,7 +434,7 @@ class _Session:
         return newest.leader_epoch if newest.leader_epoch > known else Absent.NOT_APPLICABLE
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
-        """Assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
+        """Return assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
         holders = {v.replica.broker_id for v in (*self.live, *self.outside)}
         if self.is_quorum:
             # Observers may hold a copy, and need not.
@@ -511,7 +511,7 @@ class _Session:
         return tuple(out)
 
     def _aside(self) -> list[LoadedLog]:
-        """Renamed directories of the topic as it is now: what a broker puts aside can be the last copy."""
+        """Return renamed directories of the topic as it is now: what a broker puts aside can be the last copy."""
         return [
             # The line of a checkpoint means the replica that bears the name.
             load_log(replace(one, high_watermark=Absent.UNKNOWN, recovery_point=Absent.UNKNOWN))
@@ -642,7 +642,7 @@ class _Session:
         return follower_outcome(replace(view, epochs=view.scanned_epochs), leader, protocol=protocol, new_epoch=epoch)
 
     def _judge_future(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
-        """A future replica follows its own broker's current replica (KIP-113), or the leader where that one is not here."""
+        """Judge a future replica against its own broker's current replica (KIP-113), or the leader where that one is not here."""
         current = next((v for v in self.live if v.replica.broker_id == view.replica.broker_id), leader)
         return self._judge_replica(view, current, epoch, judge)
 
@@ -658,7 +658,7 @@ class _Session:
         )
 
     def _high_watermark_lost(self, reports: list[ReplicaReport], *, is_whole: bool) -> list[ReplicaReport]:
-        """A high watermark on record past every log end proves that committed records are on no disk here."""
+        """Mark the replica whose high watermark is past every log end: it proves that committed records are on no disk here."""
         if not is_whole or not reports:
             return reports
         end = max(r.view.log_end_offset for r in reports)
@@ -738,7 +738,7 @@ class _Session:
     def _unreadable_on(
         self, candidate: LoadedLog, others: Sequence[tuple[LoadedLog, int, int]], judge: CommitJudge
     ) -> CommittedCounts:
-        """Records in damaged ranges of a leader that another replica holds, each range by one of those that do.
+        """Return records in damaged ranges of a leader that another replica holds, each range by one of those that do.
 
         Args:
             candidate: the leader.
@@ -757,7 +757,7 @@ class _Session:
         return total
 
     def _odd_ones(self, reports: Sequence[ReplicaReport]) -> tuple[OddOne, ...]:
-        """The replicas that are wrong where others differ for good: by their checksums, else by the majority of those given."""
+        """Return the replicas that are wrong where others differ for good: by their checksums, else by the majority of those given."""
         parted = [
             r.divergence.offset for r in reports if r.verdict is Verdict.SILENT_DIVERGENCE and r.divergence is not None
         ]
@@ -790,7 +790,7 @@ class _Session:
 
 
 def _empty_replica(like: Replica, broker_id: int) -> Replica:
-    """The replica that a broker makes at its start where it holds no directory of a partition."""
+    """Return the replica that a broker makes at its start where it holds no directory of a partition."""
     return replace(
         like,
         broker_id=broker_id,

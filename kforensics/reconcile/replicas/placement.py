@@ -39,7 +39,7 @@ class Placement:
 def place_partition(
     report: PartitionReport, *, facts: ClusterFacts, audited: Collection[int], racks: Mapping[int, str]
 ) -> Placement:
-    """The placement of a partition that was judged.
+    """Return the placement of a partition that was judged.
 
     Args:
         report: of the partition.
@@ -103,7 +103,7 @@ class LeaderSpread:
 
 
 def leader_spread(leaders: Sequence[int], brokers: Collection[int]) -> LeaderSpread:
-    """The spread of leaders over the brokers that could lead."""
+    """Return the spread of leaders over the brokers that could lead."""
     counts = Counter(leaders)
     by_broker = {broker: counts.get(broker, 0) for broker in sorted({*brokers, *counts})}
     numbers = list(by_broker.values()) or [0]

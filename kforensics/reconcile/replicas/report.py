@@ -135,7 +135,7 @@ class PartitionReport:
     """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
 
     def owner_of(self, view: LoadedLog) -> str:
-        """The owner of a replica in words: members of the metadata quorum are controllers."""
+        """Return the owner of a replica in words: members of the metadata quorum are controllers."""
         return view.replica.owner.replace("broker", "controller") if self.is_voter(view) else view.replica.owner
 
     def is_voter(self, view: LoadedLog) -> bool:

@@ -211,7 +211,7 @@ class BestCopies:
     # ---- what was asked for ----
 
     def _labels_of(self, wanted: Sequence[Wanted]) -> list[int]:
-        """The number of the label of each entry: of runs of different epochs that share offsets, the surest and then the newest is the best copy."""
+        """Return the number of the label of each entry: of runs of different epochs that share offsets, the surest and then the newest is the best copy."""
         chains: list[list[int]] = []
         for at in sorted(range(len(wanted)), key=lambda at: (_kind(wanted[at]), wanted[at].offsets)):
             one = wanted[at]
@@ -287,7 +287,7 @@ class BestCopies:
 
 
 def _kind(one: Wanted) -> tuple[int, tuple[tuple[int, str], ...]]:
-    """What runs of one log have in common: their epoch, or the directory that they are of."""
+    """Return what runs of one log have in common: their epoch, or the directory that they are of."""
     return (NO_EPOCH, tuple(sorted(one.holders))) if one.leader_epoch is None else (one.leader_epoch, ())
 
 

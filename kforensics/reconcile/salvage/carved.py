@@ -90,7 +90,7 @@ class _Groups:
         self._parents = list(range(count))
 
     def of(self, at: int) -> int:
-        """The number of the set."""
+        """Return the number of the set."""
         while self._parents[at] != at:
             self._parents[at] = self._parents[self._parents[at]]
             at = self._parents[at]

@@ -72,7 +72,7 @@ class HoleJudge:
         )
 
     def gaps(self, hole: OffsetRange) -> tuple[Gap, ...]:
-        """The hole, split where the reason changes."""
+        """Return the hole, split where the reason changes."""
         out: list[Gap] = []
         first = hole.first
         if first < self._log_start:
@@ -121,7 +121,7 @@ def join_gaps(gaps: list[Gap], one: Gap) -> None:
 
 
 def without_held(gaps: Sequence[Gap], held: Sequence[OffsetRange]) -> list[Gap]:
-    """The gaps without the offsets that no best copy has and an alternate does: some input holds them.
+    """Return the gaps without the offsets that no best copy has and an alternate does: some input holds them.
 
     Args:
         gaps: of the best copy.

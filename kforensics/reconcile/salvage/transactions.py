@@ -36,7 +36,7 @@ class Outcomes:
             self.add(marker)
 
     def add(self, marker: Marker) -> None:
-        """The next marker of the log."""
+        """Add the next marker of the log."""
         ends = self._ends.setdefault(marker.producer_id, [])
         self._arrays.pop(marker.producer_id, None)
         self.has_aborted |= marker.is_abort

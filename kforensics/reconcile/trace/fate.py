@@ -218,7 +218,7 @@ class FateJudge:
         return _copied(copy, found)
 
     def unseen(self, offset: int) -> TracedRecord | None:
-        """The record at an offset that no copy holds, where something shows what became of it.
+        """Return the record at an offset that no copy holds, where something shows what became of it.
 
         Args:
             offset: that was asked for.
@@ -356,7 +356,7 @@ class FateJudge:
         )
 
     def _cleaned(self, found: FoundRecord) -> Fate:
-        """What let a cleaner remove a record that no live replica holds, and no later record of its key either."""
+        """Return what let a cleaner remove a record that no live replica holds, and no later record of its key either."""
         assert self._leader is not None
         former = self._successor(found.record, is_live=False)
         citations: tuple[Citation, ...] = (self._leader.replica.cite(),)
@@ -389,7 +389,7 @@ class FateJudge:
             )
 
     def _elsewhere(self, record: Record, kept: Sequence[LoadedLog]) -> Fate:
-        """What keeps a record from readers that other replicas than the leader hold."""
+        """Return what keeps a record from readers that other replicas than the leader hold."""
         assert self._leader is not None
         leader, end = self._leader.replica.owner, self._leader.log_end_offset
         guessed = "" if self.is_leader_known else f" (no input shows that {leader} leads)"
@@ -442,7 +442,7 @@ class FateJudge:
 
 
 def fate_of_loss(loss: LossEntry) -> Fate:
-    """The entry of `explain` that says that a record is lost."""
+    """Return the entry of `explain` that says that a record is lost."""
     cause = str(loss.cause.value).replace("-", " ")
     return Fate(
         kind=FateKind.TRUNCATED,
@@ -452,7 +452,7 @@ def fate_of_loss(loss: LossEntry) -> Fate:
 
 
 def fate_of_truncation(one: ExplainedTruncation) -> Fate:
-    """A truncation that took a record."""
+    """Return a truncation that took a record."""
     who = "a replica" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
     leader = "" if isinstance(one.leader, Absent) else f" by leader {one.leader}"
     return Fate(

@@ -112,7 +112,7 @@ class SearchGap:
     detail: str
 
     def __str__(self) -> str:
-        """The gap in words."""
+        """Return the gap in words."""
         where = str(self.partition)
         if not isinstance(self.offsets, Absent):
             last = "" if self.offsets.last == self.offsets.first else f"..{self.offsets.last:,}"

@@ -47,7 +47,7 @@ class Coordinators:
     """The newest leader epoch of each partition, in its log or on record."""
 
     def place_of(self, transactional_id: str | bytes) -> str:
-        """The partition of a transactional id in words."""
+        """Return the partition of a transactional id in words."""
         partition = self.topic.partition_of(transactional_id)
         return "__transaction_state" if isinstance(partition, Absent) else f"__transaction_state-{partition}"
 
@@ -76,7 +76,7 @@ class Coordinators:
 
 
 def status_name(status: int) -> str:
-    """A status as Kafka's tools print it."""
+    """Return a status as Kafka's tools print it."""
     return STATUS_NAMES[TransactionStatus(status)] if status in set(TransactionStatus) else f"status {status}"
 
 

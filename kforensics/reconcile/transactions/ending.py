@@ -76,7 +76,7 @@ def what_ends(
 def abort_command(
     one: OpenTransaction, partition: TopicPartition, *, last_marker: Marker | None, version: KafkaVersion | None
 ) -> str:
-    """The line that ends a transaction by an abort marker (KIP-664).
+    """Return the line that ends a transaction by an abort marker (KIP-664).
 
     Args:
         one: the transaction.

@@ -77,7 +77,7 @@ class PartitionTransactions:
         return self.replica.place.topic_partition
 
     def only(self, is_wanted: Callable[[int, object], bool]) -> "PartitionTransactions":
-        """The same with the transactions of some producers; its last stable offset stays that of all.
+        """Return the same with the transactions of some producers; its last stable offset stays that of all.
 
         Args:
             is_wanted: says it of a producer id and a transactional id.
@@ -179,7 +179,7 @@ class _Replica:
             self._ends[marker.producer_id].append(offset)
 
     def judged(self) -> PartitionTransactions:
-        """The replica with its open and torn transactions."""
+        """Return the replica with its open and torn transactions."""
         replica = self._replica
         return PartitionTransactions(
             replica=replica,
@@ -278,13 +278,13 @@ class _Replica:
         return None
 
     def _previous_end(self, lone: Marker) -> int:
-        """The offset of the producer's marker before one in this log, -1 where there is none."""
+        """Return the offset of the producer's marker before one in this log, -1 where there is none."""
         ends = self._ends.get(lone.producer_id, [])
         at = bisect_left(ends, lone.offset)
         return ends[at - 1] if at else -1
 
     def _lost_data(self, lone: Marker, batches: ProducerBatches) -> BatchTable:
-        """The records in another copy that the marker ends: those of the producer's last transaction there that this log does not hold."""
+        """Return the records in another copy that the marker ends: those of the producer's last transaction there that this log does not hold."""
         same = batches.markers.get(lone.offset)
         is_shared = same is not None and (same.leader_epoch, same.time_ms) == (
             lone.leader_epoch,

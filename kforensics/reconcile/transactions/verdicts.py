@@ -193,7 +193,7 @@ def _verdict(
 def _decided_elsewhere(
     partition: TopicPartition, marker: Marker, state: TransactionState, coordinators: Coordinators, before: _Said
 ) -> _Said:
-    """What a commit marker in another partition of an unfinished transaction says."""
+    """Return what a commit marker in another partition of an unfinished transaction says."""
     where = f"its commit marker is at offset {marker.offset:,} of {partition}"
     if not coordinators.has_lost(state, marker):
         return before[0], before[1], f"{before[2]}; {where}, so that the log of its coordinator here is older than that"
@@ -203,7 +203,7 @@ def _decided_elsewhere(
 
 
 def _unread(coordinators: Coordinators, state: TransactionState) -> str | None:
-    """A clause that says why the newest state of a transactional id may not be here."""
+    """Return a clause that says why the newest state of a transactional id may not be here."""
     topic = coordinators.topic
     partition = topic.partition_of(state.transactional_id)
     why = topic.unread.get(partition) if isinstance(partition, int) else None
@@ -253,7 +253,7 @@ def _not_listed(
     *,
     is_stopped: bool,
 ) -> _Said:
-    """The coordinator knows the producer and does not have this partition in an unfinished transaction."""
+    """Judge a transaction whose coordinator knows the producer and does not have this partition in an unfinished one."""
     sure: Confidence = "proven" if is_stopped else "likely"
     name, now = _quoted(state), status_name(state.status)
     ended = _last_ended(one, partition, coordinators, state)
@@ -290,7 +290,7 @@ def _not_listed(
 def _last_ended(
     one: OpenTransaction, partition: TopicPartition, coordinators: Coordinators, state: TransactionState
 ) -> TransactionState | None:
-    """The transaction of the id that was complete after these records were written, where one can hold them."""
+    """Return the transaction of the id that was complete after these records were written, where one can hold them."""
     states = [known for known in coordinators.history.get(state.transactional_id, ()) if not known.is_removed] or [
         state
     ]

@@ -83,7 +83,7 @@ class _References:
 
 
 def write(result: Result[Explanation], view: View) -> str:
-    """The page of an explanation."""
+    """Return the page of an explanation."""
     body = replace(result.body, findings=result.findings, problems=result.problems)
     return explain_html(
         body,
@@ -195,13 +195,13 @@ def explain_html(
 
 
 def _rest_of_conclusion(result: Explanation, answer: Answer) -> tuple[str, ...]:
-    """The sentences behind the headline."""
+    """Return the sentences behind the headline."""
     sentences = behind_headline(result.conclusion, answer, result.incidents)
     return tuple(sentence for sentence in sentences if sentence != answer.headline)
 
 
 def _root_cause(result: Explanation, references: _References) -> dict[str, object] | None:
-    """The root cause with its sources, or the sentence that the inputs do not show it; None where nothing is lost."""
+    """Return the root cause with its sources, or the sentence that the inputs do not show it; None where nothing is lost."""
     if not any(incident.losses for incident in result.incidents if incident.partition.topic not in METADATA_TOPICS):
         return None
     cause = root_cause(result.incidents)
@@ -211,7 +211,7 @@ def _root_cause(result: Explanation, references: _References) -> dict[str, objec
 
 
 def _anchors(incidents: Sequence[PartitionIncident]) -> dict[TopicPartition, str]:
-    """The id of each partition's section: by its name, so that a link holds on the next page of the same incident too."""
+    """Return the id of each partition's section: by its name, so that a link holds on the next page of the same incident too."""
     return {
         incident.partition: f"partition-{incident.partition}"
         if _PLAIN_NAME.fullmatch(str(incident.partition))
@@ -246,7 +246,7 @@ def _partitions(
 
 
 def _gravity(incident: PartitionIncident) -> tuple[bool, int]:
-    """The worst state comes first, and the metadata log last."""
+    """Return the place of a partition in the order: the worst state first, and the metadata log last."""
     states = [state.value for state in STATES["explain"]]
     rank = states.index(incident.state) if incident.state in states else len(states)
     return incident.partition.topic in METADATA_TOPICS, rank

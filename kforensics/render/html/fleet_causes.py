@@ -49,7 +49,7 @@ class CauseGroup:
 
 
 def cause_groups(summary: FleetSummary) -> list[CauseGroup]:
-    """The findings of a summary by their code, the gravest cause first, then the most frequent.
+    """Return the findings of a summary by their code, the gravest cause first, then the most frequent.
 
     Args:
         summary: of the audit.
@@ -75,7 +75,7 @@ def _changes(comparison: AuditComparison) -> Iterator[tuple[str, str]]:
 
 
 def _stakes(summary: FleetSummary) -> Mapping[tuple[str, int], str]:
-    """The records at stake in each partition that the summary shows; of a name that several clusters have none."""
+    """Return the records at stake in each partition that the summary shows; of a name that several clusters have none."""
     out: dict[tuple[str, int], str] = {}
     for one in summary.worst:
         key = (one.topic, one.partition)
@@ -138,7 +138,7 @@ def _place(item: Finding) -> str:
 
 
 def _brokers(item: Finding, inputs: Sequence[Input]) -> list[str]:
-    """The broker that a finding is about, or those whose files it cites."""
+    """Return the broker that a finding is about, or those whose files it cites."""
     if not isinstance(item.broker_id, Absent):
         return [str(item.broker_id)]
     cited = {inputs[one.input].broker_id for one in item.citations if 0 <= one.input < len(inputs)}
@@ -146,7 +146,7 @@ def _brokers(item: Finding, inputs: Sequence[Input]) -> list[str]:
 
 
 def next_command(item: Finding, inputs: Sequence[Input], tables: str) -> str:
-    """The command that shows more of a finding: from the files where they are at hand, else from the tables.
+    """Return the command that shows more of a finding: from the files where they are at hand, else from the tables.
 
     Args:
         item: the finding.

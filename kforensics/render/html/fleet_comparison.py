@@ -26,12 +26,12 @@ _FIGURES = (
 
 
 def write(result: Result[AuditComparison], view: View) -> str:
-    """The page of a comparison."""
+    """Return the page of a comparison."""
     return comparison_page(result.body, result.answer, made_ms=view.made_ms)
 
 
 def comparison_page(comparison: AuditComparison, answer: Answer, *, made_ms: int | None = None) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         comparison: of two audits.
@@ -68,7 +68,7 @@ def comparison_page(comparison: AuditComparison, answer: Answer, *, made_ms: int
 
 
 def change_figures(comparison: AuditComparison) -> list[tuple[str, int, str]]:
-    """The figures of a comparison: the words, the number, and its style."""
+    """Return the figures of a comparison: the words, the number, and its style."""
     return [(name, comparison.count(change), kind) for name, change, kind in _FIGURES]
 
 

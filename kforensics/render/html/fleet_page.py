@@ -20,13 +20,13 @@ TREND_WIDTH, TREND_HEIGHT = 240, 40
 
 
 def write(result: Result[FleetSummary], view: View) -> str:
-    """The page of an audit, or of a report of one."""
+    """Return the page of an audit, or of a report of one."""
     assert result.answer is not None
     return fleet_page(result.body, result.answer, made_ms=view.made_ms)
 
 
 def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = None) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         summary: of the audit.
@@ -72,7 +72,7 @@ class TrendLine(NamedTuple):
 
 
 def trend_line(summary: FleetSummary) -> TrendLine | None:
-    """The line of a history of two audits or more.
+    """Return the line of a history of two audits or more.
 
     Args:
         summary: of the latest of them.

@@ -13,7 +13,7 @@ _WITH_DIRECTORY = frozenset({"broker", "combined", "snapshot-before"})
 
 
 def identity_of(result: Explanation, made_ms: int | None) -> list[tuple[str, str]]:
-    """The terms and what they are of this incident; what no input shows is said to be unknown.
+    """Return the terms and what they are of this incident; what no input shows is said to be unknown.
 
     Args:
         result: the explanation.

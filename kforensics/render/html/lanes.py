@@ -150,7 +150,7 @@ def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
 
 
 def loss_summary(losses: Sequence[LossEntry]) -> str:
-    """The records that the leader does not hold, in a few words; empty where it holds all."""
+    """Return the records that the leader does not hold, in a few words; empty where it holds all."""
     count = sum(loss.records for loss in losses)
     if not count:
         return ""
@@ -171,14 +171,14 @@ class _Drawing(NamedTuple):
 
 
 def _within(logs: Sequence[LogOutline]) -> list[LogOutline]:
-    """The logs that are drawn: those of now first, then the newest snapshots."""
+    """Return the logs that are drawn: those of now first, then the newest snapshots."""
     kept = sorted(logs, key=lambda log: (log.is_final, log.rank), reverse=True)[:MOST_LANES]
     chosen = set(map(id, kept))
     return [log for log in logs if id(log) in chosen]
 
 
 def _elections(incident: PartitionIncident) -> dict[int, Election]:
-    """The election of each leader epoch; a leader that only came back keeps its epoch."""
+    """Return the election of each leader epoch; a leader that only came back keeps its epoch."""
     account = incident.account
     found: dict[int, Election] = {}
     for one in account.elections if account is not None else ():
@@ -298,7 +298,7 @@ def _lost_piece(log: LogOutline, loss: LossEntry, place: Placing) -> Piece:
 
 
 def _moments(log: LogOutline, drawing: _Drawing) -> tuple[ElectionMark, ...]:
-    """The elections whose leader epoch begins on this log; the time of day stands on the log of whom they elected."""
+    """Return the elections whose leader epoch begins on this log; the time of day stands on the log of whom they elected."""
     there = [
         (drawing.place(entry.start_offset), drawing.elections[entry.leader_epoch].state)
         for entry in log.epochs

@@ -31,13 +31,13 @@ _CHARACTER_WIDTH = 8
 
 
 def write(result: Result[Replays], _view: View) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Return the page, piece by piece."""
     assert result.answer is not None
     return page(result.body.replays, result.answer)
 
 
 def page(found: Sequence[Replay], answer: Answer) -> Iterator[str]:
-    """The page of replays, with their answer under its title."""
+    """Yield the page of replays, with their answer under its title."""
     title = escape(escape_text(found[0].scenario.title))
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     yield (
@@ -76,7 +76,7 @@ def _lanes(row: Row, step: int, most: int) -> str:
 
 
 def _words(row: Row, step: int) -> str:
-    """What the picture of a step shows."""
+    """Return what the picture of a step shows."""
     logs = [
         f"broker {one.broker_id}{' (leader)' if row.leader == one.broker_id else ''} ends at {one.log_end_offset},"
         f" high watermark {one.high_watermark}{'' if one.is_running else ', down'}"

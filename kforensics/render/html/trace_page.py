@@ -20,7 +20,7 @@ MOST_GAPS = 200
 
 
 def write(result: Result[TraceReport], view: View) -> str:
-    """The page; keys, values and headers are never on it.
+    """Return the page; keys, values and headers are never on it.
 
     Raises:
         MissingExtra: jinja2 is not installed.

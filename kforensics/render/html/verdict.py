@@ -52,7 +52,7 @@ _VERDICTS = {
 
 
 def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
-    """The verdict at the top of the page of an answer.
+    """Return the verdict at the top of the page of an answer.
 
     Args:
         answer: of the command.
@@ -65,7 +65,7 @@ def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
 
 
 def advice_of(answer: Answer) -> list[Advice]:
-    """The parts of an answer that have sentences, what not to do first."""
+    """Return the parts of an answer that have sentences, what not to do first."""
     forbidden = tuple(one for one in answer.now if one.lower().startswith(_FORBIDDING))
     every = (
         Advice(anchor="never", title="What not to do", sentences=forbidden),

@@ -6,7 +6,7 @@ from kforensics.findings.answers.model import Answer
 
 
 def plain_answer(answer: Answer) -> dict[str, Any]:
-    """The fields that `docs/json.md` promises, in their order."""
+    """Return the fields that `docs/json.md` promises, in their order."""
     return {
         "state": answer.state.value,
         "headline": answer.headline,

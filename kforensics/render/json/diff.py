@@ -21,7 +21,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """The document, piece by piece."""
+    """Return the document, piece by piece."""
     return document(
         result,
         DocumentBody(
@@ -31,7 +31,7 @@ def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """An object a line: partitions, seal, findings, problems."""
+    """Yield an object a line: partitions, seal, findings, problems."""
     for report in _flat_reports(result.body):
         yield report + "\n"
     for value in (*seal_objects(result), *result.findings, *result.problems):
@@ -39,7 +39,7 @@ def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 
 def flatten(report: PartitionReport, state: State) -> bytes:
-    """A report with the state of its partition as it is written, small enough to be kept for each of a million partitions."""
+    """Return a report with the state of its partition as it is written, small enough to be kept for each of a million partitions."""
     return zlib.compress(json.dumps(to_plain(plain_report(report, state))).encode(), 1)
 
 

@@ -40,7 +40,7 @@ class DocumentBody:
 
 
 def document(result: Result[Any], body: DocumentBody) -> Iterator[str]:
-    """The one document of `--format json`, piece by piece, ending in a line break.
+    """Yield the one document of `--format json`, piece by piece, ending in a line break.
 
     Args:
         result: gives inputs, answer, findings, problems, exit code and seal.
@@ -76,7 +76,7 @@ def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
 
 
 def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
-    """The seal as the document of a report shows it."""
+    """Return the seal as the document of a report shows it."""
     from kforensics.evidence.seal.state import Change  # noqa: PLC0415 - few reports name a seal
 
     return {
@@ -92,7 +92,7 @@ def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
 
 
 def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
-    """The seal as an object of `--format jsonl`, where there is one."""
+    """Yield the seal as an object of `--format jsonl`, where there is one."""
     if result.seal is not None:
         yield plain_seal(result.seal)
 
@@ -103,7 +103,7 @@ def json_line(value: Any) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """The value as dicts, lists, strings and numbers, by the rules of the promise."""
+    """Return the value as dicts, lists, strings and numbers, by the rules of the promise."""
     match value:
         case Absent():
             return {"absent": value.value}

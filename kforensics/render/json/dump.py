@@ -40,7 +40,7 @@ def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str
 
 
 def plain_batch(batch: BatchItem) -> dict[str, Any]:
-    """A batch with the names of its header fields."""
+    """Return a batch with the names of its header fields."""
     attributes = batch.attributes
     codec = attributes & CODEC_MASK
     has_producer = batch.magic >= 2 and batch.producer_id >= 0
@@ -73,7 +73,7 @@ def plain_batch(batch: BatchItem) -> dict[str, Any]:
 
 
 def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
-    """A record; key, value and headers only where they were asked for."""
+    """Return a record; key, value and headers only where they were asked for."""
     record = item.record
     plain: dict[str, Any] = {
         "type": "record",
@@ -96,7 +96,7 @@ def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict
 
 
 def plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
-    """A time as on disk; magic 0 has none, and -1 says that none was given."""
+    """Return a time as on disk; magic 0 has none, and -1 says that none was given."""
     if magic == 0:
         return NOT_APPLICABLE
     return NOT_WRITTEN if time_ms == NO_TIME else time_ms
@@ -125,7 +125,7 @@ def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any
 
 
 def plain_damage(damage: Damage) -> dict[str, Any]:
-    """A damaged place."""
+    """Return a damaged place."""
     plain = {
         "type": "damage",
         "position": damage.span.position,
@@ -152,7 +152,7 @@ def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
 
 
 def plain_message(message: Message) -> dict[str, Any]:
-    """A message by name and version, its fields as they are decoded; one that was not understood says why."""
+    """Return a message by name and version, its fields as they are decoded; one that was not understood says why."""
     plain: dict[str, Any] = {
         "name": message.name if message.name is not None else {"absent": Absent.UNKNOWN.value},
         "version": message.version if message.version is not None else UNREADABLE,

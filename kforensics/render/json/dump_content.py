@@ -37,7 +37,7 @@ def write(result: Result[DumpContent], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[DumpContent], view: View) -> Iterator[str]:
-    """An entry a line."""
+    """Return an entry a line."""
     return _lines(result.body, view, view)
 
 

@@ -19,18 +19,18 @@ from kforensics.units import TopicPartition
 
 
 def write(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """The document."""
+    """Return the document."""
     return document(result, DocumentBody(name="explain", fields=plain_explanation(result.body)))
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """An object a line: the explanation, seal, findings, problems."""
+    """Return an object a line: the explanation, seal, findings, problems."""
     items = (*explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
     return (json_line(item) for item in items)
 
 
 def plain_explanation(result: Explanation) -> dict[str, Any]:
-    """The body of the document."""
+    """Return the body of the document."""
     return {
         "timeline": [plain_entry(entry) for entry in result.timeline],
         "truncations": [
@@ -62,7 +62,7 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
 
 
 def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
-    """The same, one object a line, each with its type."""
+    """Yield the same, one object a line, each with its type."""
     body = plain_explanation(result)
     for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
         for item in body[name]:

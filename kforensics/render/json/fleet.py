@@ -13,24 +13,24 @@ from kforensics.render.view import View
 
 
 def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """The document of an audit, or of a report of one."""
+    """Return the document of an audit, or of a report of one."""
     return document(result, DocumentBody(name=result.command.replace(" ", "-"), fields=plain_summary(result.body)))
 
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
-    """The document of `fleet report --since`."""
+    """Return the document of `fleet report --since`."""
     names = tuple(one.name for one in fields(AuditComparison))
     return document(result, DocumentBody(name="fleet-comparison", fields=_fields(result.body, names)))
 
 
 def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
-    """The document of `fleet scan`."""
+    """Return the document of `fleet scan`."""
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
     return document(result, DocumentBody(name="fleet-scan", fields=_fields(result.body, names)))
 
 
 def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """The document of `fleet trend`."""
+    """Return the document of `fleet trend`."""
     body = {"tables": result.body.tables, "audit_count": result.body.audit_count}
     return document(
         result, DocumentBody(name="fleet-trend", fields={**body, "audits": [*map(_plain_line, result.body.lines)]})
@@ -47,7 +47,7 @@ def _plain_line(line: TrendLine) -> dict[str, Any]:
 
 
 def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """The audit in one line."""
+    """Yield the audit in one line."""
     summary = result.body
     names = (
         "audit_id",
@@ -94,7 +94,7 @@ def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
 
 
 def plain_summary(summary: FleetSummary) -> dict[str, Any]:
-    """The numbers and the worst partitions, which are as `diff` gives them."""
+    """Return the numbers and the worst partitions, which are as `diff` gives them."""
     names = (
         "clusters",
         "nodes",

@@ -13,7 +13,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Groups], _view: View) -> Iterator[str]:
-    """The fields that `docs/json.md` promises; `commits` only where the history was asked for."""
+    """Return the fields that `docs/json.md` promises; `commits` only where the history was asked for."""
     body = result.body
     fields = {"complete_since": body.complete_since_ms, "skipped_records": body.skipped_records}
     streams = {"groups": (json_line(_group(one)).rstrip() for one in body.groups)}
@@ -23,7 +23,7 @@ def write(result: Result[Groups], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Groups], _view: View) -> Iterator[str]:
-    """A commit a line."""
+    """Return a commit a line."""
     return (json_line({"type": "commit", **_change(change)}) for change in result.body.changes())
 
 

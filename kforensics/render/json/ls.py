@@ -11,7 +11,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Listing], view: View) -> Iterator[str]:
-    """The document, piece by piece: rows of a million files are too much to hold."""
+    """Return the document, piece by piece: rows of a million files are too much to hold."""
     inventory = result.body.inventory
     lists: dict[str, Iterable[object]] = {
         "partitions": inventory.partitions,
@@ -28,7 +28,7 @@ def write(result: Result[Listing], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Listing], view: View) -> Iterator[str]:
-    """An object a line, each with its type."""
+    """Return an object a line, each with its type."""
     inventory = result.body.inventory
     assert result.answer is not None
     return typed_lines(

@@ -15,7 +15,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """The document, piece by piece."""
+    """Return the document, piece by piece."""
     body = result.body
     fields = {**plain_comparison(body.comparison), "state": _selected(plain_state(body.state), body.request)}
     events = (json_line(plain_event(event)).rstrip() for event in body.events)
@@ -23,12 +23,12 @@ def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """An event a line."""
+    """Return an event a line."""
     return (json_line(plain_event(event)) for event in result.body.events)
 
 
 def _selected(plain: dict[str, Any], asked: MetadataRequest) -> dict[str, Any]:
-    """The state, down to the topic and partition that were asked for."""
+    """Return the state, down to the topic and partition that were asked for."""
     if asked.topic is None:
         return plain
     topics = [topic for topic in plain["topics"] if topic["name"] == asked.topic]
@@ -39,7 +39,7 @@ def _selected(plain: dict[str, Any], asked: MetadataRequest) -> dict[str, Any]:
 
 
 def plain_when(when: When) -> dict[str, Any]:
-    """The place of a change."""
+    """Return the place of a change."""
     known = when.timestamp_ms >= 0
     return {
         "offset": when.offset,
@@ -68,19 +68,19 @@ def plain_event(event: MetadataEvent) -> dict[str, Any]:
 
 
 def plain_partition(state: PartitionState) -> dict[str, Any]:
-    """A partition's state."""
+    """Return a partition's state."""
     plain: dict[str, Any] = to_plain(state._replace(when=None))  # type: ignore[arg-type]
     plain["leader_recovery_state"] = "recovering" if plain.pop("is_recovering") else "recovered"
     return {**plain, "when": plain_when(state.when)}
 
 
 def plain_broker(state: BrokerState) -> dict[str, Any]:
-    """A broker's registration."""
+    """Return a broker's registration."""
     return {**to_plain(state._replace(when=None)), "when": plain_when(state.when)}  # type: ignore[arg-type]
 
 
 def plain_topic(topic: TopicState, partitions: Iterable[PartitionState]) -> dict[str, Any]:
-    """A topic with its partitions."""
+    """Return a topic with its partitions."""
     return {
         "name": to_plain(topic.name),
         "topic_id": topic.topic_id,
@@ -91,7 +91,7 @@ def plain_topic(topic: TopicState, partitions: Iterable[PartitionState]) -> dict
 
 
 def plain_state(state: MetadataState) -> dict[str, Any]:
-    """The metadata at one offset."""
+    """Return the metadata at one offset."""
     by_topic: dict[str, list[PartitionState]] = {topic_id: [] for topic_id in state.topics}
     for (topic_id, _), partition in sorted(state.partitions.items()):
         by_topic[topic_id].append(partition)
@@ -116,7 +116,7 @@ def plain_state(state: MetadataState) -> dict[str, Any]:
 
 
 def plain_comparison(comparison: LogComparison) -> dict[str, Any]:
-    """The logs side by side."""
+    """Return the logs side by side."""
     return {
         "logs": [
             {

@@ -13,7 +13,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Prediction], _view: View) -> Iterator[str]:
-    """The fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises."""
     body = result.body
     fields: dict[str, Any] = {
         "depth": body.depth,

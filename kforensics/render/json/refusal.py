@@ -8,7 +8,7 @@ from kforensics.render.json.document import DocumentBody, document
 
 
 def refusal_document(error: EvidenceError) -> str:
-    """The document `kforensics/refusal/1`, the same for every command.
+    """Return the document `kforensics/refusal/1`, the same for every command.
 
     Args:
         error: why nothing is analysed.

@@ -14,7 +14,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
-    """The fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises."""
     body = result.body
     fields = {
         "what": body.what,

@@ -13,12 +13,12 @@ from kforensics.render.view import View
 
 
 def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
-    """The manifest, made while it is written."""
+    """Return the manifest, made while it is written."""
     return result.body.pieces
 
 
 def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
-    """The document of a check; what differs is written as it is met, so that a million differences need no memory."""
+    """Return the document of a check; what differs is written as it is met, so that a million differences need no memory."""
     body, check = result.body, result.body.check
     return document(
         result,
@@ -39,7 +39,7 @@ def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
 
 
 def plain_difference(one: Difference) -> Mapping[str, Any]:
-    """A difference as the document has it; either side is absent where it does not exist."""
+    """Return a difference as the document has it; either side is absent where it does not exist."""
     return {
         "input": one.subject.input,
         "path": one.subject.path,

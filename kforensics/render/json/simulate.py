@@ -15,12 +15,12 @@ from kforensics.simulation.scenario import Replay, Scenario
 
 
 def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]:
-    """The built-in scenarios."""
+    """Return the built-in scenarios."""
     return _document(result, {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
 
 
 def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
-    """A scenario under the one protocol that was asked for, or under each."""
+    """Return a scenario under the one protocol that was asked for, or under each."""
     bodies = [replay_body(each) for each in result.body.replays]
     several = {"scenario": result.body.replays[0].scenario.name, "protocols": bodies}
     return _document(result, bodies[0] if result.body.is_one else several)

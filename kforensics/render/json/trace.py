@@ -15,7 +15,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """The fields that `docs/json.md` promises; keys, values and headers only where they are asked for."""
+    """Return the fields that `docs/json.md` promises; keys, values and headers only where they are asked for."""
     body = result.body
     fields = {
         "topic": body.topic,
@@ -36,7 +36,7 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """The answer, the inputs, the records, each read when its line is written, and what was searched."""
+    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched."""
     body = result.body
     yield from typed_lines(("answer", [plain_answer(result.answer)]), ("input", result.inputs))
     for one in body.records:
@@ -71,7 +71,7 @@ def _gap(gap: SearchGap) -> dict[str, Any]:
 
 
 def _record(one: TracedRecord, view: View) -> dict[str, Any]:
-    """The record as `to_plain` would give it, which would take most of the time where they are many."""
+    """Return the record as `to_plain` would give it, which would take most of the time where they are many."""
     record = one.record
     unknown, none = _plain(Absent.UNKNOWN), _plain(Absent.UNKNOWN if record is None else Absent.NOT_APPLICABLE)
     is_of_producer = record is not None and record.producer_id >= 0

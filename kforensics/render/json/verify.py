@@ -18,7 +18,7 @@ from kforensics.units import OffsetRange
 
 
 def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """The document piece by piece: a row a file is too much to hold where there are a million."""
+    """Return the document piece by piece: a row a file is too much to hold where there are a million."""
     body = result.body
     rows = (json.dumps(to_plain(file_row(report, body.intact))) for report in body.files)
     fields = {"level": body.level.value, "totals": totals(body.verification)}
@@ -26,7 +26,7 @@ def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """An object a line, each with its type."""
+    """Return an object a line, each with its type."""
     body = result.body
     assert result.answer is not None
     return typed_lines(
@@ -90,7 +90,7 @@ def _cause_row(cause: DamageCause | Absent) -> Any:
 
 
 def totals(verification: Verification) -> dict[str, Any]:
-    """Counts over all files."""
+    """Return counts over all files."""
     states = Counter(report.state for report in verification.files)
     return {
         "files": len(verification.files),

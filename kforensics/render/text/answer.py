@@ -19,7 +19,7 @@ _LABEL_WIDTH = 13
 
 
 def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_LINES) -> Iterator[Text]:
-    """The lines of an answer, the headline first.
+    """Yield the lines of an answer, the headline first.
 
     Args:
         answer: what the command answers.
@@ -42,14 +42,14 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
 
 
 def answer_style(answer: Answer, command: str) -> str:
-    """The style of a headline: good only where the state is calm, bad where it exits with 1."""
+    """Return the style of a headline: good only where the state is calm, bad where it exits with 1."""
     if answer.state in CALM:
         return Style.ANSWER_GOOD
     return {0: Style.HEADING, 1: Style.ANSWER_BAD}.get(STATES[command][answer.state], Style.ANSWER_WARNING)
 
 
 def brief_lines(answer: Answer) -> list[str]:
-    """An answer for a chat, in Markdown: the headline and one line each of what to do, whom to tell, later and unknown; five lines at most."""
+    """Return an answer for a chat, in Markdown: the headline and one line each of what to do, whom to tell, later and unknown; five lines at most."""
     lines = [f"**{answer.headline}**"]
     for label, name in _SECTIONS:
         sentences = getattr(answer, name)
@@ -60,5 +60,5 @@ def brief_lines(answer: Answer) -> list[str]:
 
 
 def write_brief(result: Result[Any], _view: View) -> Iterator[str]:
-    """The answer of a result for a chat."""
+    """Return the answer of a result for a chat."""
     return (f"{line}\n" for line in brief_lines(result.answer))

@@ -14,7 +14,7 @@ from kforensics.words import byte_count, counted
 
 
 def write(result: Result[CaptureReport], view: View) -> Iterator[str]:
-    """The answer first, then figures; with -v all that could not be read, and what changed meanwhile."""
+    """Return the answer first, then figures; with -v all that could not be read, and what changed meanwhile."""
     return whole_screen(result, view, _lines(result, view))
 
 

@@ -48,7 +48,7 @@ _WORDS = {
 
 
 def write(result: Result[DiffResult], view: View) -> Iterator[str]:
-    """The answer, what to do, a block for each partition that needs attention, records where they are asked for, what was not read."""
+    """Return the answer, what to do, a block for each partition that needs attention, records where they are asked for, what was not read."""
     return whole_screen(result, view, _lines(result, view))
 
 
@@ -68,7 +68,7 @@ def _lines(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
 
 
 def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """A block for each partition that needs attention, and the rest counted."""
+    """Yield a block for each partition that needs attention, and the rest counted."""
     for one in result.partitions:
         if one.report is not None:
             yield ""
@@ -89,7 +89,7 @@ def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
 def record_lines(
     discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
 ) -> Iterator[Text | str]:
-    """The records that would be discarded, one a line: offset and key, and the value where payloads were asked for."""
+    """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for."""
     for partition, owner, records in discarded:
         yield ""
         yield Text(f"{escape_text(str(partition))}: records that {owner} would discard", style=Style.HEADING)
@@ -159,7 +159,7 @@ def _leader_line(leader: LeaderChoice) -> str:
 
 
 def _legend(report: PartitionReport, inputs: Sequence[Input], width: int) -> Iterator[Text]:
-    """The paths of inputs whose replicas no broker id names."""
+    """Yield the paths of inputs whose replicas no broker id names."""
     for replica in report.replicas:
         directory = replica.view.replica
         if isinstance(directory.broker_id, Absent):
@@ -262,7 +262,7 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
 
 
 def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
-    """The replicas that alone hold records, those that have no log, and those that are not given."""
+    """Yield the replicas that alone hold records, those that have no log, and those that are not given."""
     for holder in report.unassigned_holders:
         if holder.counts.certain or holder.counts.possible:
             directory = holder.view.replica
@@ -358,6 +358,6 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
 
 
 def _short(view: LoadedLog) -> str:
-    """The broker's id, or the input where no broker is known."""
+    """Return the broker's id, or the input where no broker is known."""
     broker_id = view.replica.broker_id
     return view.replica.owner if isinstance(broker_id, Absent) else str(broker_id)

@@ -35,7 +35,7 @@ _MEANINGS = {
 
 
 def write(result: Result[DumpContent], view: View) -> Iterator[str]:
-    """The content, as it is read; the answer is known only when all of it has been."""
+    """Yield the content, as it is read; the answer is known only when all of it has been."""
     content = result.body
     several = len(content) > 1
     for number, file in enumerate(content.files()):

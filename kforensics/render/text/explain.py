@@ -27,14 +27,14 @@ MOST_LOSSES = 60
 
 
 def write(result: Result[Explanation], view: View) -> Iterator[str]:
-    """The conclusion, then what happened, what was lost, why, and what more evidence would show."""
+    """Return the conclusion, then what happened, what was lost, why, and what more evidence would show."""
     body = replace(result.body, findings=result.findings, problems=result.problems)
     lines = explain_screen(body, verbose=view.verbose, width=view.width, unicode=view.unicode)
     return whole_screen(result, view, lines)
 
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """The screen behind the answer, laid out for `width` columns."""
+    """Yield the screen behind the answer, laid out for `width` columns."""
     yield from _more(behind_headline(result.conclusion, result.answer, result.incidents), width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
@@ -80,7 +80,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
 
 
 def _leaders(incidents: Sequence[PartitionIncident]) -> str:
-    """The leaders that losses are told by."""
+    """Return the leaders that losses are told by."""
     known = {one.is_leader_known for one in incidents if one.losses}
     if known == {True}:
         return "final leaders"
@@ -88,7 +88,7 @@ def _leaders(incidents: Sequence[PartitionIncident]) -> str:
 
 
 def _more(sentences: Sequence[str], width: int) -> Iterator[Text | str]:
-    """The further sentences of the conclusion."""
+    """Yield the further sentences of the conclusion."""
     if sentences:
         yield ""
     for sentence in sentences:
@@ -136,7 +136,7 @@ def _happened(
 
 
 def _shifted(citations: Sequence[Citation], shifts: Mapping[str, int]) -> str:
-    """What was added to the time of the cited line, where its clock or time zone is corrected."""
+    """Return what was added to the time of the cited line, where its clock or time zone is corrected."""
     shift_ms = shifts.get(citations[0].path, 0) if citations else 0
     return f", {shift_text(shift_ms)}" if shift_ms else ""
 

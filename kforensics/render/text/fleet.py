@@ -21,7 +21,7 @@ _SHOWN_NODES = 10
 
 
 def write(result: Result[FleetSummary], view: View) -> Iterator[str]:
-    """The answer, the worst partitions, brokers, disks, placement, and where the rest is."""
+    """Return the answer, the worst partitions, brokers, disks, placement, and where the rest is."""
     return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
 
 

@@ -26,7 +26,7 @@ MOST_CHANGES = 200
 
 
 def write(result: Result[Groups], view: View) -> Iterator[str]:
-    """The answer, the groups, the set-backs and, where it was asked for, the history; -v lists all of it."""
+    """Return the answer, the groups, the set-backs and, where it was asked for, the history; -v lists all of it."""
     return whole_screen(result, view, _lines(result, view))
 
 

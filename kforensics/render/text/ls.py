@@ -25,7 +25,7 @@ MOST_ALIKE = 5
 
 
 def write(result: Result[Listing], view: View) -> Iterator[str]:
-    """The answer, then what is odd, then a table a node."""
+    """Return the answer, then what is odd, then a table a node."""
     return whole_screen(result, view, _lines(result, view))
 
 
@@ -188,5 +188,5 @@ def _files(inventory: Inventory) -> str:
 
 
 def _plural(kind: str) -> str:
-    """The plural of the name of a kind of file: `offset indexes`."""
+    """Return the plural of the name of a kind of file: `offset indexes`."""
     return kind if kind.endswith("s") or kind in _WITHOUT_PLURAL else f"{kind}{'es' if kind.endswith('x') else 's'}"

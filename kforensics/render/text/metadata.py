@@ -17,7 +17,7 @@ from kforensics.words import counted, listed
 
 
 def write(result: Result[MetadataView], view: View) -> Iterator[str]:
-    """The answer, how the logs compare, the state, and the history as it is put into words."""
+    """Return the answer, how the logs compare, the state, and the history as it is put into words."""
     return whole_screen(result, view, _lines(result.body, view))
 
 

@@ -85,7 +85,7 @@ class _HistoryText:
         self._worded: dict[int, _Worded] = {}
 
     def few(self) -> str:
-        """The lines in columns as wide as their widest cell."""
+        """Return the lines in columns as wide as their widest cell."""
         shown = [event for event in self._events if event.kind not in self._quiet]
         self.hidden = sum(1 for _ in self._events) - len(shown)
         rows = [
@@ -135,7 +135,7 @@ class _HistoryText:
         )
 
     def _pages(self) -> Iterator[Page]:
-        """The changes in runs of so many steps."""
+        """Yield the changes in runs of so many steps."""
         page: Page = []
         count = 0
         for part in self._events.parts():

@@ -50,7 +50,7 @@ RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts
 
 
 def write(result: Result[Prediction], view: View) -> Iterator[str]:
-    """The answer, each start, and the logs that change; -v lists the others too, and every file."""
+    """Return the answer, each start, and the logs that change; -v lists the others too, and every file."""
     return whole_screen(result, view, _lines(result, view))
 
 
@@ -82,7 +82,7 @@ def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
 
 
 def _ways_out(result: Result[Prediction], *, width: int, verbose: bool) -> Iterator[Text | str]:
-    """The ways out of each node, the best first; each says what it assumes."""
+    """Yield the ways out of each node, the best first; each says what it assumes."""
     for node in dict.fromkeys(way.node for way in result.body.ways_out):
         ways = [way for way in result.body.ways_out if way.node == node]
         if not verbose:
@@ -100,7 +100,7 @@ def _ways_out(result: Result[Prediction], *, width: int, verbose: bool) -> Itera
 
 
 def _telling(ways: Sequence[WayOut]) -> list[WayOut]:
-    """The ways that come to something else than the start as it is, and that one."""
+    """Return the ways that come to something else than the start as it is, and that one."""
     as_it_is = next((_comes_to(way) for way in ways if not way.changes), "")
     return [way for way in ways if not way.changes or _comes_to(way) != as_it_is]
 
@@ -201,7 +201,7 @@ def _told(log: PredictedLog) -> str:
 def _metadata_lines(
     body: Prediction, start: PredictedStart, inputs: tuple[Input, ...], *, width: int
 ) -> Iterator[Text]:
-    """What becomes of the metadata log, where it does not stay whole."""
+    """Yield what becomes of the metadata log, where it does not stay whole."""
     for one in body.metadata_logs:
         if one.node != start.input or start.number > 1:
             continue

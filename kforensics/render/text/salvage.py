@@ -33,7 +33,7 @@ _REASONS = {
 
 
 def write(result: Result[SalvageReport], view: View) -> Iterator[str]:
-    """The answer, then runs, gaps and files; -v lists all of them."""
+    """Return the answer, then runs, gaps and files; -v lists all of them."""
     return whole_screen(result, view, _lines(result, view))
 
 

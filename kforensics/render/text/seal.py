@@ -27,7 +27,7 @@ _HEADINGS = {
 
 
 def write(result: Result[CheckedManifest], view: View) -> Iterator[str]:
-    """The answer, who sealed when, then the differences by kind."""
+    """Return the answer, who sealed when, then the differences by kind."""
     answer = result.answer  # once it is there, all has been compared
     assert answer is not None
     assert result.body.signature is not None

@@ -24,7 +24,7 @@ _MOST_RECORDS = 6
 
 
 def write_list(result: Result[Sequence[Scenario]], view: View) -> Iterator[str]:
-    """The built-in scenarios with their titles."""
+    """Return the built-in scenarios with their titles."""
     return whole_screen(result, view, scenario_list(result.body, width=view.width))
 
 

@@ -26,7 +26,7 @@ MOST_PAYLOAD = 200
 
 
 def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """The answer, then records and what was searched; -v lists all of them."""
+    """Return the answer, then records and what was searched; -v lists all of them."""
     return whole_screen(result, view, _lines(result, view))
 
 

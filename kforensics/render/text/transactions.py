@@ -23,7 +23,7 @@ MOST_PARTITIONS = 20
 
 
 def write(result: Result[Transactions], view: View) -> Iterator[str]:
-    """The answer, then the replicas; -v lists all of them."""
+    """Return the answer, then the replicas; -v lists all of them."""
     return whole_screen(result, view, _lines(result, view))
 
 
@@ -45,7 +45,7 @@ def _lines(result: Result[Transactions], view: View) -> Iterator[Text | str]:
 
 
 def _alike(body: Transactions) -> list[list[PartitionTransactions]]:
-    """The replicas of a partition that show the same, together; the leader's first."""
+    """Return the replicas of a partition that show the same, together; the leader's first."""
     found: dict[object, list[PartitionTransactions]] = {}
     for one in sorted(body.partitions, key=lambda each: (each.topic_partition, each.leads is not True)):
         opens = [

@@ -27,7 +27,7 @@ MOST_PLACES = 5
 
 
 def write(result: Result[VerifyResult], view: View) -> Iterator[str]:
-    """The verdict, what to do, then the evidence."""
+    """Return the verdict, what to do, then the evidence."""
     return whole_screen(result, view, _lines(result, view.width))
 
 

@@ -19,7 +19,7 @@ _ALL = 1 << 30
 
 
 def whole_screen(result: Result[Any], view: View, lines: Iterable[Text | str]) -> Iterator[str]:
-    """A screen, line by line.
+    """Return a screen, line by line.
 
     Args:
         result: gives the answer and the seal.
@@ -30,7 +30,7 @@ def whole_screen(result: Result[Any], view: View, lines: Iterable[Text | str]) -
 
 
 def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text]:
-    """The lines that name what could not be read, and why."""
+    """Yield the lines that name what could not be read, and why."""
     for one in problems:
         words = f"not read: {escape_text(one.place(inputs))}: {escape_text(one.message)}"
         yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
