@@ -228,13 +228,16 @@ def _hints(error: EvidenceError) -> Iterator[str]:
         yield from (f"likely: {cause}" for cause in error.causes)
 
 
+_OUT_IS_NO_DOCUMENT = (["capture"], ["fleet"], ["salvage"])
+"""Commands of which --out names a capture, tables or records, with the document on standard output."""
+
+
 def wants_document(arguments: Sequence[str]) -> bool:
     """Whether one JSON document is what the arguments ask for, on standard output."""
     options = list(takewhile(lambda one: one != "--", arguments))
     chosen = [after for one, after in pairwise([*options, ""]) if one == "--format"]
     chosen += [one.partition("=")[2] for one in options if one.startswith("--format=")]
-    # What a fleet's --out names is a directory of tables.
-    to_file = options[:1] != ["fleet"] and any(re.match("-o|--out(=|$)", one) for one in options)
+    to_file = options[:1] not in _OUT_IS_NO_DOCUMENT and any(re.match("-o|--out(=|$)", one) for one in options)
     return bool(chosen) and chosen[-1].lower() == "json" and not to_file
 
 

@@ -7,7 +7,7 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.destination import check_out, write_result
-from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, parse_rate
+from kforensics.cli.options import JobsOption, KeepGoingOption, ReadRateOption, apply_read_rate, parse_rate
 from kforensics.cli.redaction import RedactKeyOption, pseudonyms_of
 from kforensics.cli.seal import SIGNATURE_SUFFIX, ask_passphrase
 from kforensics.cli.stops import Stops
@@ -88,6 +88,7 @@ def capture(
     normal_priority: Annotated[
         bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
     ] = False,
+    keep_going: KeepGoingOption = False,
 ) -> None:
     """Take the evidence of a node along in one file, which every command takes where it takes directories.
 
@@ -116,6 +117,7 @@ def capture(
         jobs=jobs,
         rate=rate,
         lowest_priority=not normal_priority,
+        keep_going=keep_going,
     )
     key = None
     if sign_with is not None and out is not None:

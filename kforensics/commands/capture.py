@@ -70,6 +70,8 @@ class CaptureRequest:
     """The pseudonyms of groups, hosts and principals; none where they are taken along as they are."""
     with_topics: bool = False
     """Names of topics become pseudonyms, too."""
+    keep_going: bool = False
+    """A path that can't be used is a problem beside the others."""
     jobs: int | None = None
     rate: int | None = None
     """Bytes a second that the caller limits reading to, for the estimate."""
@@ -125,7 +127,7 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
         The figures of the capture, and what could not be read.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used, or with `keep_going` none can.
         UsageError: they are of several nodes, or the file can't be written.
         Stopped: it was asked to stop; what was read is kept for the same command to go on from.
     """
@@ -133,7 +135,9 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
     if request.lowest_priority:
         lower_priority()
     started = dt.datetime.now(dt.UTC)
-    plan = plan_capture(request.paths, all_batches=request.all_batches, margin=request.margin)
+    plan = plan_capture(
+        request.paths, all_batches=request.all_batches, margin=request.margin, keep_going=request.keep_going
+    )
     expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)
     written: WrittenCapture | Absent = Absent.NOT_WRITTEN
     problems = plan.problems

@@ -16,9 +16,16 @@ COMMANDS = {
     "explain --before": ("explain",),
     "verify": ("verify",),
     "metadata": ("metadata",),
+    "predict": ("predict",),
+    "groups": ("groups",),
+    "transactions": ("transactions",),
+    "trace": ("trace", "--topic", "orders", "--offset", "5"),
+    "salvage": ("salvage",),
+    "capture": ("capture",),
     "fleet scan": ("fleet", "scan"),
 }
-JUDGED_TOGETHER = ("diff", "explain", "explain --before", "metadata")
+WRITING = {"salvage": "out", "capture": "node.kfc", "fleet scan": "evidence"}
+JUDGED_TOGETHER = ("diff", "explain", "explain --before", "metadata", "predict", "groups", "transactions", "trace")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +44,7 @@ def stranger(incident):
 
 def arguments(name, good, bad, tmp_path):
     """A command line with a good path and a bad one."""
-    more = ["--out", str(tmp_path / "evidence")] if name == "fleet scan" else []
+    more = ["--out", str(tmp_path / WRITING[name])] if name in WRITING else []
     between = ["--before"] if name == "explain --before" else []
     return [*COMMANDS[name], str(good), *between, str(bad), *more]
 
@@ -66,7 +73,7 @@ def test_a_mistyped_path_stops_every_command_and_names_the_nearest(name, broker,
     assert f"{bad}: there is no such file or directory" in words
     assert f"did you mean {broker}?" in words
     assert [str(bad)] == [one["path"] for one in document["inputs"]]
-    assert not (tmp_path / "evidence" / "evidence.json").exists()
+    assert [] == [*tmp_path.glob("out/*"), *tmp_path.glob("*.kfc"), *tmp_path.glob("evidence/evidence.json")]
 
 
 def bad_inputs(folder):
@@ -147,7 +154,7 @@ def test_directories_of_two_clusters_are_refused_with_whose_is_which(name, broke
     assert "--cluster ID" in words
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(JUDGED_TOGETHER) - {"fleet scan"}))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(JUDGED_TOGETHER) - set(WRITING)))
 def test_commands_that_look_at_one_directory_after_the_other_take_several_clusters(
     name, broker, stranger, tmp_path, capsys
 ):

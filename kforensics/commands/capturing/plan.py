@@ -15,6 +15,7 @@ from kforensics.evidence.discovery.inputs import (
     Inputs,
     find_inputs,
     problem_words,
+    refuse,
     unusable_input,
     why_not_listed,
 )
@@ -176,16 +177,19 @@ class CapturePlan:
         yield from sorted(every, key=lambda folder: not folder.may_vanish)
 
 
-def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS) -> CapturePlan:
+def plan_capture(
+    paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS, keep_going: bool = False
+) -> CapturePlan:
     """List what is below the paths; reads names, and of partition directories the small files.
 
     Args:
         paths: data directories, parents of some, and directories of log files, all of one node.
         all_batches: take a row a batch along everywhere.
         margin: offsets below the lowest point from which a truncation can still happen.
+        keep_going: a path that can't be used is a problem beside the others.
 
     Raises:
-        EvidenceError: none of the paths can be used.
+        EvidenceError: a path can't be used, or with `keep_going` none can.
         UsageError: they are of more than one node.
     """
     roots: list[RootPlan] = []
@@ -208,8 +212,7 @@ def plan_capture(paths: Sequence[Path], *, all_batches: bool = False, margin: in
         _plan_root(root, found.found)
         roots.append(root)
         inputs += found.found
-    if errors and len(errors) == len(paths):
-        raise errors[0]
+    refuse(errors, named=len(paths), keep_going=keep_going and len(errors) < len(paths))
     _require_one_node(inputs)
     histories = _metadata_histories(Inputs(found=tuple(inputs)))
     compacted = ALWAYS_BY_RECORD | _compacted_topics(histories)
