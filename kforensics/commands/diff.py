@@ -154,7 +154,7 @@ class DiffRequest:
     cluster: str | None = None
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
 

@@ -21,7 +21,7 @@ class LsRequest:
 
     paths: tuple[Path, ...]
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     depth: Depth = Depth.TAILS
     """How much of the logs is read."""
 

@@ -344,6 +344,7 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
             keep_going=request.keep_going,
             progress=progress,
         )
+    found = replace(found, evidence=redacted(request.evidence))  # as it was named, not made absolute
     return Result(
         command="fleet scan",
         inputs=found.inputs,

@@ -73,7 +73,7 @@ class Bytes:
 
 
 def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Record | None) -> Until:
-    """Until when the bytes lie there.
+    """Until when the bytes stay there.
 
     Args:
         record: whose they are.
