@@ -18,7 +18,6 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
-from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
     CollectedReplica,
@@ -27,6 +26,7 @@ from kforensics.evidence.replica.collect import (
     scan_place,
     segment_paths,
 )
+from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings

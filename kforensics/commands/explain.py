@@ -29,9 +29,9 @@ from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
-from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
+from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings

@@ -85,7 +85,7 @@ def run(request: LsRequest) -> Result[Listing]:
 
 
 def _with_starts(inventory: Inventory) -> Inventory:
-    """Return the same with what a start does to each partition directory of a node."""
+    """Return the inventory, with what a start does to each partition directory of a node."""
     clean = {
         (node.input, "" if log_dir.path == "." else log_dir.path): log_dir.clean_shutdown
         for node in inventory.nodes

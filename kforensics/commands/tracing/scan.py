@@ -26,8 +26,8 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
-from kforensics.reconcile.trace.due import NO_HORIZON
 from kforensics.reconcile.trace.model import CopyKind
+from kforensics.reconcile.trace.removal_time import NO_HORIZON
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileSuffix, parse_file_name

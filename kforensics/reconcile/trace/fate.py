@@ -15,7 +15,6 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.due import NO_HORIZON, Bytes, RemovalSettings, until
 from kforensics.reconcile.trace.model import (
     Commitment,
     CopyKind,
@@ -26,6 +25,7 @@ from kforensics.reconcile.trace.model import (
     Until,
     Visibility,
 )
+from kforensics.reconcile.trace.removal_time import NO_HORIZON, Bytes, RemovalSettings, until
 from kforensics.units import TopicPartition
 
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
