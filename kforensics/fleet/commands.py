@@ -19,7 +19,7 @@ from kforensics.findings.model import Severity
 from kforensics.fleet.file_systems import check_options
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
-from kforensics.fleet.storage import parse_location, require_pyarrow
+from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.source.priority import lower_priority
 
@@ -344,7 +344,8 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
             keep_going=request.keep_going,
             progress=progress,
         )
-    found = replace(found, evidence=redacted(request.evidence))  # as it was named, not made absolute
+    if not isinstance(place, StoragePath):
+        found = replace(found, evidence=request.evidence)  # as it was named: nothing of it travels
     return Result(
         command="fleet scan",
         inputs=found.inputs,
