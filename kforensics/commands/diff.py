@@ -477,7 +477,7 @@ def _scan_large(
         for number, place in enumerate(shared.groups[at][1]):
             paths = segment_paths(place)
             tasks += [(at, number, path) for path in paths]
-            sizes += [place.length // len(paths)] * len(paths)
+            sizes += [place.length // len(paths) for _ in paths]
     scans: dict[int, dict[tuple[int, str], Segment]] = {}
     done = spread(_scan_one, shared, tasks, jobs=jobs, sizes=sizes, progress=progress)
     for (at, number, path), segment in zip(tasks, done, strict=True):
