@@ -1,11 +1,16 @@
 """What is read of the ends of logs whose small files or segments are damaged: it is what all of the log shows, or all of it is read."""
 
+import json
+import shutil
 import struct
 
 import pytest
 
+from kforensics.cli.app import run
+from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.replica import batch_reader
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.units import Depth
 from tests.builders.coordinators import batch
@@ -54,3 +59,25 @@ def test_an_entry_of_an_index_that_leads_elsewhere(log, entry, wrong):
     ends, content = (_collected(log, depth) for depth in (Depth.TAILS, Depth.CONTENT))
 
     assert [one.epochs for one in ends.segments] == [one.epochs for one in content.segments]
+
+
+def test_what_can_not_be_read_below_an_end_is_not_called_missing(log, capsys, monkeypatch):
+    other = log.with_name("broker-2")
+    shutil.copytree(log, other)
+    (other / "meta.properties").write_text((log / "meta.properties").read_text().replace("node.id=1", "node.id=2"))
+    batches = [batch(at, [(b"k", b"w" * 50)], epoch=epoch + (at > 4)) for at, epoch in enumerate(EPOCHS)]
+    (other / "orders-0" / "00000000000000000000.log").write_bytes(b"".join(batches))
+    real = batch_reader.open_evidence
+
+    def failing(path):
+        if other in path.parents:
+            raise EvidenceUnreadable(str(path), "the disk gives an I/O error")
+        return real(path)
+
+    monkeypatch.setattr(batch_reader, "open_evidence", failing)
+
+    def partitions(depth):
+        run(["diff", str(log), str(other), "--replicas", "1,2", "--depth", depth, "--format", "json"])
+        return json.loads(capsys.readouterr().out)["partitions"]
+
+    assert partitions("tails") == partitions("content")
