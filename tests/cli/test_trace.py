@@ -332,3 +332,14 @@ def test_a_record_below_the_log_start_whose_bytes_are_left_is_not_present(search
     assert "its bytes are left" in record["fate"][0]["statement"]
     assert below["answer"]["state"] != "present"
     assert [one["state"] for one in above["records"]] == ["present"]
+
+
+@pytest.mark.parametrize("hours", ["${RETENTION_HOURS}", "--5", "9" * 5_000])
+def test_a_setting_that_is_no_number_is_not_taken_for_one(hours, tmp_path, capsys):
+    root = log_dir(tmp_path / "broker-1")
+    (root / "orders-0" / SEGMENT).write_bytes(batch(0, [(b"k", b"v")]))
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"node.id=1\nlog.cleanup.policy=delete\nlog.retention.hours={hours}\n")
+    _, document = trace(capsys, root, settings, "-t", "orders", "--key", "k")
+
+    assert [one["state"] for one in document["records"]] == ["present"]
