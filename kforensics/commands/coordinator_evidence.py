@@ -15,6 +15,7 @@ from kforensics.evidence.metadata.log import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.words import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +75,14 @@ class CoordinatorEvidence:
         )
 
     def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
-        """Return the broker that the newest record names as leader; unknown where logs hold a newer leader epoch than it.
+        """Return the broker that the newest record names as leader, not applicable where it says that none leads; unknown where logs hold a newer leader epoch.
 
         Args:
             partition: of which it is asked.
             newest_epoch: the highest leader epoch in its replicas.
         """
         known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
-        if not known or known[-1].leader_epoch < newest_epoch or not isinstance(known[-1].leader, int):
+        if not known or known[-1].leader_epoch < newest_epoch:
             return Absent.UNKNOWN
         return known[-1].leader
 
@@ -124,6 +125,29 @@ class CoordinatorEvidence:
         is_only = not isinstance(assigned, Absent) and len(assigned) == 1
         return isinstance(leader, Absent) and len(self._holders(partition)) < 2 and not is_only
 
+    def without_candidate(self, partition: TopicPartition, leader: int | Absent) -> str | None:
+        """Return a clause that says why no replica here speaks for a partition whose leader is not known; none where one does.
+
+        A partition without a leader is led next by a member of its ISR or ELR; another replica may lack what was committed, or hold what they discard.
+
+        Args:
+            partition: of which it is asked.
+            leader: its leader as `leader` gives it.
+        """
+        if leader is Absent.NOT_APPLICABLE:
+            newest = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)[-1]
+            in_sync = frozenset() if isinstance(newest.isr, Absent) else newest.isr
+            candidates = in_sync | newest.eligible
+            if candidates:
+                if candidates & self._holders(partition):
+                    return None
+                names = listed([f"broker {one}" for one in sorted(candidates)])
+                which = "ISR" if candidates == in_sync else "ELR" if candidates == newest.eligible else "ISR or ELR"
+                return f"it has no leader, and {names} of its {which} {'is' if len(candidates) == 1 else 'are'} not among the inputs"
+        if self.is_alone(partition, leader):
+            return "no input says who leads it, and one replica alone is here"
+        return None
+
     def _holders(self, partition: TopicPartition) -> set[int | Absent]:
         live = (one for one in self.copies(partition) if self.is_now(one) and one.directory_state == "live")
         return {one.state.broker_id for one in live}
@@ -142,6 +166,9 @@ class CoordinatorEvidence:
         absent = self.absent_leader(partition, leader)
         if absent is not None:
             return f"broker {absent}, which leads it, is not among the inputs"
+        lacking = self.without_candidate(partition, leader)
+        if lacking is not None:
+            return lacking
         if end is not None and end < self.promised_end(partition):
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None

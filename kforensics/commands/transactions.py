@@ -464,7 +464,7 @@ def _judge(
             coordinators,
             _read,
             leader=leader,
-            is_alone=given.is_alone(partition, leader),
+            without_candidate=given.without_candidate(partition, leader),
             is_stopped=request.is_stopped,
             now_ms=now_ms,
         )

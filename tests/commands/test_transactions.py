@@ -384,3 +384,15 @@ def test_an_id_is_refused_where_the_metadata_know_no_topic_of_the_coordinators(i
 
     with pytest.raises(UsageError, match="no coordinator knows transactional id pay-17"):
         transactions(final, transactional_ids=frozenset({"pay-17"}))
+
+
+def test_the_log_of_a_broker_that_is_not_elected_next_does_not_show_what_is_open(incident):
+    """At the end all brokers are down: the ELR is broker 1."""
+    final = incident("power-loss-4.x") / "snapshots" / "99-final"
+
+    outside = transactions(final / "broker-2", final / "controller-100")
+    eligible = transactions(final / "broker-1", final / "controller-100")
+
+    assert (outside.answer.state, outside.exit_code) == ("unknown", 3)
+    assert any("it has no leader, and broker 1 of its ELR is not" in one for one in outside.answer.unknown)
+    assert (eligible.answer.state, eligible.answer.unknown) == ("none-open", ())
