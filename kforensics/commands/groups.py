@@ -124,6 +124,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         OFFSETS_TOPIC,
         logs,
         history=given.history,
+        is_history_newest=given.is_history_newest,
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
         unread={number: why for number, log in logs.items() if (why := log.unread) is not None},

@@ -328,3 +328,14 @@ def test_one_broker_does_not_speak_for_all_groups_where_no_input_says_who_leads(
 
     assert (result.answer.state, result.exit_code) == ("unknown", 3)
     assert any("no input says who leads it" in words for words in result.answer.unknown)
+
+
+def test_a_broker_s_own_metadata_log_does_not_show_that_no_group_committed_after_it_stopped(incident):
+    snapshot = incident("unclean-election-4.x") / "snapshots" / "01-before-live"
+
+    alone = groups(snapshot / "broker-1")
+    controller = groups(snapshot / "controller-100")
+    brokers = groups(*snapshot.glob("broker-*"))
+
+    assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
+    assert [one.answer.headline for one in (controller, brokers)] == ["No group has committed anything."] * 2

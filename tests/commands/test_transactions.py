@@ -396,3 +396,17 @@ def test_the_log_of_a_broker_that_is_not_elected_next_does_not_show_what_is_open
     assert (outside.answer.state, outside.exit_code) == ("unknown", 3)
     assert any("it has no leader, and broker 1 of its ELR is not" in one for one in outside.answer.unknown)
     assert (eligible.answer.state, eligible.answer.unknown) == ("none-open", ())
+
+
+def test_a_broker_s_own_metadata_log_does_not_show_who_led_after_it_stopped(incident):
+    """Broker 1 was killed while it led orders-0, and broker 2 led on."""
+    before = incident("unclean-election-4.x") / "snapshots" / "02-old-leader-killed" / "broker-1"
+    whole = incident("unclean-election-4.x") / "snapshots" / "01-before-live"
+
+    alone = transactions(before, topics=frozenset({"orders"}))
+    everything = transactions(whole, topics=frozenset({"orders"}))
+
+    assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
+    assert any("orders-0" in one and "may have been elected since" in one for one in alone.answer.unknown)
+    assert any("no partition of __transaction_state is shown to be here" in one for one in alone.answer.unknown)
+    assert (everything.answer.state, everything.answer.unknown) == ("none-open", ())
