@@ -445,9 +445,11 @@ class _Inquiry:
         if scanned.hits is None:
             return _TracedPartition(looked, partial(_read_again, judge, reread, markers), files, damaged)
         records = [judge.judge(one) for one in grouped(scanned.hits, markers)]
-        if self._search.is_by_offset and self._search.offset is not None and not records:
-            unseen = judge.unseen(self._search.offset)
-            records += [unseen] if unseen is not None else []
+        if self._search.is_by_offset and self._search.offset is not None:
+            is_lost = any(one.state == "lost" for one in records)
+            look = judge.replaced if records else judge.unseen
+            other = None if is_lost else look(self._search.offset)
+            records += [other] if other is not None else []
         return _TracedPartition(looked, lambda: records, files, damaged)
 
     def _judge(

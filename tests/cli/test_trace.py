@@ -71,6 +71,19 @@ def test_a_truncated_offset_that_no_input_holds_is_lost_by_its_lines(capsys, unc
     assert lost["fate"]
 
 
+def test_a_record_is_lost_whose_offset_another_one_has_now_though_no_input_holds_a_copy(capsys, unclean):
+    asked = ("-t", "orders", "-p", "0", "--offset")
+    code, document = trace(capsys, unclean / FINAL, unclean / "logs", *asked, "62")
+    before, kept = trace(capsys, unclean / FINAL, unclean / "logs", *asked, "59")
+
+    lost, present = sorted(document["records"], key=lambda one: one["state"])
+    assert (code, document["answer"]["state"]) == (1, "lost")
+    assert (lost["state"], lost["committed"], lost["copies"]) == ("lost", "possible", [])
+    assert (present["state"], len(present["copies"])) == ("present", 3)
+    assert (before, [one["state"] for one in kept["records"]]) == (0, ["present"])
+    assert "orders-0: offset 62 is not served any more, or holds another record" in document["answer"]["tell"][0]
+
+
 def test_a_key_that_was_never_produced_was_never_here(capsys, unclean):
     inputs = salvaged.arguments_of(unclean)
     code, document = trace(capsys, *inputs, "-t", "orders", "--key", "never-produced")

@@ -245,6 +245,18 @@ class FateJudge:
             return self._without_copy(offset, "superseded", "possible", (fate_of_hole,))
         return None
 
+    def replaced(self, offset: int) -> TracedRecord | None:
+        """Return the lost record at an offset that holds another record now, where no input holds a copy of the lost one.
+
+        Args:
+            offset: that was asked for.
+        """
+        losses = [one for one in self._losses if one.offsets.first <= offset <= one.offsets.last and not one.held_by]
+        if not losses:
+            return None
+        committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
+        return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
+
     def _without_copy(self, offset: int, state: str, committed: Commitment, fate: tuple[Fate, ...]) -> TracedRecord:
         epoch = (
             epoch_at(self._leader.epochs, offset)
