@@ -12,6 +12,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica import batch_reader
 from kforensics.evidence.replica.collect import collect_replica
+from kforensics.source.mapped import open_evidence
 from kforensics.units import Depth
 from tests.builders.coordinators import batch
 from tests.builders.directories import log_dir
@@ -67,7 +68,7 @@ def test_what_can_not_be_read_below_an_end_is_not_called_missing(log, capsys, mo
     (other / "meta.properties").write_text((log / "meta.properties").read_text().replace("node.id=1", "node.id=2"))
     batches = [batch(at, [(b"k", b"w" * 50)], epoch=epoch + (at > 4)) for at, epoch in enumerate(EPOCHS)]
     (other / "orders-0" / "00000000000000000000.log").write_bytes(b"".join(batches))
-    real = batch_reader.open_evidence
+    real = open_evidence
 
     def failing(path):
         if other in path.parents:
