@@ -14,7 +14,11 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.observed.leadership import GapKind, account_of
 from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.words import listed
+
+_LED_SINCE = "a replica that is not among the inputs may have been elected since: they do not show who led later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +78,14 @@ class CoordinatorEvidence:
         )
 
     def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
-        """Return the broker that the newest record names as leader; unknown where logs hold a newer leader epoch than it.
+        """Return the broker that the newest record names as leader, not applicable where it says that none leads; unknown where logs hold a newer leader epoch.
 
         Args:
             partition: of which it is asked.
             newest_epoch: the highest leader epoch in its replicas.
         """
         known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
-        if not known or known[-1].leader_epoch < newest_epoch or not isinstance(known[-1].leader, int):
+        if not known or known[-1].leader_epoch < newest_epoch:
             return Absent.UNKNOWN
         return known[-1].leader
 
@@ -124,6 +128,52 @@ class CoordinatorEvidence:
         is_only = not isinstance(assigned, Absent) and len(assigned) == 1
         return isinstance(leader, Absent) and len(self._holders(partition)) < 2 and not is_only
 
+    def without_candidate(self, partition: TopicPartition, leader: int | Absent) -> str | None:
+        """Return a clause that says why no replica here is shown to speak for a partition; none where one is, or where its leader is known to be absent.
+
+        A partition without a leader is led next by a member of its ISR or ELR; another replica may lack what was committed, or hold what they discard.
+        A broker's copy of the metadata log ends where the broker stopped: where other replicas are not here, one of them may have led since.
+
+        Args:
+            partition: of which it is asked.
+            leader: its leader as `leader` gives it.
+        """
+        if leader is Absent.NOT_APPLICABLE:
+            newest = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)[-1]
+            in_sync = frozenset() if isinstance(newest.isr, Absent) else newest.isr
+            candidates = in_sync | newest.eligible
+            if candidates:
+                if candidates & self._holders(partition):
+                    return _LED_SINCE if self._may_have_led_since(partition, candidates) else None
+                names = listed([f"broker {one}" for one in sorted(candidates)])
+                which = "ISR" if candidates == in_sync else "ELR" if candidates == newest.eligible else "ISR or ELR"
+                return f"it has no leader, and {names} of its {which} {'is' if len(candidates) == 1 else 'are'} not among the inputs"
+        if isinstance(leader, int) and leader in self._holders(partition):
+            known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)[-1]
+            others = known.isr if isinstance(known.replicas, Absent) else frozenset(known.replicas)
+            if not isinstance(others, Absent) and self._may_have_led_since(partition, others):
+                return _LED_SINCE
+        if self.is_alone(partition, leader):
+            return "no input says who leads it, and one replica alone is here"
+        return None
+
+    def _may_have_led_since(self, partition: TopicPartition, brokers: frozenset[int]) -> bool:
+        """Whether one of these brokers whose replica is not here may have been elected after the last leader on record."""
+        given = frozenset(one for one in self._holders(partition) if isinstance(one, int))
+        if brokers <= given:
+            return False
+        gaps = account_of(partition, Absent.UNKNOWN, self.cluster.facts, given=given).gaps
+        return any(gap.kind is GapKind.END for gap in gaps)
+
+    @property
+    def is_history_newest(self) -> bool:
+        """Whether no topic can have been created after the end of the newest metadata log: it is a voter's, or every registered broker is here."""
+        history = self.history
+        if history is None or self.cluster.facts.is_newest_metadata():
+            return True
+        here = {one.broker_id for at, one in enumerate(self.inputs.described) if at not in self.evidence.ranks}
+        return history.brokers.keys() <= here
+
     def _holders(self, partition: TopicPartition) -> set[int | Absent]:
         live = (one for one in self.copies(partition) if self.is_now(one) and one.directory_state == "live")
         return {one.state.broker_id for one in live}
@@ -142,6 +192,9 @@ class CoordinatorEvidence:
         absent = self.absent_leader(partition, leader)
         if absent is not None:
             return f"broker {absent}, which leads it, is not among the inputs"
+        lacking = self.without_candidate(partition, leader)
+        if lacking is not None:
+            return lacking
         if end is not None and end < self.promised_end(partition):
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None

@@ -14,6 +14,7 @@ from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
@@ -477,7 +478,7 @@ def _scan_large(
         for number, place in enumerate(shared.groups[at][1]):
             paths = segment_paths(place)
             tasks += [(at, number, path) for path in paths]
-            sizes += [place.length // len(paths)] * len(paths)
+            sizes += [place.length // len(paths) for _ in paths]
     scans: dict[int, dict[tuple[int, str], Segment]] = {}
     done = spread(_scan_one, shared, tasks, jobs=jobs, sizes=sizes, progress=progress)
     for (at, number, path), segment in zip(tasks, done, strict=True):
@@ -511,7 +512,7 @@ def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Se
 
     try:
         return compare_replicas(shared, places, collect(shared.options.depth))
-    except EndsDoNotDecideError:
+    except (EndsDoNotDecideError, EvidenceError):
         return compare_replicas(shared, places, collect(Depth.CONTENT))
 
 
@@ -527,6 +528,7 @@ def compare_replicas(
 
     Raises:
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+        EvidenceError: they were, and what is needed below can't be read.
     """
     replicas = [one.replica for one in collected]
     report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)

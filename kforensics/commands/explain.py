@@ -17,7 +17,7 @@ from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
+from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.coordinators.replica_log import holds_records
 from kforensics.evidence.coordinators.transaction_log import TRANSACTIONS_TOPIC
 from kforensics.evidence.discovery.inputs import Inputs
@@ -607,7 +607,7 @@ def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Pro
     partition, places = shared.groups[at]
     try:
         return explain_replicas(shared, partition, [collect_replica(place, depth=shared.depth) for place in places])
-    except EndsDoNotDecideError:
+    except (EndsDoNotDecideError, EvidenceError):
         return explain_replicas(shared, partition, [collect_replica(place) for place in places])
 
 
@@ -626,6 +626,7 @@ def explain_replicas(
 
     Raises:
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+        EvidenceError: they were, and what is needed below can't be read.
     """
     ranks = shared.evidence.ranks
     incident = explain_partition(

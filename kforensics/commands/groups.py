@@ -124,6 +124,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         OFFSETS_TOPIC,
         logs,
         history=given.history,
+        is_history_newest=given.is_history_newest,
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
         unread={number: why for number, log in logs.items() if (why := log.unread) is not None},
@@ -257,7 +258,7 @@ class _LogEnds:
         self._known: dict[tuple[Name, int], int | Absent] = {}
         self.problems: list[Problem] = []
         self.guessed: set[tuple[Name, int]] = set()
-        """Partitions of which one replica is here, and no input says that it leads."""
+        """Partitions of which no replica here is shown to lead, or to be one that is elected next."""
 
     def of(self, topic: Name, partition: int) -> int | Absent:
         """Return the log end offset of a partition; unknown where its leader's log is not here to its end."""
@@ -279,7 +280,7 @@ class _LogEnds:
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
         if self._given.absent_leader(partition, leader) is not None:
             return Absent.UNKNOWN
-        if self._given.is_alone(partition, leader):
+        if self._given.without_candidate(partition, leader) is not None:
             self.guessed.add((partition.topic, partition.partition))
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.

@@ -313,6 +313,7 @@ class _StateLogs:
             TRANSACTIONS_TOPIC,
             self._chosen,
             history=given.history,
+            is_history_newest=given.is_history_newest,
             settings=given.settings("transaction.state.log.num.partitions"),
             names=((one.transactional_id, number) for number, log in self._chosen.items() for one in log.states),
             unread=unread,
@@ -464,7 +465,7 @@ def _judge(
             coordinators,
             _read,
             leader=leader,
-            is_alone=given.is_alone(partition, leader),
+            without_candidate=given.without_candidate(partition, leader),
             is_stopped=request.is_stopped,
             now_ms=now_ms,
         )

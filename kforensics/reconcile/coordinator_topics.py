@@ -63,6 +63,7 @@ def coordinator_topic(
     settings: Collection[int] = (),
     names: Iterable[tuple[str | bytes, int]] = (),
     unread: Mapping[int, str] | None = None,
+    is_history_newest: bool = True,
 ) -> CoordinatorTopic:
     """Count the partitions of a coordinator's topic.
 
@@ -76,11 +77,12 @@ def coordinator_topic(
         settings: values of `offsets.topic.num.partitions` or `transaction.state.log.num.partitions` among the inputs.
         names: groups or transactional ids with the partition that holds them.
         unread: partitions whose log is here in part, each with a clause that says why.
+        is_history_newest: no topic can have been created after the end of that metadata log.
     """
     return CoordinatorTopic(
         name=name,
         present=frozenset(present),
-        count=_count(name, present, history, settings, names),
+        count=_count(name, present, history, settings, names, is_history_newest=is_history_newest),
         unread=unread or {},
     )
 
@@ -91,12 +93,14 @@ def _count(
     history: MetadataHistory | None,
     settings: Collection[int],
     names: Iterable[tuple[str | bytes, int]],
+    *,
+    is_history_newest: bool,
 ) -> int | Absent:
     highest = max(present, default=-1) + 1
     if history is not None:
         topic_ids = {one.topic_id for one in history.topics_named(name) if isinstance(one.removed, Absent)}
         numbers = {number for topic_id, number in history.partitions if topic_id in topic_ids}
-        if numbers or (not present and not history.gaps):
+        if numbers or (not present and not history.gaps and is_history_newest):
             return max(len(numbers), highest)
     names = list(names)
     stated = set(settings)

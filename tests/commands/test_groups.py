@@ -306,3 +306,36 @@ def test_calm_names_since_when_every_commit_is_here(coordinators):
 
     assert result.answer.state == "no-setback"
     assert " since 2026-11-22 " in result.answer.headline
+
+
+def test_the_log_of_a_broker_that_is_not_elected_next_does_not_speak_for_all_groups(incident):
+    """At the end all brokers are down: the ELR is broker 1."""
+    final = incident("power-loss-4.x") / "snapshots" / "99-final"
+
+    outside = groups(final / "broker-2", final / "controller-100")
+    eligible = groups(final / "broker-1", final / "controller-100")
+
+    assert (outside.answer.state, outside.exit_code) == ("unknown", 3)
+    assert any("it has no leader, and broker 1 of its ELR is not" in one for one in outside.answer.unknown)
+    assert (eligible.answer.state, eligible.answer.unknown) == ("no-setback", ())
+
+
+def test_one_broker_does_not_speak_for_all_groups_where_no_input_says_who_leads(coordinators, tmp_path):
+    (tmp_path / "server.properties").write_text("offsets.topic.num.partitions=3\n")
+    final = coordinators("groups-2.8") / "snapshots" / "99-final"
+
+    result = groups(final / "broker-2", tmp_path / "server.properties", groups=frozenset({"audit"}))
+
+    assert (result.answer.state, result.exit_code) == ("unknown", 3)
+    assert any("no input says who leads it" in words for words in result.answer.unknown)
+
+
+def test_a_broker_s_own_metadata_log_does_not_show_that_no_group_committed_after_it_stopped(incident):
+    snapshot = incident("unclean-election-4.x") / "snapshots" / "01-before-live"
+
+    alone = groups(snapshot / "broker-1")
+    controller = groups(snapshot / "controller-100")
+    brokers = groups(*snapshot.glob("broker-*"))
+
+    assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
+    assert [one.answer.headline for one in (controller, brokers)] == ["No group has committed anything."] * 2

@@ -384,3 +384,29 @@ def test_an_id_is_refused_where_the_metadata_know_no_topic_of_the_coordinators(i
 
     with pytest.raises(UsageError, match="no coordinator knows transactional id pay-17"):
         transactions(final, transactional_ids=frozenset({"pay-17"}))
+
+
+def test_the_log_of_a_broker_that_is_not_elected_next_does_not_show_what_is_open(incident):
+    """At the end all brokers are down: the ELR is broker 1."""
+    final = incident("power-loss-4.x") / "snapshots" / "99-final"
+
+    outside = transactions(final / "broker-2", final / "controller-100")
+    eligible = transactions(final / "broker-1", final / "controller-100")
+
+    assert (outside.answer.state, outside.exit_code) == ("unknown", 3)
+    assert any("it has no leader, and broker 1 of its ELR is not" in one for one in outside.answer.unknown)
+    assert (eligible.answer.state, eligible.answer.unknown) == ("none-open", ())
+
+
+def test_a_broker_s_own_metadata_log_does_not_show_who_led_after_it_stopped(incident):
+    """Broker 1 was killed while it led orders-0, and broker 2 led on."""
+    before = incident("unclean-election-4.x") / "snapshots" / "02-old-leader-killed" / "broker-1"
+    whole = incident("unclean-election-4.x") / "snapshots" / "01-before-live"
+
+    alone = transactions(before, topics=frozenset({"orders"}))
+    everything = transactions(whole, topics=frozenset({"orders"}))
+
+    assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
+    assert any("orders-0" in one and "may have been elected since" in one for one in alone.answer.unknown)
+    assert any("no partition of __transaction_state is shown to be here" in one for one in alone.answer.unknown)
+    assert (everything.answer.state, everything.answer.unknown) == ("none-open", ())

@@ -302,4 +302,5 @@ def _tell(those: _Of) -> Iterator[str]:
         offsets = those.offsets[partition]
         named = listed([f"{one:,}" for one in offsets], most=_MOST)
         more = f" and {count - len(offsets):,} more" if count > len(offsets) else ""
-        yield f"The producers and consumers of {partition}: offsets {named}{more} are not served any more, or hold other records"
+        what = f"offset {named} is" if count == 1 else f"offsets {named}{more} are"
+        yield f"The producers and consumers of {partition}: {what} not served any more, or {'holds another record' if count == 1 else 'hold other records'}"

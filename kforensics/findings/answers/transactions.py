@@ -155,11 +155,16 @@ def _lacks(lacking: LackingLogs) -> Iterator[str]:
 
 def _without_leader(judged: Sequence[PartitionTransactions]) -> Iterator[str]:
     by_leader: dict[int, set[TopicPartition]] = {}
+    without_candidate: dict[str, set[TopicPartition]] = {}
     for one in judged:
         if one.absent_leader is not None:
             by_leader.setdefault(one.absent_leader, set()).add(one.topic_partition)
+        elif one.without_candidate is not None:
+            without_candidate.setdefault(one.without_candidate, set()).add(one.topic_partition)
     for leader, partitions in sorted(by_leader.items()):
         yield f"What is open in {_some(sorted(partitions))}: broker {leader} leads, and its log is not among the inputs."
+    for reason, partitions in sorted(without_candidate.items()):
+        yield f"What is open in {_some(sorted(partitions))}: {reason}."
 
 
 def _some(partitions: Sequence[TopicPartition]) -> str:

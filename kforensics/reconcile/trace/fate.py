@@ -131,6 +131,9 @@ class FateJudge:
         losses = self._losses_of(found) if not kept else []
         if is_deleted_by_leader and not is_of_other_topic:
             state = "deleted-on-purpose"
+        elif kept and not is_of_other_topic and self._is_below_start(record.offset):
+            state = "deleted-on-purpose"
+            fate.append(self._below_start(", and its bytes are left until a broker deletes their segment"))
         elif kept and not is_of_other_topic:
             state = "present"
         elif losses:
@@ -242,6 +245,18 @@ class FateJudge:
             return self._without_copy(offset, "superseded", "possible", (fate_of_hole,))
         return None
 
+    def replaced(self, offset: int) -> TracedRecord | None:
+        """Return the lost record at an offset that holds another record now, where no input holds a copy of the lost one.
+
+        Args:
+            offset: that was asked for.
+        """
+        losses = [one for one in self._losses if one.offsets.first <= offset <= one.offsets.last and not one.held_by]
+        if not losses:
+            return None
+        committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
+        return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
+
     def _without_copy(self, offset: int, state: str, committed: Commitment, fate: tuple[Fate, ...]) -> TracedRecord:
         epoch = (
             epoch_at(self._leader.epochs, offset)
@@ -306,7 +321,7 @@ class FateJudge:
             return offset < self._leader.log_start_offset
         return bool(self._views) and all(offset < view.log_start_offset for view in self._views.values())
 
-    def _below_start(self) -> Fate:
+    def _below_start(self, left: str = "") -> Fate:
         views = [self._leader] if self._leader is not None else list(self._views.values())
         start = min(view.log_start_offset for view in views)
         citations = tuple(
@@ -317,7 +332,7 @@ class FateJudge:
         )
         return Fate(
             kind=FateKind.BELOW_LOG_START,
-            statement=f"the log starts at offset {start:,} now: retention or DeleteRecords removed it",
+            statement=f"the log starts at offset {start:,} now: retention or DeleteRecords removed it{left}",
             citations=citations,
         )
 

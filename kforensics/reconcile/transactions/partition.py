@@ -66,6 +66,8 @@ class PartitionTransactions:
     """Whether it leads the partition; unknown where no input names the leader."""
     absent_leader: int | None
     """The broker that leads the partition, where its log is not here."""
+    without_candidate: str | None
+    """A clause that says why no replica here speaks for the partition, where it is not known who leads; none where one does."""
     open: tuple[JudgedTransaction, ...]
     torn: tuple[TornTransaction, ...]
     last_stable_offset: int
@@ -112,7 +114,7 @@ def judge_partition(
     read: ReadProducers,
     *,
     leader: int | Absent,
-    is_alone: bool,
+    without_candidate: str | None,
     is_stopped: bool,
     now_ms: int,
 ) -> tuple[PartitionTransactions, ...]:
@@ -124,7 +126,7 @@ def judge_partition(
         coordinators: what they know.
         read: reads batches of producers.
         leader: the broker that leads the partition, where an input names it.
-        is_alone: it is not known who leads, and another replica than the only one here may.
+        without_candidate: a clause that says why no replica here speaks for the partition, where it is not known who leads.
         is_stopped: no broker ran while the inputs were copied.
         now_ms: the time at which transactions are judged.
     """
@@ -141,7 +143,7 @@ def judge_partition(
             coordinators,
             leader,
             absent_leader=absent_leader,
-            is_alone=is_alone,
+            without_candidate=without_candidate,
             is_stopped=is_stopped,
             now_ms=now_ms,
         ).judged()
@@ -158,11 +160,11 @@ class _Replica:
         leader: int | Absent,
         *,
         absent_leader: int | None,
-        is_alone: bool,
+        without_candidate: str | None,
         is_stopped: bool,
         now_ms: int,
     ) -> None:
-        self._absent_leader, self._is_alone = absent_leader, is_alone
+        self._absent_leader, self._without_candidate = absent_leader, without_candidate
         self._replica, self._coordinators, self._leader, self._now = replica, coordinators, leader, now_ms
         self._is_stopped = is_stopped or replica.place.state.clean_shutdown
         place = replica.place
@@ -185,6 +187,7 @@ class _Replica:
             replica=replica,
             leads=Absent.UNKNOWN if isinstance(self._leader, Absent) else replica.place.state.broker_id == self._leader,
             absent_leader=self._absent_leader,
+            without_candidate=self._without_candidate,
             open=tuple(self._judged(one) for one in replica.open),
             torn=tuple(self._torn()),
             last_stable_offset=max(
@@ -206,7 +209,7 @@ class _Replica:
             is_stopped=self._is_stopped,
             now_ms=self._now,
             absent_leader=self._absent_leader,
-            is_alone=self._is_alone,
+            without_candidate=self._without_candidate,
         )
         return JudgedTransaction(open=one, judgement=judgement, last_marker=markers[-1] if markers else None)
 

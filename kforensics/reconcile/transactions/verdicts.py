@@ -80,7 +80,7 @@ def judge(
     is_stopped: bool,
     now_ms: int,
     absent_leader: int | None = None,
-    is_alone: bool = False,
+    without_candidate: str | None = None,
 ) -> Judgement:
     """Say why a transaction is open in a replica.
 
@@ -93,7 +93,7 @@ def judge(
         is_stopped: the replica was left by a clean shutdown, so that no copy of a moving log is judged.
         now_ms: the time at which it is judged.
         absent_leader: the broker that leads the partition, where its log is not here.
-        is_alone: it is not known who leads, and another replica than this one may.
+        without_candidate: a clause that says why no replica here speaks for the partition, where it is not known who leads.
     """
     state = coordinators.by_producer.get(one.producer_id)
     verdict, confidence, reason = _verdict(
@@ -109,8 +109,8 @@ def judge(
         doubt = None
         if absent_leader is not None:
             doubt = f"broker {absent_leader} leads {partition}, and its log, which may hold the marker, is not here"
-        elif lost is None and is_alone and verdict is TransactionVerdict.TORN:
-            doubt = "no input says who leads, and the marker may be in another replica than the only one here"
+        elif lost is None and without_candidate is not None and verdict is TransactionVerdict.TORN:
+            doubt = f"the marker may be in a replica of {partition} that is not here: {without_candidate}"
         elif lost is None and state is not None:
             doubt = _unread(coordinators, state)
         if doubt is not None:
