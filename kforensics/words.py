@@ -33,3 +33,8 @@ def duration(length_ms: int) -> str:
         if length_ms and length_ms % unit_ms == 0:
             return counted(length_ms // unit_ms, unit)
     return f"{length_ms:,} ms"
+
+
+def name_text(name: str | bytes) -> str:
+    """Return a name as text; what is no UTF-8 in it is replaced."""
+    return name.decode(errors="replace") if isinstance(name, bytes) else name

@@ -426,8 +426,8 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF612": FindingKind(
         title="a consumer group that was set back",
-        meaning="What lies between is read again.",
-        advice="Find out who set it back, and whether its consumers stand a second reading.",
+        meaning="The records between the two positions are read again.",
+        advice="Find out who set it back, and whether its consumers tolerate records that are read twice.",
         told_apart_by=ToldApartBy.PLACE,
     ),
 }

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kforensics.damage import Absent
-from kforensics.evidence.coordinators.group_log import Name
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import counted
+from kforensics.words import counted, name_text
 
 MOST_FINDINGS = 1_000
 """Findings of one run; the document has every transaction and position."""
@@ -96,8 +95,8 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
                 yield finding(
                     "KF611",
                     severity=Severity.ERROR,
-                    statement=f"{_text(group.name)} committed {one.position.offset:,} in {_text(one.topic)}-{one.partition}, and the log ends at {one.log_end_offset:,}",
-                    topic_partition=TopicPartition(_text(one.topic), one.partition),
+                    statement=f"{name_text(group.name)} committed {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log ends at {one.log_end_offset:,}",
+                    topic_partition=TopicPartition(name_text(one.topic), one.partition),
                     citations=(one.position.at.cite(one.position.place),),
                 )
     for change in setbacks:
@@ -105,11 +104,7 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
         yield finding(
             "KF612",
             severity=Severity.WARNING,
-            statement=f"{_text(key.group)} was set back in {_text(key.topic)}-{key.partition} from {change.previous:,} to {change.offset:,}: {change.reason}",
-            topic_partition=TopicPartition(_text(key.topic), key.partition),
+            statement=f"{name_text(key.group)} was set back in {name_text(key.topic)}-{key.partition} from {change.previous:,} to {change.offset:,}: {change.reason}",
+            topic_partition=TopicPartition(name_text(key.topic), key.partition),
             citations=change.citations,
         )
-
-
-def _text(name: Name) -> str:
-    return name.decode(errors="replace") if isinstance(name, bytes) else name

@@ -78,7 +78,7 @@ def test_a_file_of_acceptances_that_is_none_is_wrong_usage(audited, tmp_path, ca
     assert 2 == run(["fleet", "report", audited, "--accept", str(tmp_path / "none.yaml")])
     assert "none.yaml can't be read" in capsys.readouterr().err
     assert 2 == run(["fleet", "report", audited, "--since", audited, "--fail-on", "new"])
-    assert "go with a report of one audit" in capsys.readouterr().err
+    assert "are for a report of one audit" in capsys.readouterr().err
 
 
 def test_metrics_are_replaced_and_nothing_else_is(audited, tmp_path, capsys):

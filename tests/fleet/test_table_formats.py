@@ -71,7 +71,7 @@ def test_what_is_not_there_is_said_before_the_work(tmp_path, capsys, monkeypatch
     assert 2 == run([*audit, "iceberg", "--history", str(tmp_path / "h")])
     assert "an Iceberg table belongs to a catalog" in capsys.readouterr().err
     assert 2 == run([*audit, "delta", "--out", str(tmp_path / "o")])
-    assert "is of a history" in capsys.readouterr().err
+    assert "--table-format needs --history" in capsys.readouterr().err
     monkeypatch.setattr("kforensics.fleet.table_formats.find_spec", lambda name: None)
     assert 2 == run([*audit, "delta", "--history", str(tmp_path / "h")])
     assert "pip install 'kforensics[delta]'" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_marker
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Segment
+from kforensics.evidence.replica.positions import PartOfFile
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.log.records import parse_body_records
@@ -116,18 +117,6 @@ def _nothing() -> None:
     pass
 
 
-class _Clipped:
-    """A file that ends earlier."""
-
-    def __init__(self, file: EvidenceFile, end: int) -> None:
-        self._file = file
-        self.size = min(end, file.size)
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position, up to the end."""
-        return self._file.read_into(position, buffer[: max(self.size - position, 0)])
-
-
 @dataclass(slots=True, kw_only=True)
 class CopyFiles:
     """The files of the copies of a partition; a few are kept open.
@@ -177,7 +166,7 @@ class CopyFiles:
     def source(self, run: Run) -> SegmentBytes:
         """Return the bytes to read the batches of a run from; of a captured segment none behind them are asked for."""
         file = self.of(run.copy, run.segment)
-        return _Clipped(file, run.end) if isinstance(file, CapturedSegment) else file
+        return PartOfFile(file, run.end) if isinstance(file, CapturedSegment) else file
 
     def where_missing(self, copy: int, number: int) -> str:
         """Return the file on the broker that a captured segment is of."""

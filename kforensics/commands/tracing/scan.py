@@ -18,12 +18,12 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.parallel import stream
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica, scan_place, segment_paths
+from kforensics.evidence.replica.positions import PartOfFile
 from kforensics.evidence.replica.segments import scan_records
 from kforensics.formats.columns.record_runs import part_of, split_control
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.trace.model import CopyKind
@@ -343,7 +343,7 @@ def _take_captured(file: EvidenceFile, taker: Taker) -> int:
     held = 0
     for span in readable_ranges(file):
         held += span.length
-        for chunk in iter_record_chunks(_Ending(file, span.end), start=span.position, end=span.end):
+        for chunk in iter_record_chunks(PartOfFile(file, span.end), start=span.position, end=span.end):
             if not isinstance(chunk, Damage):
                 taker.take(chunk)
     return held
@@ -357,18 +357,6 @@ def _note_markers(part: RecordChunk, markers: Markers) -> None:
             continue
         if marker is not None and marker[0] in {ABORT, COMMIT}:
             markers.add(record.producer_id, record.offset, is_abort=marker[0] == ABORT)
-
-
-class _Ending:
-    """A file that ends earlier."""
-
-    def __init__(self, file: SegmentBytes, end: int) -> None:
-        self._file = file
-        self.size = min(end, file.size)
-
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position, up to the end."""
-        return self._file.read_into(position, buffer[: max(self.size - position, 0)])
 
 
 def merged(runs: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:

@@ -24,7 +24,7 @@ class PartOfFile:
 
     def __init__(self, file: SegmentBytes, end: int) -> None:
         self._file = file
-        self.size = end
+        self.size = min(end, file.size)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill the buffer from a position, up to the end of the part."""

@@ -4,12 +4,11 @@ import datetime as dt
 from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.damage import Absent
-from kforensics.evidence.coordinators.group_log import Name
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.words import counted, listed
+from kforensics.words import counted, listed, name_text
 
 MOST_NAMED = 4
 
@@ -69,12 +68,12 @@ def _headline(
     match state:
         case State.PAST_THE_END:
             group, one = max(past, key=lambda each: -_lag(each[1]))
-            where = f"{_text(one.topic)}-{one.partition}"
+            where = f"{name_text(one.topic)}-{one.partition}"
             others = f"{len(past) - 1:,} other position{'s are' if len(past) > 2 else ' is'}"
             more = f"; {others} past the end, too" if len(past) > 1 else ""
             also = f"; also {counted(count, 'set-back')}" if count else ""
             return (
-                f"{_text(group.name).upper()} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
+                f"{name_text(group.name).upper()} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
                 f"{one.log_end_offset:,}{more}{also}."
             )
         case State.SET_BACK:
@@ -94,7 +93,7 @@ def _set_back(worst: Change, count: int) -> str:
     key = worst.key
     more = f" {count - 1:,} more." if count > 1 else ""
     return (
-        f"{_text(key.group).upper()} WAS SET BACK: {_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
+        f"{name_text(key.group).upper()} WAS SET BACK: {name_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
         f"{_time(worst.time_ms)}, {_by_whom(worst)}.{more}"
     )
 
@@ -135,7 +134,7 @@ def _doubts(
         )
     lost = sorted(
         {
-            f"{_text(one.topic)}-{one.partition}"
+            f"{name_text(one.topic)}-{one.partition}"
             for group in groups
             for one in group.positions
             if isinstance(one.is_past_the_end, Absent)
@@ -151,7 +150,7 @@ def _doubts(
 
 def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Change]) -> Iterator[str]:
     if past:
-        groups = sorted({_text(group.name) for group, _ in past})
+        groups = sorted({name_text(group.name) for group, _ in past})
         names, consumes, it = (
             listed(groups, most=MOST_NAMED),
             *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
@@ -165,7 +164,7 @@ def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Cha
     if resets:
         one = resets[0]
         yield (
-            f"If the reset was a mistake: stop {_text(one.key.group)} and set {_text(one.key.topic)}:{one.key.partition} to {one.previous} "
+            f"If the reset was a mistake: stop {name_text(one.key.group)} and set {name_text(one.key.topic)}:{one.key.partition} to {one.previous} "
             "(kafka-consumer-groups.sh --reset-offsets --to-offset); what it has read again stays processed twice."
         )
 
@@ -173,19 +172,15 @@ def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Cha
 def _tell(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Change]) -> Iterator[str]:
     again = sum(one.set_back for one in setbacks if one.by != "truncation")
     if again:
-        groups = listed(sorted({_text(one.key.group) for one in setbacks}), most=MOST_NAMED)
+        groups = listed(sorted({name_text(one.key.group) for one in setbacks}), most=MOST_NAMED)
         yield f"The owners of {groups}: up to {counted(again, 'record')} are read again."
     if past:
-        groups = listed(sorted({_text(group.name) for group, _ in past}), most=MOST_NAMED)
+        groups = listed(sorted({name_text(group.name) for group, _ in past}), most=MOST_NAMED)
         yield f"The owners of {groups}: they have read records that are not in the log any more."
 
 
 def _lag(one: GroupPosition) -> int:
     return 0 if isinstance(one.lag, Absent) else one.lag
-
-
-def _text(name: Name) -> str:
-    return name.decode(errors="replace") if isinstance(name, bytes) else name
 
 
 def _time(time_ms: int) -> str:

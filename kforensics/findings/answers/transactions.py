@@ -11,7 +11,7 @@ from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import counted, listed, name_text
 
 MOST_NAMED = 4
 
@@ -135,7 +135,7 @@ def _doubts(
         )
     for state in waiting[:MOST_NAMED]:
         name = state.transactional_id
-        shown = name.decode(errors="replace") if isinstance(name, bytes) else name
+        shown = name_text(name)
         yield f"Partitions of the unfinished transaction of {shown} are not among the inputs: whether it holds them back is not shown."
     if unread:
         yield f"What {counted(unread, 'place')} that could not be read hold."
