@@ -137,6 +137,20 @@ def test_what_can_not_be_judged_is_read(months):
     assert outside(paths, since=since) == [0, 1, 2, 6]  # the eighth may reach up to the tenth
 
 
+def test_a_copy_of_a_compressed_file_does_not_end_it(tmp_path):
+    start = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
+    days = [day_of_lines(start + dt.timedelta(days=number)) for number in range(30)]
+    paths = [tmp_path / name for name in ("server.log.1.gz", "server.log.2.gz", "server.log")]
+    for path, data in zip(paths[:2], (b"".join(days), days[0]), strict=True):
+        path.write_bytes(gzip.compress(data))
+
+    since = milliseconds(start) + 20 * DAY_MS
+    assert outside(paths[:2], since=since) == []
+    paths[2].write_bytes(day_of_lines(start + dt.timedelta(days=30)))
+    assert outside(paths, since=since) == []
+    assert outside(paths, since=since + 20 * DAY_MS) == [0, 1]
+
+
 def test_the_last_start_before_the_window_is_read(months):
     paths, times = months
     data = gzip.decompress(paths[4].read_bytes())

@@ -343,8 +343,10 @@ def test_a_record_below_the_log_start_whose_bytes_are_left_is_not_present(search
     assert (record["state"], len(record["copies"])) == ("deleted-on-purpose", 2)
     assert [fate["kind"] for fate in record["fate"]] == ["below-log-start"]
     assert "its bytes are left" in record["fate"][0]["statement"]
+    assert all("log start of" in copy["until"]["statement"] for copy in record["copies"])
     assert below["answer"]["state"] != "present"
     assert [one["state"] for one in above["records"]] == ["present"]
+    assert not any("log start of" in copy["until"]["statement"] for copy in above["records"][0]["copies"])
 
 
 @pytest.mark.parametrize("hours", ["${RETENTION_HOURS}", "--5", "9" * 5_000])

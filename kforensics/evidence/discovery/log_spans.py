@@ -24,6 +24,9 @@ MARGIN_MS = 24 * 3_600_000
 OUT_OF_ORDER_MS = 2 * 3_600_000
 """Local time falls back by an hour once a year, and threads write their lines some milliseconds late."""
 
+NO_END_MS = 1 << 62
+"""The end of a file of which none is known: no time is behind it."""
+
 SAMPLES = 16
 """Places of a file longer than a window at which a line is looked at."""
 SAMPLE_LENGTH = 4 << 10
@@ -85,8 +88,7 @@ def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
     for (folder, _), members in families.items():
         members.sort(key=lambda one: one.first_ms)
         for at, member in enumerate(members[:-1]):
-            # Without a last line of its own the file ends where the next one begins.
-            one = member if member.last_ms >= 0 else member._replace(last_ms=members[at + 1].first_ms)
+            one = member if member.last_ms >= 0 else _ended(member, members[at + 1 :])
             if window.precedes(one):
                 before[folder].append(one)
             elif window.follows(one):
@@ -96,6 +98,12 @@ def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
         needed = _last_start(older, paths)
         outside += [one for one in older if one.at not in needed]
     return sorted(outside)
+
+
+def _ended(member: LogSpan, behind: Sequence[LogSpan]) -> LogSpan:
+    """Return a file without a last line of its own, which ends where the next one begins; a copy of it, whole or in part, begins with it and is not the next."""
+    begins = (one.first_ms for one in behind if one.first_ms > member.first_ms)
+    return member._replace(last_ms=next(begins, NO_END_MS))
 
 
 def _last_start(older: Sequence[LogSpan], paths: Sequence[Path]) -> set[int]:

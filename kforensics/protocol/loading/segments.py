@@ -254,12 +254,14 @@ class Segment:
     def _chunks(self) -> Iterator[list[LoadedBatch]]:
         """Yield the batches that are indexed as one, of which there are some: each, or those that fit a buffer together."""
         chunk: list[LoadedBatch] = []
+        length = 0
         for batch in self.batches(0):
-            is_full = sum(one.length for one in chunk) + batch.length > COPY_LENGTH
+            is_full = length + batch.length > COPY_LENGTH
             if chunk and (is_full or self._rules.indexes_split_batches):
                 yield chunk
-                chunk = []
+                chunk, length = [], 0
             chunk.append(batch)
+            length += batch.length
         yield chunk
 
     def truncate_to_base(self) -> int:

@@ -202,22 +202,24 @@ class FateJudge:
 
     def _copy(self, record: Record, copy: FoundCopy, successor: LaterRecord | None) -> TracedCopy:
         replica = copy.replica
-        known = self._until.get((replica.input, copy.path)) if not self._is_compacted else None
+        log = self._views.get((replica.input, replica.path))
+        is_below = log is not None and record.offset < log.log_start_offset
+        known = self._until.get((replica.input, copy.path)) if not self._is_compacted and not is_below else None
         if known is not None and record.timestamp_ms <= known[1] and record.offset < known[2]:
             return _copied(copy, known[0])
         place = Bytes(
             kind=copy.kind,
             suffix=copy.suffix,
             segment=self._segments.get((replica.input, copy.path)),
-            log=self._views.get((replica.input, replica.path)),
+            log=log,
             delete_horizon_ms=copy.delete_horizon_ms,
         )
         settings = self._settings(replica.broker_id)
         found = until(record, place, settings, successor.record if successor is not None else None)
         newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
-        if place.log is not None and isinstance(newest, int) and record.offset < place.log.log_end_offset:
-            # Of a log that is not compacted it is the same for all records of a file.
-            self._until[replica.input, copy.path] = found, newest, place.log.log_end_offset
+        if log is not None and not is_below and isinstance(newest, int) and record.offset < log.log_end_offset:
+            # Of a log that is not compacted it is the same for all records of a file that are part of it.
+            self._until[replica.input, copy.path] = found, newest, log.log_end_offset
         return _copied(copy, found)
 
     def unseen(self, offset: int) -> TracedRecord | None:

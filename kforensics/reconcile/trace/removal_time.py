@@ -93,7 +93,8 @@ def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Re
     has_policy = not isinstance(settings.cleanup_policy, Absent)
     cleaned = _cleaned(record, place, place.log, settings, successor) if _is_cleaned(place.log, settings) else None
     retained = _retained(record, place, settings) if settings.deletes else None
-    found = [one for one in (cleaned, retained) if one is not None]
+    passed = _passed(place.log) if record.offset < place.log.log_start_offset else None
+    found = [one for one in (passed, cleaned, retained) if one is not None]
     if not found:
         words = (
             "without limit: no setting of its topic removes it"
@@ -106,6 +107,13 @@ def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Re
         statement="; or ".join(one.statement for one in found) + hedge,
         not_before_ms=found[0].not_before_ms if len(found) == 1 else Absent.UNKNOWN,
         by_ms=min(ends) if ends else Absent.UNKNOWN,
+    )
+
+
+def _passed(log: LoadedLog) -> Until:
+    """Below the log start, whatever the policy (`deleteLogStartOffsetBreachedSegments`)."""
+    return Until(
+        statement=f"until the log start of {log.replica.owner}, offset {log.log_start_offset:,}, has passed all of its segment"
     )
 
 
