@@ -86,7 +86,11 @@ def capture(
     read_rate: ReadRateOption = None,
     jobs: JobsOption = None,
     normal_priority: Annotated[
-        bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
+        bool,
+        typer.Option(
+            "--normal-priority",
+            help="Read at normal priority; without it the broker comes first for disk and processor.",
+        ),
     ] = False,
     keep_going: KeepGoingOption = False,
 ) -> None:

@@ -44,7 +44,7 @@ def explain(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. Beside a metadata log, log files that end a day before it are not read.",
+            help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. With a metadata log among the inputs, log files that end a day before it are not read.",
             show_default=False,
         ),
     ] = None,
@@ -53,7 +53,7 @@ def explain(
         typer.Option(
             "--until",
             metavar="TIME",
-            help="Timeline up to this time; log files that begin a day behind it are not read likewise.",
+            help="Timeline up to this time. With a metadata log among the inputs, log files that begin a day after it are not read.",
             show_default=False,
         ),
     ] = None,

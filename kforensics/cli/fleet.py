@@ -82,7 +82,7 @@ FailOnOption = Annotated[
     typer.Option(
         "--fail-on",
         help="End with exit code 1 only where a finding is at least as grave, or is new, or is worse than in the earlier audit; repeatable. "
-        "What could not be read is exit code 3 all the same.",
+        "Where something could not be read the exit code is 3 all the same.",
         show_default=False,
     ),
 ]
@@ -91,7 +91,7 @@ AcceptOption = Annotated[
     typer.Option(
         "--accept",
         metavar="FILE",
-        help="Findings that do not fail the audit, in YAML: finding (an id or a pattern), who, until, why. Those that ended count again. "
+        help="Findings that do not fail the audit, in YAML: finding (an id or a pattern), who, until, why. Findings whose entry has ended count again. "
         "Without --fail-on, warnings fail it.",
         show_default=False,
     ),
@@ -129,7 +129,7 @@ StorageOption = Annotated[
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:
-    """The names and values of an option that is repeated.
+    """Return the names and values of an option that is repeated.
 
     Args:
         given: as typed.
@@ -170,7 +170,7 @@ def audit(
         typer.Option(
             "--history",
             metavar="TABLES",
-            help="Instead of --out: tables of many audits, which this one is appended to; what has not changed since the latest is not read again.",
+            help="Instead of --out: the tables of many audits, to which this one is appended; what has not changed since the latest is not read again.",
             show_default=False,
         ),
     ] = None,
@@ -179,7 +179,7 @@ def audit(
         typer.Option(
             "--audit-id",
             metavar="ID",
-            help="A name for the audit, as the run id of a scheduler; what a history has under this name is shown again, and nothing is read.",
+            help="A name for the audit, such as the run id of a scheduler; where the history has an audit of this name, it is shown again and nothing is read.",
             show_default=False,
         ),
     ] = None,
@@ -187,8 +187,8 @@ def audit(
         TableFormat | None,
         typer.Option(
             "--table-format",
-            help="The format of a history: parquet, files in folders of cluster and day; delta, with the log of Delta Lake beside them. "
-            "What the history has, or parquet, where none is named.",
+            help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake. "
+            "Where none is named, that of the history, else parquet.",
             show_default=False,
         ),
     ] = None,
@@ -207,7 +207,7 @@ def audit(
         typer.Option(
             "--since",
             metavar="TABLES",
-            help="Tables of an earlier audit: segments that are as they were then are not read again.",
+            help="Tables of an earlier audit: segments that have not changed since are not read again.",
             show_default=False,
         ),
     ] = None,
@@ -233,7 +233,7 @@ def audit(
         bool,
         typer.Option(
             "--take-over",
-            help="Take the lock of an audit that ended without releasing it, as one that was killed; one that is alive keeps it.",
+            help="Take the lock of an audit that was killed, or ended otherwise without releasing it; an audit that runs keeps it.",
         ),
     ] = False,
     keep_going: KeepGoingOption = False,
@@ -249,9 +249,11 @@ def audit(
     output.check(())
     require_spark()
     if table_format is not None and history is None:
-        raise UsageError("--table-format is of a history: give --history")
+        raise UsageError("--table-format needs --history")
     if (tables is None) == (history is None):
-        raise UsageError("give either --out, a directory for this audit alone, or --history, which it is appended to")
+        raise UsageError(
+            "give either --out, a directory for this audit alone, or --history, tables to which it is appended"
+        )
     request = AuditRequest(
         sources=tuple(sources),
         tables=str(tables or history),
@@ -336,7 +338,7 @@ def report(
     if since is None:
         _finish(output, run_report(request), metrics)
     if metrics is not None or request.gate is not None:
-        raise UsageError("--since shows what changed; --fail-on, --accept and --metrics go with a report of one audit")
+        raise UsageError("--since shows what changed; --fail-on, --accept and --metrics are for a report of one audit")
     output.finish(run_comparison(ComparisonRequest(earlier=since, report=request)))
 
 
@@ -390,7 +392,7 @@ def _gate(fail_on: list[FailOn] | None, accept: Path | None) -> "GateRequest | N
 
 
 def _finish(output: Output, result: "Result[Any]", metrics: Path | None) -> NoReturn:
-    """Write metrics and result; what an acceptance of the past covers is said where nobody can miss it."""
+    """Write metrics and result; name expired acceptances on standard error where the format has no place for sentences."""
     if metrics is not None:
         write_metrics(metrics, result)
     gate = result.body.gate
@@ -419,7 +421,7 @@ def scan(
             "-o",
             metavar="EVIDENCE",
             help="With the ending .kfc a capture, as `kforensics capture` writes it. Else a directory, outside of the data, for what is extracted; "
-            "where a scan wrote before, only what changed is read.",
+            "where an earlier scan wrote to it, only what has changed is read.",
             show_default=False,
         ),
     ],
@@ -428,11 +430,15 @@ def scan(
         bool,
         typer.Option(
             "--digests-only",
-            help="Carry no row a batch: less where batches are small, but what differs can't be drilled into elsewhere.",
+            help="Write no rows of batches: the evidence is smaller, but an audit can't show which batches differ.",
         ),
     ] = False,
     normal_priority: Annotated[
-        bool, typer.Option("--normal-priority", help="Do not step behind the broker for disk and processor.")
+        bool,
+        typer.Option(
+            "--normal-priority",
+            help="Read at normal priority; without it the broker comes first for disk and processor.",
+        ),
     ] = False,
     keep_going: KeepGoingOption = False,
     storage_option: StorageOption = None,
@@ -450,7 +456,7 @@ def scan(
     if names_a_capture(evidence):
         if digests_only:
             raise UsageError(
-                "a capture has rows a batch only where a truncation can still happen: leave --digests-only out"
+                "a capture has rows of batches only where a truncation can still happen: leave out --digests-only"
             )
         capture(
             output.context,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stage_progress(*, quiet: bool, is_terminal: bool) -> "Iterator[Callable[[Stage], None] | None]":
-    """A function that shows how far a stage is: tasks, files, bytes, findings, time left; None where nobody wants to know."""
+    """Yield a function that shows how far a stage is: tasks, files, bytes, findings, time left; None with `--quiet`."""
     if quiet:
         yield None
         return
@@ -68,7 +68,7 @@ class StageLog:
 
 
 def amount_words(stage: "Stage") -> str:
-    """Files, bytes and findings of a stage, as far as they are known."""
+    """Return the files, bytes and findings of a stage, as far as they are known."""
     words = ""
     if stage.files:
         words += (

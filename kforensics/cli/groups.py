@@ -1,4 +1,4 @@
-"""`kforensics groups`: where consumer groups stand, and who moved them."""
+"""`kforensics groups`: the positions of consumer groups, and who moved them."""
 
 from typing import Annotated
 
@@ -44,9 +44,9 @@ def groups(
     keep_going: KeepGoingOption = False,
     jobs: JobsOption = None,
 ) -> None:
-    """Show where consumer groups stand, how far behind they are, and who set them back.
+    """Show the positions of consumer groups, how far behind they are, and who set them back.
 
-    `__consumer_offsets` is played in the order of its log: commits, transactional ones with their marker, resets, expiry, deletion, and
+    `__consumer_offsets` is replayed in the order of its log: commits, transactional ones with their marker, resets, expiry, deletion, and
     what a truncation took.
     """
     earlier = tuple(before or ())

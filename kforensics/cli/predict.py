@@ -28,7 +28,7 @@ def predict(
         typer.Option(
             "--kafka",
             metavar="VERSION",
-            help="The version that will be started, 2.4 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else each that the files allow is played, and compared.",
+            help="The version that will be started, 2.4 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else the start is computed for each version that the files allow, and compared.",
             show_default=False,
         ),
     ] = None,
@@ -46,7 +46,7 @@ def predict(
         typer.Option(
             "--without",
             metavar="FILE",
-            help="Play the start as if this file or directory were not there, such as an index, the epoch file or .kafka_cleanshutdown; repeatable. Nothing is changed.",
+            help="Compute the start as if this file or directory were not there, such as an index, the epoch file or .kafka_cleanshutdown; repeatable. Nothing is changed.",
             show_default=False,
             readable=False,
         ),
@@ -64,14 +64,14 @@ def predict(
         bool,
         typer.Option(
             "--ways-out",
-            help="Play the start under changes too, alone and in pairs, such as a file moved away, the marker, another version; rank them by what each loses. Nothing is changed.",
+            help="Also compute the start under changes, alone and in pairs, such as a file moved away, the marker, another version; rank them by what each loses. Nothing is changed.",
         ),
     ] = False,
     order: Annotated[
         bool,
         typer.Option(
             "--order",
-            help="Of a cluster that is stopped whole: say which broker to start first, whom to wait for, and which elections that needs. Name the directories of all brokers.",
+            help="For a cluster that is stopped as a whole: say which broker to start first, which to wait for, and which elections that needs. Name the directories of all brokers.",
         ),
     ] = False,
     topic: TopicsOption = None,
@@ -82,7 +82,7 @@ def predict(
     """Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.
 
     Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds
-    what would be discarded. Nothing is written. Starts are played one after the other until one succeeds or nothing changes.
+    what would be discarded. Nothing is written. Starts are computed one after the other until one succeeds or nothing changes.
     Where it is not given, the version is the one that the server log names, or that the node registered.
     """
     output.check(paths)

@@ -85,7 +85,7 @@ def trace(
         bool,
         typer.Option(
             "--erasure",
-            help="Report whether any bytes of the key are left: every place, until when they lie there, and the hashes of all files that were searched.",
+            help="Report whether any bytes of the key are left: every place, until when they stay there, and the hashes of all files that were searched.",
         ),
     ] = False,
     leader: LeaderOption = None,
@@ -100,7 +100,7 @@ def trace(
     """Trace a record: every copy of it and what became of it, or what was searched without finding it.
 
     Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, captures and earlier snapshots. Records that match everything given
-    are found. That none was ever here is said only where every offset of the logs was read, on every replica; otherwise the gaps are named.
+    are found. `never-here` is the answer only where every offset of the logs was read, on every replica; otherwise the gaps are named.
     """
     earlier = tuple(before or ())
     if topic is None:

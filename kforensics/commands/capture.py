@@ -71,7 +71,7 @@ class CaptureRequest:
     with_topics: bool = False
     """Names of topics become pseudonyms, too."""
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     jobs: int | None = None
     rate: int | None = None
     """Bytes a second that the caller limits reading to, for the estimate."""

@@ -248,7 +248,7 @@ def gather_coordinator_evidence(
     Args:
         paths: as they are now, with broker logs.
         before: earlier snapshots.
-        keep_going: a path that can't be used is a problem beside the others.
+        keep_going: a path that can't be used is a problem in the report, and the others are read.
         cluster: its id, where only what is of one cluster is wanted.
         jobs: processes.
 

@@ -14,11 +14,11 @@ from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_record
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
-from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
     CollectedReplica,
@@ -27,6 +27,7 @@ from kforensics.evidence.replica.collect import (
     scan_place,
     segment_paths,
 )
+from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.diff import JudgedPartition, diff_answer, judged_partition
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.diff import identity_findings, missing_isr_findings, partition_findings
@@ -154,7 +155,7 @@ class DiffRequest:
     cluster: str | None = None
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
 
@@ -477,7 +478,7 @@ def _scan_large(
         for number, place in enumerate(shared.groups[at][1]):
             paths = segment_paths(place)
             tasks += [(at, number, path) for path in paths]
-            sizes += [place.length // len(paths)] * len(paths)
+            sizes += [place.length // len(paths) for _ in paths]
     scans: dict[int, dict[tuple[int, str], Segment]] = {}
     done = spread(_scan_one, shared, tasks, jobs=jobs, sizes=sizes, progress=progress)
     for (at, number, path), segment in zip(tasks, done, strict=True):
@@ -511,7 +512,7 @@ def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Se
 
     try:
         return compare_replicas(shared, places, collect(shared.options.depth))
-    except EndsDoNotDecideError:
+    except (EndsDoNotDecideError, EvidenceError):
         return compare_replicas(shared, places, collect(Depth.CONTENT))
 
 
@@ -527,6 +528,7 @@ def compare_replicas(
 
     Raises:
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+        EvidenceError: they were, and what is needed below can't be read.
     """
     replicas = [one.replica for one in collected]
     report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)

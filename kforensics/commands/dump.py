@@ -46,7 +46,7 @@ class DumpRequest:
     jobs: int | None = None
     """Processes; one for each core where not given."""
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
 
     @property
     def selection(self) -> Selection:

@@ -17,7 +17,7 @@ from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
+from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.coordinators.replica_log import holds_records
 from kforensics.evidence.coordinators.transaction_log import TRANSACTIONS_TOPIC
 from kforensics.evidence.discovery.inputs import Inputs
@@ -29,9 +29,9 @@ from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
-from kforensics.evidence.replica.ahead import ends_at_hand
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
+from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
@@ -163,7 +163,7 @@ class ExplainRequest:
     cluster: str | None = None
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
 
@@ -607,7 +607,7 @@ def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Pro
     partition, places = shared.groups[at]
     try:
         return explain_replicas(shared, partition, [collect_replica(place, depth=shared.depth) for place in places])
-    except EndsDoNotDecideError:
+    except (EndsDoNotDecideError, EvidenceError):
         return explain_replicas(shared, partition, [collect_replica(place) for place in places])
 
 
@@ -626,6 +626,7 @@ def explain_replicas(
 
     Raises:
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+        EvidenceError: they were, and what is needed below can't be read.
     """
     ranks = shared.evidence.ranks
     incident = explain_partition(

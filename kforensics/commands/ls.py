@@ -21,7 +21,7 @@ class LsRequest:
 
     paths: tuple[Path, ...]
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     depth: Depth = Depth.TAILS
     """How much of the logs is read."""
 
@@ -85,7 +85,7 @@ def run(request: LsRequest) -> Result[Listing]:
 
 
 def _with_starts(inventory: Inventory) -> Inventory:
-    """Return the same with what a start does to each partition directory of a node."""
+    """Return the inventory, with what a start does to each partition directory of a node."""
     clean = {
         (node.input, "" if log_dir.path == "." else log_dir.path): log_dir.clean_shutdown
         for node in inventory.nodes

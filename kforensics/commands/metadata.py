@@ -31,7 +31,7 @@ class MetadataRequest:
     cluster: str | None = None
     """The id of the cluster that is wanted, where the inputs are of several."""
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
 
     def has(self, event: MetadataEvent) -> bool:
         """Whether an event belongs to the answer."""

@@ -1,4 +1,4 @@
-"""`__consumer_offsets` of the inputs: the replica that speaks for each of its partitions, and the positions that it leaves."""
+"""`__consumer_offsets` of the inputs: the replica by which each of its partitions is judged, and the positions that its log ends with."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -80,13 +80,13 @@ class OffsetsLog:
         )
 
     def play(self, replay: Replay) -> Iterator[Change]:
-        """Play the log from its beginning."""
+        """Replay the log from its beginning."""
         reader = GroupLogReader(self.outline.log)
         yield from replay.play(reader.events(), self._detours, self._read)
         self.skipped = reader.skipped
 
     def settle(self, replay: Replay) -> Iterator[Change]:
-        """Play the log for the positions at its end; only changes that set a position back are given."""
+        """Replay the log for the positions at its end; only changes that set a position back are given."""
         reader = GroupLogReader(self.outline.log)
         yield from replay.settle(reader.parts(until_ms=self._until_ms), self._detours, self._read)
         self.skipped, (self.groups, self.keys) = reader.skipped, reader.names()

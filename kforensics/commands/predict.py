@@ -39,7 +39,7 @@ class PredictRequest:
 
     paths: tuple[Path, ...]
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     kafka: str | None = None
     """The version that will be started; by the evidence where it is not given."""
     now_ms: int = 0

@@ -481,27 +481,34 @@ class _Inquiry:
     def _successors(
         self, scanned: ScannedPartition, reread: Reread, markers: Mapping[Place, Markers]
     ) -> dict[bytes, list[LaterRecord]]:
-        """Return records of the found keys, those of aborted and open transactions apart: a cleaner removes nothing for them."""
+        """Return the newest records of the found keys, those of aborted and open transactions apart: a cleaner removes nothing for them."""
         found: Iterable[Hit] = ()
-        if scanned.hits is None:
-            found = _last_hits(reread) if self._search.is_by_key else ()
-        elif self._search.is_by_key:
-            found = scanned.hits
+        if self._search.is_by_key:
+            found = _newest_hits(reread, markers, 1) if scanned.hits is None else scanned.hits
         else:
-            keys = frozenset(hit.record.key for hit in scanned.hits if hit.record.key is not None)
-            if keys and len(keys) <= MOST_KEYS:
-                live = [one.place for one in scanned.replicas if one.kind is CopyKind.LIVE]
-                scans = scan_partitions([live], {}, RecordSearch(keys=keys), jobs=self._jobs, problems=[])
-                found = next(scans).hits or ()
-        out: dict[bytes, list[LaterRecord]] = defaultdict(list)
+            keys = _keys(scanned, reread)
+            live = [one.place for one in scanned.replicas if one.kind is CopyKind.LIVE]
+            if keys is None:
+                words = f"more than {MOST_KEYS:,} keys match: whether later records supersede theirs was not looked for"
+                place = (live or [one.place for one in scanned.replicas])[0]
+                self._problems.append(Problem(input=place.state.input, path=place.path, message=words))
+            elif keys:
+                search = RecordSearch(keys=keys)
+                later = next(scan_partitions([live], {}, search, jobs=self._jobs, problems=[]))
+                again = Reread(replicas=tuple(later.replicas), search=search, slices=slices_of(later.replicas))
+                found = _newest_hits(again, markers, len(keys)) if later.hits is None else later.hits
+        newest: dict[tuple[bytes, bool], LaterRecord] = {}
         for hit in found:
-            if hit.record.key is None:
+            record, file, is_live = hit.record, hit.file, hit.file.kind is CopyKind.LIVE
+            if record.key is None or not _supersedes(hit, markers):
                 continue
-            file = hit.file
-            outcome = outcome_of(hit.record, [markers[file.replica.input, file.replica.path]])
-            if outcome is False or outcome is Absent.NOT_APPLICABLE:
+            known = newest.get((record.key, is_live))
+            if known is None or known.record.offset < record.offset:
                 citation = Citation(input=file.replica.input, path=file.path)
-                out[hit.record.key].append(LaterRecord(hit.record, citation, is_live=file.kind is CopyKind.LIVE))
+                newest[record.key, is_live] = LaterRecord(record, citation, is_live=is_live)
+        out: dict[bytes, list[LaterRecord]] = defaultdict(list)
+        for (key, _), one in newest.items():
+            out[key].append(one)
         return out
 
 
@@ -511,13 +518,34 @@ def _read_again(judge: FateJudge, reread: Reread, markers: Mapping[Place, Marker
             yield judge.judge(one)
 
 
-def _last_hits(reread: Reread) -> list[Hit]:
-    """Return the copies in the last slice that has any on a live replica."""
+def _keys(scanned: ScannedPartition, reread: Reread) -> frozenset[bytes] | None:
+    """Return the keys of the records that match; none where they are too many."""
+    found = scanned.hits
+    keys: set[bytes] = set()
+    for hit in found if found is not None else (hit for offsets in reread.slices for hit in reread.hits(offsets)):
+        if hit.record.key is not None:
+            keys.add(hit.record.key)
+        if len(keys) > MOST_KEYS:
+            return None
+    return frozenset(keys)
+
+
+def _supersedes(hit: Hit, markers: Mapping[Place, Markers]) -> bool:
+    """Whether a cleaner removes earlier records of its key for it: its transaction was committed, or it is of none."""
+    outcome = outcome_of(hit.record, [markers[hit.file.replica.input, hit.file.replica.path]])
+    return outcome is False or outcome is Absent.NOT_APPLICABLE
+
+
+def _newest_hits(reread: Reread, markers: Mapping[Place, Markers], keys: int) -> Iterator[Hit]:
+    """Yield copies from the end of the log back, until a live replica holds one of each key that supersedes others."""
+    live: set[bytes | None] = set()
     for offsets in reversed(reread.slices):
-        found = reread.hits(offsets)
-        if any(hit.file.kind is CopyKind.LIVE for hit in found):
-            return found
-    return []
+        for hit in reread.hits(offsets):
+            if hit.file.kind is CopyKind.LIVE and _supersedes(hit, markers):
+                live.add(hit.record.key)
+            yield hit
+        if len(live) >= keys:
+            return
 
 
 def _comparison(

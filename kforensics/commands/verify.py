@@ -36,7 +36,7 @@ class VerifyRequest:
     jobs: int | None = None
     """Processes; one for each core where not given."""
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ class Change(StrEnum):
 
 
 NOT_BETTER = frozenset({Change.NEW, Change.WORSE, Change.CHANGED})
-"""Changes after which nobody can say that a finding is no worse than it was."""
+"""Changes after which a finding may be worse than it was."""
 
 FINDING_COLUMNS = (
     "finding_id",

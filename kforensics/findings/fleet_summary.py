@@ -212,6 +212,8 @@ class TrendLine:
     """The findings of either, by what became of them."""
     gone_nodes: tuple[str, ...]
     problem_count: int
+    limits: tuple[str, ...] = ()
+    """Why not everything could be compared with the audit before it, in sentences."""
 
     def count(self, change: Change) -> int:
         """Return the number of findings with this change."""

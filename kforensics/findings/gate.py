@@ -1,4 +1,4 @@
-"""Whether a scheduled audit fails: by the gravity of its findings or by what became of them, those aside that somebody has accepted for a time."""
+"""Whether a scheduled audit fails: by the gravity of its findings or by what became of them, apart from those that somebody has accepted until a day."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import yaml
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.model import Severity
 from kforensics.words import counted
@@ -94,7 +95,7 @@ class Gate:
         return (
             decided,
             *(
-                f"The acceptance of {one.finding} by {one.who} ended on {one.until} ({one.why}): what it covers counts again."
+                f"The acceptance of {one.finding} by {one.who} ended on {one.until} ({one.why}): findings that it covers count again."
                 for one in self.expired
             ),
         )
@@ -115,7 +116,7 @@ def decide(
         findings: of the audit.
         rules: any of which fails it.
         acceptances: findings that do not count, as long as these hold.
-        today: the day of the audit, in UTC.
+        today: the day of the decision, in UTC.
         is_incomplete: something could not be read, judged or compared: what no finding fails is not calm then.
         compared_with: the id of the earlier audit.
     """
@@ -156,6 +157,8 @@ def _fails(item: GatedFinding, rule: FailOn) -> bool:
 
 _REQUIRED = frozenset({"finding", "who", "until", "why"})
 _OPTIONAL = frozenset({"severity"})
+_ANY_FINDING = "-/-/-"
+"""An id without its code, of a finding of which nothing else is known."""
 
 
 def parse_acceptances(text: str, name: str) -> tuple[Acceptance, ...]:
@@ -193,7 +196,7 @@ def _acceptance(entry: Any, where: str) -> Acceptance:
         at_most = Severity(entry["severity"]) if entry.get("severity") else Absent.NOT_APPLICABLE
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
-    if str(entry["finding"]).strip("*?/") == "":
+    if all(fnmatchcase(f"{code}/{_ANY_FINDING}", str(entry["finding"])) for code in CATALOGUE):
         raise UsageError(f"{where}: the pattern {entry['finding']} would accept every finding; name at least a code")
     return Acceptance(
         finding=str(entry["finding"]),

@@ -82,7 +82,7 @@ def all_of(*conditions: Any) -> Any:
 
 
 class AuditTables(Tables):
-    """The tables of a finished audit: the parts that its manifest names, whether they lie in a directory of their own or in a history.
+    """The tables of a finished audit: the parts that its manifest names, in a directory of their own or in a history.
 
     Args:
         location: of the tables.
@@ -280,7 +280,7 @@ def counts_of(table: pa.Table, column: str) -> dict[str, int]:
 
 
 def grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of a table counted by some columns, with the sums of others."""
+    """Count the rows of a table by some columns, and sum others."""
     rows: list[dict[str, Any]] = (
         table.group_by(list(keys)).aggregate([*((one, "sum") for one in sums), ([], "count_all")]).to_pylist()
     )

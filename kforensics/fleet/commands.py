@@ -12,14 +12,14 @@ from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
-from kforensics.findings.answers.model import State, exit_code
+from kforensics.findings.answers.model import exit_code
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.fleet.file_systems import check_options
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
-from kforensics.fleet.storage import parse_location, require_pyarrow
+from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.source.priority import lower_priority
 
@@ -68,7 +68,7 @@ class AuditRequest:
     most: int = 100
     """Partitions that the summary shows."""
     keep_going: bool = False
-    """A source that can't be used is a problem beside the others."""
+    """A source that can't be used is a problem in the report, and the others are read."""
     take_over: bool = False
     """Take the lock of an audit that ended without releasing it."""
     storage: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class ScanRequest:
     digests_only: bool = False
     normal_priority: bool = False
     keep_going: bool = False
-    """A path that can't be used is a problem beside the others."""
+    """A path that can't be used is a problem in the report, and the others are read."""
     storage: Mapping[str, str] = field(default_factory=dict)
     """Options of storage that is not of this machine."""
 
@@ -138,7 +138,7 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
 
     Args:
         request: sources, tables and options.
-        progress: called as stages go on.
+        progress: called with the progress of each stage.
 
     Returns:
         The summary of the tables.
@@ -319,7 +319,7 @@ def run_trend(request: TrendRequest) -> Result[AuditTrend]:
 
 
 def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[ScanResult]:
-    """Extract the evidence of a broker's own disks, behind the broker's back.
+    """Extract the evidence of a broker's own disks, without talking to the broker.
 
     Args:
         request: data directories, evidence and rate.
@@ -344,6 +344,8 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
             keep_going=request.keep_going,
             progress=progress,
         )
+    if not isinstance(place, StoragePath):
+        found = replace(found, evidence=request.evidence)  # as it was named: nothing of it travels
     return Result(
         command="fleet scan",
         inputs=found.inputs,
@@ -373,7 +375,7 @@ def _summary(
         fail_on, accepted = rules
         by_change = comparison is not None and {FailOn.NEW, FailOn.WORSE} & set(fail_on)
         is_unknown = exit_code(command, answer, (), summary.problems) == EXIT_INCOMPLETE or (
-            by_change and comparison is not None and comparison_answer(comparison).state is State.UNKNOWN
+            by_change and comparison is not None and bool(comparison_answer(comparison).unknown)
         )
         gate = decide(
             gated_findings(tables, earlier, filters),

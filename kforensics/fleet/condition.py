@@ -55,7 +55,7 @@ class Condition:
     """A test of rows."""
 
     def mask(self, rows: pa.RecordBatch) -> Any:
-        """Whether each row passes: true, false or null."""
+        """Return whether each row passes: true, false or null."""
         raise NotImplementedError
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
@@ -69,7 +69,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Condition):
-    """A column beside a value; null says neither."""
+    """The comparison of a column with a value; with null it is neither true nor false."""
 
     column: str
     sign: str
@@ -128,7 +128,7 @@ class IsNull(Condition):
 
 @dataclass(frozen=True, slots=True)
 class TextTest(Condition):
-    """A column of text beside a pattern."""
+    """The comparison of a column of text with a pattern."""
 
     column: str
     name: str

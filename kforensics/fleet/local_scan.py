@@ -63,7 +63,7 @@ def scan_node(
         out: the directory of the evidence: new, or that of an earlier scan of the same directories.
         rate: most bytes to read in a second.
         digests_only: carry no batches: far less where batches are small, but runs that differ can't be drilled into.
-        keep_going: a path that can't be used is a problem beside the others.
+        keep_going: a path that can't be used is a problem in the report, and the others are read.
         progress: called with the bytes read and the findings.
 
     Raises:

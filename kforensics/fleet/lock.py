@@ -1,7 +1,7 @@
-"""One writer at a time: a lock beside the tables, on any storage whose listings show what was written before.
+"""One writer at a time: a lock among the tables, on any storage whose listings show what was written before.
 
-Every writer writes a file of its own and then lists the others. Of two writers, the one that lists later sees the file of the other, so never do both go
-on; no storage has to create a file exclusively for that. Object stores can't.
+Every writer writes a file of its own and then lists the others. Of two writers, the one that lists later sees the file of the other, so never do both
+continue; no storage has to create a file exclusively for that. Object stores can't.
 """
 
 import functools
@@ -227,7 +227,7 @@ def _boot() -> str:
 
 
 def _process_start(pid: int) -> str:
-    """Return a value that tells a process from a later one of the same id; empty where there is none."""
+    """Return a value that distinguishes a process from a later one of the same id; empty where there is no such process."""
     try:
         # After the name, which may hold anything and ends with the last parenthesis; the 22nd field of proc(5).
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

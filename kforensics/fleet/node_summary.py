@@ -123,7 +123,7 @@ def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[
 
 
 def layout(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> dict[str, Any]:
-    """Return how many topics lie as the rule of assignment lays them out."""
+    """Return how many topics are placed by Kafka's rule of assignment."""
     brokers = _brokers_by_cluster(nodes)
     topics: dict[tuple[str | None, str], dict[int, list[int]]] = {}
     columns = [parts[name].to_pylist() for name in ("cluster_id", "topic", "partition", "assigned")]

@@ -1,4 +1,4 @@
-"""Where an audit goes: a directory of its own, or one more entry of a history; what an interrupted attempt left there is built on."""
+"""The output of an audit: a directory of its own, or one more entry of a history; an audit that was interrupted there is continued."""
 
 import time
 import uuid
@@ -50,7 +50,7 @@ class Output:
             tables: folders that the stages write to.
 
         Returns:
-            The manifest, with what tells this audit from others.
+            The manifest, with id, time and number of the attempt.
         """
         names = tuple(tables)
         if self.run > 1:
@@ -59,6 +59,10 @@ class Output:
                     self.work.remove_folder(name)
             if self.is_history:
                 self._remove_unfinished()
+            else:
+                # The new attempt may publish fewer parts, and engines read all files of a folder.
+                for name in TABLES:
+                    self.tables.remove_folder(name)
         self.work.create(names)
         self.tables.create([AUDITS] if self.is_history else [])
         started = {

@@ -64,7 +64,7 @@ def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> Foun
 
     Args:
         sources: where to look.
-        keep_going: a source that can't be used is a problem beside the others.
+        keep_going: a source that can't be used is a problem in the report, and the others are read.
 
     Raises:
         EvidenceError: a source can't be used, or with `keep_going` none can.

@@ -1,4 +1,4 @@
-"""What the stages of an audit wrote -> the tables of the finished audit: few large parts, their rows counted, and columns that tell audits apart."""
+"""What the stages of an audit wrote -> the tables of the finished audit: few large parts, their rows counted, with columns for audit and cluster."""
 
 import hashlib
 import re
@@ -36,7 +36,7 @@ ClusterOf = Callable[[str, str, pa.Table], pa.Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditStamp:
-    """The values by which the rows of an audit are told from those of others."""
+    """The values that distinguish the rows of an audit from those of others."""
 
     audit_id: str
     audited_ns: int
@@ -79,7 +79,7 @@ class Layout:
     is_history: bool = False
 
     def folder(self, cluster: str | None) -> str:
-        """Return the folder of a cluster's rows, with a slash at its end; empty where parts lie flat."""
+        """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders."""
         if not self.is_history:
             return ""
         named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
@@ -198,7 +198,7 @@ class Publisher:
         part.number += 1
 
     def _place(self, table: str, cluster: str | None, part: _Part) -> tuple[Any, str]:
-        """Where a part is written: on a local disk under a name that readers skip until it is whole; objects appear whole."""
+        """Return where a part is written: on a local disk under a name that readers skip until it is whole; objects appear whole."""
         name = f"{self._layout.part(cluster, part.number)}.parquet"
         filesystem, path = self._target.place(table, name)
         if isinstance(filesystem, LocalFileSystem):

@@ -60,7 +60,7 @@ def parse_location(text: str, options: Options = MappingProxyType({})) -> Path:
 
 
 def _without_password(scheme: str, netloc: str) -> tuple[str, dict[str, str]]:
-    """Return the authority of a URI without what nobody should read, and that as options."""
+    """Return the authority of a URI without its password, and the password as options."""
     user, at, host = netloc.rpartition("@")
     name, colon, password = user.partition(":")
     if not at or not colon:

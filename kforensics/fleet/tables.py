@@ -229,7 +229,7 @@ class Tables:
         return sorted(one.path.removeprefix(f"{path}/") for one in found if one.is_file)
 
     def is_empty(self, ignored: frozenset[str] = frozenset()) -> bool:
-        """Return whether nothing is there yet, names that are to be ignored aside."""
+        """Return whether nothing is there yet, apart from names that are to be ignored."""
         filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:

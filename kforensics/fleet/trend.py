@@ -1,4 +1,4 @@
-"""Audits in their order -> how the findings went up and down."""
+"""Audits in their order -> the findings of each, and what became of them from one to the next."""
 
 from collections.abc import Iterator, Sequence
 
@@ -35,6 +35,8 @@ def _lines(audits: Sequence[AuditTables], first: int, filters: Filters) -> Itera
         findings = one.column_table("findings", ["severity"], filters.of_findings())
         partitions = one.column_table("partitions", ["state"], filters.of_partitions())
         counts = counts_of(findings, "severity")
+        if earlier is not None and at == first:  # all later ones have been checked as lines of their own
+            earlier.check_parts()
         comparison = None if earlier is None else compare_audits(earlier, one, filters)
         yield TrendLine(
             audit_id=one.audit_id,
@@ -47,4 +49,5 @@ def _lines(audits: Sequence[AuditTables], first: int, filters: Filters) -> Itera
             findings_by_change={} if comparison is None else comparison.findings_by_change,
             gone_nodes=() if comparison is None else comparison.gone_nodes,
             problem_count=one.row_count("problems"),
+            limits=() if comparison is None else comparison.limits,
         )

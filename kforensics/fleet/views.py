@@ -39,7 +39,7 @@ def view_statements(history: str, dialect: Dialect = Dialect.SPARK) -> tuple[str
             )
             for name, age in (("now", 1), ("before", 2))
         ]
-    given = ",\n".join(f"{name} as (select * from {view})" for name, view in _COMPARED.items())  # noqa: S608 - likewise
+    given = ",\n".join(f"{name} as (select * from {view})" for name, view in _compared(dialect).items())  # noqa: S608 - likewise
     statements.append(_view("findings_since", f"with {given},\n{CHANGES_SQL.removeprefix('with ')}"))
     return tuple(statements)
 
@@ -50,14 +50,18 @@ _AUDITS = (
     "from (select distinct audit_id, cluster_id, audited_at from nodes)"
 )
 
-_COMPARED = {
-    "earlier_findings": "findings_before",
-    "later_findings": "findings_now",
-    "earlier_nodes": "nodes_before",
-    "later_nodes": "nodes_now",
-    "later_problems": "problems_now",
-    "earlier_replicas": "replicas_before",
-}
+
+def _compared(dialect: Dialect) -> dict[str, str]:
+    # Inputs without log directories, as directories of log files, show no replica: they end no finding.
+    with_log_dirs = f"where {'size' if dialect is Dialect.SPARK else 'len'}(log_dirs) > 0"
+    return {
+        "earlier_findings": "findings_before",
+        "later_findings": "findings_now",
+        "earlier_nodes": f"nodes_before {with_log_dirs}",
+        "later_nodes": f"nodes_now {with_log_dirs}",
+        "later_problems": "problems_now",
+        "earlier_replicas": "replicas_before",
+    }
 
 
 def _view(name: str, query: str) -> str:

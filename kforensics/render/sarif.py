@@ -105,7 +105,7 @@ def _properties(one: Finding) -> Mapping[str, Any]:
 
 
 def _fingerprint(one: Finding) -> str:
-    """Return the same for the same finding in a later run: what it is about, not how it is worded."""
+    """Return a digest that is equal for the same finding in a later run: of what it is about, not of its words."""
     where = one.citations[0] if one.citations else None
     identity: list[Any] = [one.code, one.topic, one.partition, one.broker_id, one.offsets]
     identity += [] if where is None else [where.path, where.span, where.line]

@@ -1,4 +1,4 @@
-"""Until when bytes lie where they are, in words, for screens and pages."""
+"""Until when the bytes of a copy stay on disk, in words, for screens and pages."""
 
 from kforensics.damage import Absent
 from kforensics.reconcile.trace.model import Until
@@ -6,7 +6,7 @@ from kforensics.render.times import utc_text
 
 
 def until_words(until: Until) -> str:
-    """Return the sentence, with the times that are known."""
+    """Return until when bytes stay on disk: the reason, and the times that are known."""
     words = until.statement
     if not isinstance(until.not_before_ms, Absent):
         words += f", not before {utc_text(until.not_before_ms)}"

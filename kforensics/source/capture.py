@@ -517,14 +517,14 @@ class CapturePath(ForeignPath):
         return tuple(self / name for name in capture.roots) if not inner else (self,)
 
     def resolved(self) -> "CapturePath":
-        """Return the same path by the real path of the capture."""
+        """Return the path below the real path of the capture."""
         capture, inner = self.place()
         real = Path(os.path.realpath(capture.path))
         open_capture(real)
         return CapturePath(real, inner) if inner else CapturePath(real)
 
     def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002 - as pathlib has it
-        """Return the same path by the real path of the capture."""
+        """Return the path below the real path of the capture."""
         return self.resolved()
 
     def _entry(self) -> CapturedEntry:

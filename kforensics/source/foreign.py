@@ -37,7 +37,7 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         raise NotImplementedError
 
     def resolved(self) -> "ForeignPath":
-        """Return the same place under the one name that tells whether two paths are the same."""
+        """Return the one name of the place, by which paths can be compared."""
         return self
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - such storage has no links

@@ -58,18 +58,20 @@ class HeldRanges:
     """Bytes of files that were read ahead of their use; `source.ranges.at_hand` fills it."""
 
     def __init__(self) -> None:
-        self._by_path: dict[str, list[tuple[int, bytes]]] = {}
+        self._by_path: dict[str, list[tuple[tuple[int, ...], int, bytes]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_path)
 
-    def add(self, path: str, position: int, data: bytes) -> None:
-        """Hold the bytes of a file from a position on."""
-        self._by_path.setdefault(path, []).append((position, data))
+    def add(self, path: str, version: tuple[int, ...], position: int, data: bytes) -> None:
+        """Hold the bytes of a version of a file from a position on."""
+        self._by_path.setdefault(path, []).append((version, position, data))
 
-    def find(self, path: str, position: int, length: int) -> memoryview | None:
-        """Return the bytes of a span where all of them are held."""
-        for start, data in self._by_path.get(path, ()):
+    def find(self, path: str, position: int, length: int, version: tuple[int, ...] | None = None) -> memoryview | None:
+        """Return the bytes of a span where all of them are held, of any version or of one: what was read before a file changed is not given as its content now."""
+        for known, start, data in self._by_path.get(path, ()):
+            if version is not None and version != known:
+                continue
             if start <= position and position + length <= start + len(data):
                 return memoryview(data)[position - start : position - start + length]
         return None
@@ -112,7 +114,8 @@ class EvidenceFile:
         """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
         filled = 0
         if held_ranges:
-            held = held_ranges.find(str(self.path), position, max(min(len(buffer), self.size - position), 0))
+            length = max(min(len(buffer), self.size - position), 0)
+            held = held_ranges.find(str(self.path), position, length, self.version)
             if held is not None:
                 buffer[: len(held)] = held
                 return len(held)
@@ -129,6 +132,11 @@ class EvidenceFile:
         except OSError as error:
             raise unreadable(self.path, error, f" at byte {position + filled}") from error
         return filled
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Return what differs once the file was written to or replaced: its identity and its size when it was opened."""
+        return (*self.identity, self.size)
 
     @property
     def is_of_the_system(self) -> bool:

@@ -42,6 +42,8 @@ class RangeRead(NamedTuple):
     wanted: Range
     data: bytes
     error: EvidenceError | None = None
+    version: tuple[int, ...] | None = None
+    """That of the file which gave the bytes; none where they are not of the operating system."""
 
 
 def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Generator[RangeRead, None, None]:
@@ -94,8 +96,8 @@ def at_hand(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Iterat
     is_outer = not held_ranges
     try:
         for one in read_ranges(wanted, requests=requests):
-            if one.data and one.error is None:
-                held_ranges.add(str(one.wanted.path), one.wanted.position, one.data)
+            if one.data and one.version is not None:
+                held_ranges.add(str(one.wanted.path), one.version, one.wanted.position, one.data)
         yield
     finally:
         if is_outer:
@@ -116,6 +118,7 @@ class _Request:
         self._buffer = bytearray(max(there - max(self._position, 0), 0))
         self._filled = 0
         self._can_tell = self._is_read = False
+        self._version = file.version if isinstance(file, EvidenceFile) and file.is_of_the_system else None
         self._error: EvidenceError | None = file if isinstance(file, EvidenceError) else None
 
     def needs_disk(self) -> bool:
@@ -155,11 +158,11 @@ class _Request:
         if self._error is None:
             start = one.position - self._position
             end = min(start + max(one.length, 0), self._filled)
-            return RangeRead(one, bytes(memoryview(self._buffer)[start:end]))
+            return RangeRead(one, bytes(memoryview(self._buffer)[start:end]), version=self._version)
         if len(self._ranges) == 1 or isinstance(self._file, EvidenceError):
             return RangeRead(one, b"", self._error)
         try:  # what is wrong with a range is nothing against its neighbours
-            return RangeRead(one, self._file.read(one.position, one.length))
+            return RangeRead(one, self._file.read(one.position, one.length), version=self._version)
         except EvidenceError as error:
             return RangeRead(one, b"", error)
 

@@ -9,6 +9,8 @@ import pytest
 
 from kforensics.cli.app import run
 from tests import salvaged, traced
+from tests.builders.coordinators import batch
+from tests.builders.directories import log_dir
 
 FINAL = "snapshots/99-final"
 KILLED = "snapshots/02-old-leader-killed"
@@ -323,3 +325,34 @@ def test_a_glance_at_one_offset_says_what_reading_all_says(
     assert (code, glanced["records"], glanced["findings"]) == (other_code, whole["records"], whole["findings"])
     assert glanced["answer"]["headline"] == whole["answer"]["headline"]
     assert (glanced["looked_at"]["bytes"] < whole["looked_at"]["bytes"]) is is_glance_enough
+
+
+@pytest.mark.parametrize("search", [("--offset", "2"), ("--key", "k2")])
+def test_a_record_below_the_log_start_whose_bytes_are_left_is_not_present(search, tmp_path, capsys):
+    for number in (1, 2):
+        root = log_dir(tmp_path / f"broker-{number}", number)
+        (root / ".kafka_cleanshutdown").write_bytes(b"")
+        (root / "log-start-offset-checkpoint").write_text("0\n1\norders 0 5\n")
+        (root / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+        batches = [batch(at, [(b"k%d" % at, b"v")]) for at in range(10)]
+        (root / "orders-0" / SEGMENT).write_bytes(b"".join(batches))
+    _, below = trace(capsys, tmp_path / "broker-1", tmp_path / "broker-2", "-t", "orders", *search)
+    _, above = trace(capsys, tmp_path / "broker-1", tmp_path / "broker-2", "-t", "orders", "--key", "k5")
+
+    (record,) = below["records"]
+    assert (record["state"], len(record["copies"])) == ("deleted-on-purpose", 2)
+    assert [fate["kind"] for fate in record["fate"]] == ["below-log-start"]
+    assert "its bytes are left" in record["fate"][0]["statement"]
+    assert below["answer"]["state"] != "present"
+    assert [one["state"] for one in above["records"]] == ["present"]
+
+
+@pytest.mark.parametrize("hours", ["${RETENTION_HOURS}", "--5", "9" * 5_000])
+def test_a_setting_that_is_no_number_is_not_taken_for_one(hours, tmp_path, capsys):
+    root = log_dir(tmp_path / "broker-1")
+    (root / "orders-0" / SEGMENT).write_bytes(batch(0, [(b"k", b"v")]))
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"node.id=1\nlog.cleanup.policy=delete\nlog.retention.hours={hours}\n")
+    _, document = trace(capsys, root, settings, "-t", "orders", "--key", "k")
+
+    assert [one["state"] for one in document["records"]] == ["present"]

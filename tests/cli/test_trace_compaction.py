@@ -108,3 +108,24 @@ def test_the_page_of_an_erasure_has_places_and_hashes_and_no_payload(compaction,
     assert "passes the later record at offset 81" in page
     assert "Bytes of the key are left" in page
     assert "acc-0-005" not in page
+
+
+@pytest.mark.parametrize("search", [("--time", EVERY_TIME), ("--key", "acc-0-005"), ("--offset", "20")])
+def test_later_records_that_are_too_many_to_hold_supersede_theirs_all_the_same(search, compaction, capsys, monkeypatch):
+    inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", *search)
+    code, held = trace(capsys, *inputs)
+    monkeypatch.setattr("kforensics.commands.tracing.scan.MOST_HELD", 0)
+    monkeypatch.setattr("kforensics.commands.tracing.records.SLICE_OFFSETS", 16)
+
+    assert any(fate["kind"] in {"superseded", "tombstoned"} for one in held["records"] for fate in one["fate"])
+    assert trace(capsys, *inputs) == (code, held)
+
+
+def test_keys_that_are_too_many_to_be_followed_are_a_problem(compaction, capsys, monkeypatch):
+    inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", "--time", EVERY_TIME)
+    _, held = trace(capsys, *inputs)
+    monkeypatch.setattr("kforensics.commands.trace.MOST_KEYS", 1)
+    _, document = trace(capsys, *inputs)
+
+    assert not held["problems"]
+    assert any("more than 1 keys match" in one["message"] for one in document["problems"])

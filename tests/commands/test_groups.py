@@ -224,7 +224,7 @@ def test_positions_in_logs_that_are_not_here_are_never_calm(coordinators, tmp_pa
     result = groups(tmp_path / "copy")
 
     assert result.answer.state == "unknown"
-    assert "Whether positions in payments-0 lie past the end" in " ".join(result.answer.unknown)
+    assert "Whether positions in payments-0 are past the end" in " ".join(result.answer.unknown)
 
 
 def test_damage_is_never_calm(coordinators, tmp_path):
@@ -283,7 +283,7 @@ def test_a_log_that_lost_its_end_is_not_where_a_group_is_past(coordinators, tmp_
     assert result.answer.state == "set-back"
     ends = {one.log_end_offset for group in result.body.groups for one in group.positions if one.topic == "orders"}
     assert Absent.UNKNOWN in ends
-    assert any("positions in orders-0 lie past the end" in words for words in result.answer.unknown)
+    assert any("positions in orders-0 are past the end" in words for words in result.answer.unknown)
 
 
 def test_a_log_of_commits_that_ends_below_its_checkpoints_may_lack_a_set_back(coordinators, tmp_path):

@@ -72,7 +72,9 @@ def test_an_accepted_finding_does_not_fail_until_the_day_is_over():
     ended = gate([one], "error", accept=accept("KF201/c/orders-3/2", until="2026-11-21"))
     assert (1, 0, 1) == (ended.exit_code, ended.accepted, ended.failing)
     assert ["anna"] == [own.who for own in ended.expired]
-    assert "ended on 2026-11-21 (a disk is on its way): what it covers counts again" in " ".join(ended.sentences())
+    assert "ended on 2026-11-21 (a disk is on its way): findings that it covers count again" in " ".join(
+        ended.sentences()
+    )
     other = gate([one], "error", accept=accept("KF402/*"))
     assert (1, 1) == (other.exit_code, len(other.unused))
 
@@ -93,6 +95,8 @@ def test_an_acceptance_can_be_of_a_severity_and_no_more():
         ("- {finding: KF201/x, who: a, until: 2026-01-01, why: b, whom: c}", "unknown keys: whom"),
         ("- {finding: KF201/x, who: a, until: 2026-01-01, why: b, severity: bad}", "'bad' is not a valid Severity"),
         ("- {finding: '*', who: a, until: 2026-01-01, why: b}", "would accept every finding"),
+        ("- {finding: 'KF*', who: a, until: 2026-01-01, why: b}", "would accept every finding"),
+        ("- {finding: '[A-Z]*/*', who: a, until: 2026-01-01, why: b}", "would accept every finding"),
         ("finding: KF201", "expected a list"),
         ("- KF201", "found 'KF201'"),
         ("- {", "no YAML"),

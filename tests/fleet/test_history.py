@@ -183,8 +183,9 @@ def test_the_trend_is_that_of_each_cluster(history, capsys):
     )
     assert 0 == run(["fleet", "trend", str(history)])
     screen = capsys.readouterr().out
-    assert "The latest of 4 audits has 1 finding of warning and above, 1 in the first of them" in " ".join(
-        screen.split()
+    assert (
+        "The latest of 4 audits has 1 finding of warning and above; the first of them had 1; since the audit before: "
+        in " ".join(screen.split())
     )
     assert ["2 critical", "1 new, 1 worse", "night-2"] == re.split(r"  +", screen.splitlines()[-2].strip())[1:]
     assert all(len(line) <= 80 for line in screen.splitlines())
@@ -217,3 +218,36 @@ def test_views_show_now_and_since_in_spark(spark, history):
     finally:
         spark.conf.unset("spark.sql.ansi.enforceReservedKeywords")
     assert reserved <= set(names)
+
+
+def test_a_trend_over_other_topics_is_incomplete(tmp_path, capsys):
+    place = tmp_path / "history"
+    append(place, "night-1", one_finding(partition=0), one_finding(partition=1))
+    append(place, "night-2", scope={"topics": ["payments"], "partitions": []})
+
+    assert 3 == run(["fleet", "trend", str(place), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["answer"]["headline"].startswith("Incomplete: The latest of 2 audits has 0 findings")
+    assert ["The two audits were not made of the same topics: only these are compared: payments."] == document[
+        "audits"
+    ][-1]["limits"]
+
+
+def test_a_new_attempt_removes_the_parts_of_the_one_before(tmp_path):
+    out = tmp_path / "out"
+    open_output(out, is_history=False, audit_id="one").begin({}, TABLES)
+    part = out / "findings" / "part-00001.parquet"
+    part.parent.mkdir(exist_ok=True)
+    part.write_bytes(b"")
+
+    open_output(out, is_history=False, audit_id="one").begin({}, TABLES)
+    assert not part.exists()
+
+
+def test_a_filter_on_findings_makes_no_fleet_sound(tmp_path, capsys):
+    write_audit(tmp_path / "tables", [one_finding(severity=Severity.WARNING)])
+
+    run(["fleet", "report", str(tmp_path / "tables"), "--severity", "critical"])
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "fleet is sound" not in screen
+    assert "All replicas of 1 partition agree on 2 nodes, every assigned replica given." in screen

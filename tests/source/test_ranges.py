@@ -184,7 +184,7 @@ def test_each_range_gets_what_the_file_holds(contents, places, requests):
     found = list(read_ranges(wanted, requests=requests))
 
     assert sorted(one.wanted for one in found) == sorted(wanted)
-    for (path, start, length), data, error in found:
+    for (path, start, length), data, error, _ in found:
         assert data == (contents[path][start : start + max(length, 0)] if start >= 0 else b"")
         assert error is None
 
@@ -204,3 +204,13 @@ def test_what_is_at_hand_is_read_without_the_disk(tmp_path):
             assert read_counts.requests == 0
         assert file.read(190, 10) == bytes(range(190, 200))
     assert not held_ranges
+
+
+def test_what_was_read_ahead_of_a_file_that_is_replaced_is_not_its_content(tmp_path):
+    path, newer = tmp_path / "leader-epoch-checkpoint", tmp_path / "newer"
+    path.write_bytes(b"0\n2\n0 0\n5 100\n")
+    newer.write_bytes(b"0\n1\n0 0\n")
+    with at_hand([Range(path, 0, 100)]):
+        newer.replace(path)
+        with open_evidence(path) as file:
+            assert file.read(0, 100) == b"0\n1\n0 0\n"

@@ -1,4 +1,4 @@
-"""What a capture left that was killed: its file under the temporary name, whose whole members the same command goes on from."""
+"""What a killed capture left: its file under the temporary name, with whose complete members the same command continues."""
 
 import json
 import os

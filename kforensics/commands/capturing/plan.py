@@ -186,7 +186,7 @@ def plan_capture(
         paths: data directories, parents of some, and directories of log files, all of one node.
         all_batches: take a row a batch along everywhere.
         margin: offsets below the lowest point from which a truncation can still happen.
-        keep_going: a path that can't be used is a problem beside the others.
+        keep_going: a path that can't be used is a problem in the report, and the others are read.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.

@@ -8,7 +8,7 @@ _SECRET = re.compile(
 
 
 def without_secrets(data: bytes) -> bytes:
-    """Return the same properties with asterisks in the place of values that may be secret, so that every line is where it was.
+    """Return properties with asterisks in the place of values that may be secret, so that every line stays where it was.
 
     Args:
         data: a `.properties` file.

@@ -1,5 +1,6 @@
 """Settings that a start depends on, and where each is known from."""
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.
 NAMES = frozenset(_OF_BROKER) | OF_START | {name for names in _OF_BROKER.values() for name, _ in names}
 """Every setting that what is predicted depends on."""
 COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 class Policy(NamedTuple):
@@ -98,18 +102,23 @@ class Settings:
             for of_broker, unit in {**_OF_BROKER, **OF_CLEANER}[name]:
                 if of_broker in source:
                     value = source[of_broker]
-                    return (str(int(value) * unit) if unit != 1 else value), True
+                    if unit == 1:
+                        return value, True
+                    number = _number(value)
+                    return (None, False) if number is None else (str(number * unit), True)
         return None, self.is_file_known
 
     def number(self, topic: str, name: str, default: int) -> int:
         """Return a whole number; Kafka's default where it is not known or none."""
         value, _ = self.of_topic(topic, name)
-        return int(value) if value is not None and value.lstrip("-").isdecimal() else default
+        number = None if value is None else _number(value)
+        return default if number is None else number
 
     def of_broker(self, name: str, default: int) -> int:
         """Return a whole number that only brokers have."""
         value = next((one[name] for one in (self._given, self._broker, self._file) if name in one), "")
-        return int(value) if value.lstrip("-").isdecimal() else default
+        number = _number(value)
+        return default if number is None else number
 
     def retention(self, topic: str) -> Policy:
         """Return the retention of a topic."""
@@ -128,3 +137,8 @@ class Settings:
 def node_id_of(properties: Mapping[str, str]) -> str:
     """Return the id that a `server.properties` gives its node."""
     return properties.get("node.id", properties.get("broker.id", ""))
+
+
+def _number(value: str) -> int | None:
+    """Return a whole number of 64 bits or little more; none where a file has something else, as a template does that was never filled in."""
+    return int(value) if _WHOLE_NUMBER.fullmatch(value) else None

@@ -83,7 +83,7 @@ class Pseudonyms:
     """Names that are known to be topics or directories of partitions, and stay."""
 
     def knowing(self, *, hosts: Iterable[str], topics: Iterable[str]) -> Self:
-        """Return the same, with names whose meaning the evidence shows."""
+        """Return pseudonyms that also know the hosts and topics that the evidence names."""
         return replace(
             self,
             hosts=self.hosts | {host.lower() for host in hosts if host},

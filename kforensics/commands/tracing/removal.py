@@ -9,7 +9,7 @@ from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import Problem
-from kforensics.reconcile.trace.due import NO_LIMIT, RemovalSettings
+from kforensics.reconcile.trace.removal_time import NO_LIMIT, RemovalSettings
 
 DAY_MS = 86_400_000
 

@@ -26,8 +26,8 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
-from kforensics.reconcile.trace.due import NO_HORIZON
 from kforensics.reconcile.trace.model import CopyKind
+from kforensics.reconcile.trace.removal_time import NO_HORIZON
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileSuffix, parse_file_name
@@ -122,6 +122,8 @@ class SearchedFile:
     records: int = 0
     found: int = 0
     """Records that match."""
+    bytes_found: int = 0
+    """Bytes of keys, values and headers of them."""
     hits: list[tuple[Record, int]] = field(default_factory=list)
     """The records that match, unless they are too many to be held, with the delete horizons of their batches."""
     is_whole: bool = True
@@ -209,27 +211,32 @@ def scan_partitions(
     ]
     if sum(place.length for group in groups for place in group) < SMALL_WORK:
         jobs = 1
-    held = MOST_HELD
+    room, room_bytes = MOST_HELD, MOST_BYTES_HELD
     searched = zip(tasks, stream(lambda task: _search_file(task, search), tasks, jobs=jobs), strict=True)
     ahead = next(searched, None)
     for group in groups:
         replicas: list[ScannedReplica] = []
         hits: list[Hit] = []
-        found = 0
+        found = found_bytes = 0
+        is_held = True
         for place in group:
             files: dict[str, SearchedFile] = {}
             while ahead is not None and ahead[0].place is place:
-                files[ahead[0].path] = ahead[1]
+                path, file = ahead[0].path, ahead[1]
+                found += file.found
+                found_bytes += file.bytes_found
+                is_held &= file.found == len(file.hits) and found <= room and found_bytes <= room_bytes
+                if not is_held:
+                    file.hits.clear()
+                files[path] = file
                 ahead = next(searched, None)
             one = _scanned(place, files, ranks, problems)
             replicas.append(one)
-            found += sum(file.found for file in files.values())
-            if found > held or any(file.found > len(file.hits) for file in files.values()):
-                hits = []
-                continue
-            hits += [hit for path, file in files.items() for hit in one.hits(path, file.hits)]
-        is_held = found == len(hits)
-        held -= len(hits) if is_held else 0
+            hits = (
+                [*hits, *(hit for path, file in files.items() for hit in one.hits(path, file.hits))] if is_held else []
+            )
+        if is_held:
+            room, room_bytes = room - found, room_bytes - found_bytes
         yield ScannedPartition(replicas, found, hits if is_held else None)
 
 
@@ -279,7 +286,6 @@ class Taker:
     def __init__(self, search: RecordSearch, out: SearchedFile) -> None:
         self._search = search
         self._out = out
-        self._bytes_held = 0
 
     def take(self, chunk: RecordChunk) -> None:
         """Take records, control records among them."""
@@ -294,10 +300,9 @@ class Taker:
             if not len(rows):
                 continue
             out.found += len(rows)
-            self._bytes_held += int((part.end[rows] - part.key_position[rows]).sum())
-            if out.found > MOST_HELD or self._bytes_held > MOST_BYTES_HELD:
+            out.bytes_found += int((part.end[rows] - part.key_position[rows]).sum())
+            if out.found > MOST_HELD or out.bytes_found > MOST_BYTES_HELD:
                 out.hits.clear()
-                self._bytes_held = MOST_BYTES_HELD
             else:
                 out.hits.extend(records_with_horizons(part_of(part, rows)))
 

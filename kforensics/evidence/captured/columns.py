@@ -241,7 +241,7 @@ def npy_of(values: NDArray[Any]) -> bytes:
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the same numbers in the narrowest type that holds all of them; unsigned ones as they are."""
+    """Return numbers in the narrowest type that holds all of them; unsigned ones as they are."""
     if values.dtype.kind == "u" or not len(values):
         return values
     low, high = int(values.min()), int(values.max())

@@ -183,7 +183,7 @@ def find_inputs(
         paths: as named by a person; a capture replaces all that it was taken of.
         with_server_logs: whether directories of server logs, named or found on the way, are inputs too, whatever their files are called.
         why_not: why a single file is no input of this command.
-        keep_going: a path that can't be used is a problem beside the others.
+        keep_going: a path that can't be used is a problem in the report, and the others are read.
         one_cluster: data directories of several clusters are refused.
         cluster: its id, where only what is of one cluster is wanted.
 

@@ -73,11 +73,11 @@ class MetadataHistory:
         return bool(self.quorum) and self.node_id in self.quorum[-1].voters
 
     def without_partitions(self) -> "MetadataHistory":
-        """Return the same with no state of any partition, by far the most of it."""
+        """Return the history without the states of partitions, by far the most of it."""
         return replace(self, partitions=PartitionHistories.empty())
 
     def topics_named(self, name: str) -> tuple[TopicState, ...]:
-        """Every topic that ever had this name, oldest first."""
+        """Return every topic that ever had this name, oldest first."""
         return tuple(self.topics[topic_id] for topic_id in self.topic_ids.get(name, ()))
 
     def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:

@@ -45,7 +45,7 @@ class RecordPlaces:
         return When(offset, raft_epoch, timestamp_ms, self._last[1], bool(from_snapshot))
 
     def are_snapshots(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return for each place whether it is a snapshot."""
+        """Return whether each place is in a snapshot."""
         self._table()
         return self._blocks[0]["from_snapshot"][places] if self._count else np.zeros(len(places), np.bool_)
 

@@ -68,7 +68,11 @@ class FileBatchReader:
         return lacks
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Rows of every sound batch that touches the offsets, in file order; a file that vanished since gives none."""
+        """Rows of every sound batch that touches the offsets, in file order; a file that was read before and vanished since gives none.
+
+        Raises:
+            EvidenceError: a segment that was not read whole can't be read: what it lacks then is no lack of the log.
+        """
         parts = []
         for at, segment in enumerate(replica.segments):
             if not _touches(segment, first_offset, last_offset):
@@ -180,6 +184,8 @@ class FileBatchReader:
                     if len(window.batches) and int(window.batches["base_offset"][-1]) > last_offset:
                         break
         except EvidenceError as error:
+            if segment.unread_below and not self._is_captured(replica):
+                raise
             self._note_error(replica, segment, error)
         return np.concatenate(parts) if parts else empty_batches()
 

@@ -101,7 +101,7 @@ class Batches:
         return replace(self, batches=tuple(one for one in self.batches if one.position >= position))
 
     def moved(self, start: int) -> "Batches":
-        """Return the same in a file that begins at what is a position of this one."""
+        """Return the values for a file that begins at a position of this one."""
         moved = tuple(one._replace(position=one.position - start) for one in self.batches)
         return replace(self, batches=moved, end=self.end - start)
 

@@ -237,7 +237,9 @@ class _Tails:
         end = high.position if high.segment == low.segment else self._files[low.segment].length
         first = bisect_right(range(entries.count), low.position, key=entries.position)
         behind = bisect_right(range(entries.count), end - 1, key=entries.position)
-        return self._point(low.segment, entries.position((first + behind) // 2)) if first < behind else None
+        middle = entries.position((first + behind) // 2) if first < behind else low.position
+        # Positions that do not rise, as in a damaged index, lead out of what is halved.
+        return self._point(low.segment, middle) if low.position < middle < end else None
 
     def _walked(self, low: _Point, high: _Point) -> list[EpochEntry]:
         file = self._open(self._files[low.segment].path)

@@ -109,7 +109,7 @@ def find_unaccounted(
 
 
 def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
-    """Return the same offsets with those that follow one another as one range, shown by the first of their files."""
+    """Join ranges of offsets that follow one another into one, shown by the first of their files."""
     out: list[Unaccounted] = []
     for one in found:
         before = out[-1] if out else None

@@ -14,7 +14,7 @@ _GRAVE = ("critical", "error", "warning")
 
 
 def fleet_answer(summary: FleetSummary) -> Answer:
-    """Return the answer to whether the fleet is sound.
+    """Return the answer to whether the replicas of a fleet agree.
 
     Args:
         summary: of the audit, or of the part of it that was asked for.
@@ -29,7 +29,7 @@ def fleet_answer(summary: FleetSummary) -> Answer:
         answer = Answer(
             state=State.DAMAGED,
             headline=f"{counted(damaged, 'damaged place')} on {disks}. {answer.headline}",
-            now=("See below which disks, and `kforensics verify` for the bytes.", *answer.now),
+            now=("Look at the disks that are listed below; `kforensics verify` shows the damaged bytes.", *answer.now),
             tell=answer.tell,
             unknown=answer.unknown,
         )
@@ -60,10 +60,11 @@ def _answer_of_partitions(summary: FleetSummary) -> Answer:
         )
         return replace(answer, headline=answer.headline + more)
     grave = sum(summary.findings_by_severity.get(one, 0) for one in _GRAVE)
-    agree = f"{total} agree on {counted(summary.nodes, 'node')}, every assigned replica given"
-    if grave:
-        return Answer(state=state, headline=f"All replicas of {agree}, but {counted(grave, 'finding')} to look at.")
-    return Answer(state=state, headline=f"The fleet is sound: {agree}.")
+    agree = f"All replicas of {total} agree on {counted(summary.nodes, 'node')}, every assigned replica given"
+    # The findings may be filtered: that none is listed proves no sound fleet.
+    return Answer(
+        state=state, headline=f"{agree}, but {counted(grave, 'finding')} to look at." if grave else f"{agree}."
+    )
 
 
 def _with_problems(answer: Answer, summary: FleetSummary) -> Answer:
@@ -169,26 +170,35 @@ def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
 
 
 def trend_answer(trend: AuditTrend) -> Answer:
-    """Return the answer to how the findings went up and down.
+    """Return the answer to whether there are more or fewer findings than before.
 
     Args:
         trend: of some audits.
 
     Returns:
-        `complete`, or `unknown` where the latest audit could not read everything that the one before it read.
+        `complete`, or `unknown` where the latest audit could not read everything that the one before it read, or was made of other topics or partitions.
     """
     last = trend.lines[-1]
     grave = [sum(one.findings_by_severity.get(name, 0) for name in _GRAVE) for one in trend.lines]
     first = next(at for at, one in enumerate(trend.lines) if set(one.clusters) & set(last.clusters) or one is last)
-    went = "" if trend.lines[first] is last else f", {grave[first]:,} in the first of them"
+    of_cluster = " of the same cluster" if first else ""
+    before = "" if trend.lines[first] is last else f"; the first of them{of_cluster} had {grave[first]:,}"
     changes = [f"{last.count(change):,} {words}" for change, words in _CHANGE_WORDS.items() if last.count(change)]
     since = (
-        "" if isinstance(last.compared_with, Absent) else f"; since the one before: {', '.join(changes) or 'no change'}"
+        ""
+        if isinstance(last.compared_with, Absent)
+        else f"; since the audit before: {', '.join(changes) or 'no change'}"
     )
-    headline = f"The latest of {counted(len(trend.lines), 'audit')} has {counted(grave[-1], 'finding')} of warning and above{went}{since}."
-    unknown = []
+    headline = f"The latest of {counted(len(trend.lines), 'audit')} has {counted(grave[-1], 'finding')} of warning and above{before}{since}."
+    unknown = list(last.limits)
     if last.problem_count:
         unknown.append(f"The latest audit could not read {counted(last.problem_count, 'thing')}.")
     if last.gone_nodes:
         unknown.append(f"The latest audit does not have {counted(len(last.gone_nodes), 'node')} of the one before.")
-    return Answer(state=State.UNKNOWN if unknown else State.COMPLETE, headline=headline, unknown=tuple(unknown))
+    if last.count(Change.UNCHECKED):
+        unknown.append(
+            f"The latest audit did not check {counted(last.count(Change.UNCHECKED), 'finding')} of the one before again."
+        )
+    if unknown:
+        return Answer(state=State.UNKNOWN, headline=f"Incomplete: {headline}", unknown=tuple(unknown))
+    return Answer(state=State.COMPLETE, headline=headline)

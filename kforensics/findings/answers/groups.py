@@ -25,7 +25,7 @@ def groups_answer(
     skipped: int,
     complete_since_ms: int | Absent,
 ) -> Answer:
-    """Return the answer to where groups stand.
+    """Return the answer to whether the positions of groups are right.
 
     Args:
         groups: with their positions.
@@ -72,7 +72,7 @@ def _headline(
             where = f"{_text(one.topic)}-{one.partition}"
             others = f"{len(past) - 1:,} other position{'s are' if len(past) > 2 else ' is'}"
             more = f"; {others} past the end, too" if len(past) > 1 else ""
-            also = f"; {counted(count, 'set-back')} besides" if count else ""
+            also = f"; also {counted(count, 'set-back')}" if count else ""
             return (
                 f"{_text(group.name).upper()} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
                 f"{one.log_end_offset:,}{more}{also}."
@@ -142,7 +142,7 @@ def _doubts(
         }
     )
     if lost:
-        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} lie past the end: no log of a leader of theirs is here to its end."
+        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} are past the end: no log of their leaders is among the inputs up to its end."
     if unread:
         yield f"What {counted(unread, 'place')} that could not be read hold."
     if skipped:

@@ -44,14 +44,14 @@ class MissingDirectories:
         """Yield what is to be said of it."""
         if self.empty:
             yield (
-                f"Beside the log directories of node {self.node_id} lies an empty folder ({', '.join(self.empty)}): if log.dirs names it, a disk is not "
+                f"Next to the log directories of node {self.node_id} there is an empty folder ({', '.join(self.empty)}): if log.dirs names it, a disk is not "
                 "mounted. A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
             )
         if self.missing:
             one = len(self.missing) == 1
             yield (
                 f"Node {self.node_id} registered {'a log directory' if one else f'{len(self.missing)} log directories'} "
-                f"({', '.join(sorted(self.missing))}) that {'is' if one else 'are'} not here: what lies there was not read, and partitions assigned "
+                f"({', '.join(sorted(self.missing))}) that {'is' if one else 'are'} not here: what they hold was not read, and partitions assigned "
                 "there have no leader on this node until it is back or they are reassigned."
             )
         if self.missing and self.new:
@@ -81,7 +81,7 @@ def predict_answer(
     is_partial: bool = False,
     has_problems: bool = False,
 ) -> Answer:
-    """Sum the starts up.
+    """Return the answer over all starts.
 
     Args:
         starts: of all nodes.
@@ -370,7 +370,7 @@ def _now(
 
 
 def _order(order: StartOrder) -> Iterator[str]:
-    """Which broker to start first, whom to wait for, and which elections are needed."""
+    """Which broker to start first, which to wait for, and which elections are needed."""
     if not order.brokers:
         return
     first, *others = order.brokers
@@ -395,7 +395,7 @@ def _order_unknown(order: StartOrder) -> Iterator[str]:
         yield f"What {_brokers(order.missing)} {'holds' if len(order.missing) == 1 else 'hold'}, whose directories were not given: the order may change."
     unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
     if unsure:
-        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs say it."
+        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs shows it."
 
 
 def _brokers(ids: Sequence[int]) -> str:
@@ -428,7 +428,7 @@ def _unknown(
             yield f"What becomes of the metadata log {one.path}: {one.unknown}."
     for other in versions:
         yield (
-            f"Kafka {other.kafka} would do otherwise than {kafka} on the files of {_node(inputs[other.input])}: it {_ends(other)}. "
+            f"Kafka {other.kafka} would do something else than {kafka} on the files of {_node(inputs[other.input])}: it {_ends(other)}. "
             "Give the version with --kafka."
         )
     if left_out:

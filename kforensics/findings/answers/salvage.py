@@ -172,12 +172,12 @@ def carved_answer(
     words = f"{found}, {byte_count(bytes_found)} of {byte_count(bytes_read)}, in {counted(logs, 'log')}"
     words += f", {named_logs:,} of them of partitions given here" if named_logs else ""
     words += f"; {counted(saved, 'record')}{' that no given replica holds' if has_replicas else ''} saved."
-    unknown_of = ["what is overwritten, or does not lie in one piece, is not found"]
+    unknown_of = ["what is overwritten, or is not in one piece, is not found"]
     if old_batches:
         many = counted(old_batches, "batch", "batches")
         unknown_of.append(f"{many} of magic 0 or 1: proven by CRC-32 and structure alone, so some may be chance")
     if logs > named_logs:
-        why = "no given replica shares a batch" if has_replicas else "give replicas of the cluster beside the image"
+        why = "no given replica shares a batch" if has_replicas else "give replicas of the cluster along with the image"
         unknown_of.append(f"which partitions {counted(logs - named_logs, 'log')} are of: {why}")
     state = State.GAPS if missing else State.UNKNOWN if is_incomplete else State.SAVED
     return Answer(

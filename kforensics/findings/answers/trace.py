@@ -136,7 +136,7 @@ _BYTES_ELSEWHERE = frozenset(
         "unreadable",
     }
 )
-"""Why bytes of a record may lie where was not searched; offsets that no log has any more are no such reason."""
+"""Gaps that may hide bytes of a record; offsets that no log has any more are none."""
 _BEYOND_FILES = "other topics, values and headers of other records, free space of the disks, backups, consumers and remote storage were not searched for the key"
 
 
@@ -197,7 +197,7 @@ def erasure_answer(
     gaps = dict.fromkeys(str(gap) for one in looked for gap in one.gaps if gap.reason in _BYTES_ELSEWHERE)
     unknown = (
         *gaps,
-        *(f"{path} is damaged at some place: what its bytes were is not known" for path in damaged),
+        *(f"{path} is damaged: what its bytes were is not known" for path in damaged),
         *(() if is_whole_topic else (_PARTITIONS,)),
     )
     beyond = (*unknown, _BEYOND_FILES)
@@ -207,7 +207,7 @@ def erasure_answer(
         return Answer(
             state=State.BYTES_LEFT,
             headline=f"{words}.",
-            now=("Each place says until when its bytes lie there: a tombstone alone removes none of them",),
+            now=("Each place says until when its bytes stay on disk: a tombstone alone removes none of them",),
             unknown=beyond,
         )
     searched = f"{counted(files, 'file')} of {names}"
@@ -260,7 +260,7 @@ def _settles(one: SearchedPartition, offset: int) -> bool:
 def _headline(state: State, those: _Of) -> str:
     partitions = listed([str(one) for one in those.partitions], most=_MOST)
     many = counted(those.records, "matching record")
-    left = f"its bytes still lie in {counted(those.copies, 'place')}" if those.copies else "no input holds a copy"
+    left = f"its bytes are still in {counted(those.copies, 'place')}" if those.copies else "no input holds a copy"
     left = left if those.records == 1 else left.replace("its", "their")
     match state:
         case State.LOST:
@@ -283,7 +283,7 @@ def _headline(state: State, those: _Of) -> str:
 
 def _others(tally: TraceTally, state: State) -> str:
     words = [f"{of.records:,} {other}" for other, of in tally.states.items() if other is not state]
-    return f"; besides {', '.join(words)}" if words else ""
+    return f"; also {', '.join(words)}" if words else ""
 
 
 def _now(tally: TraceTally) -> Iterator[str]:
@@ -292,7 +292,7 @@ def _now(tally: TraceTally) -> Iterator[str]:
         yield f"Copy {paths} before a broker starts on it: it is removed after file.delete.delay.ms, or at the next start"
     lost = tally.states.get(State.LOST)
     if lost is not None and lost.copies:
-        yield "kforensics salvage gets lost records back out of the copies that are left"
+        yield "kforensics salvage recovers lost records from the copies that are left"
     if tally.is_at_risk:
         yield "Copy the directories before their brokers start: kforensics diff shows what a start discards"
 

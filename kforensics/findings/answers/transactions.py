@@ -37,7 +37,7 @@ class LackingLogs:
     """The partitions whose logs are not here, or not to their ends."""
 
     absent: Sequence[TopicPartition] = ()
-    """Named by metadata or a checkpoint, without a live replica here."""
+    """Partitions that metadata or a checkpoint names, and of which no input holds a live replica."""
     cut_short: Sequence[TopicPartition] = ()
     """Each log here ends below a high watermark or recovery point that was written of it."""
 
@@ -200,7 +200,7 @@ def _headline(
         case State.UNKNOWN:
             found = by_state[State.UNKNOWN]
             if found:
-                return f"Why {counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open can't be told{others}."
+                return f"Why {counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open is unknown{others}."
             open_ones = (
                 f"{counted(len(seen), 'transaction')} open, each in time" if seen else f"No open transaction{whose}"
             )
@@ -256,7 +256,7 @@ def _now(seen: Sequence[_Seen], endings: Mapping[tuple[int, str, int], str]) -> 
     for each in acting[:MOST_NAMED]:
         yield f"{each.partition}, producer {each.one.open.producer_id}: {endings[each.place]}"
     if len(acting) > MOST_NAMED:
-        yield f"{len(acting) - MOST_NAMED} more stand below."
+        yield f"{len(acting) - MOST_NAMED} more are listed below."
 
 
 def _tell(seen: Sequence[_Seen]) -> Iterator[str]:

@@ -57,7 +57,7 @@ def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) 
 def start_word_by_name(
     name: str, *, is_clean: bool, has_segments: bool, lacks_index: bool, is_twice: bool
 ) -> StartWord:
-    """Return the same by a look at names alone, where no file was read: what its content brings about is not in it.
+    """Return what a start does to a partition directory, by names alone: what the content of its files causes is not in it.
 
     Args:
         name: of the directory.

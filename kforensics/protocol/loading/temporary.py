@@ -46,7 +46,7 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
 
 
 def _collect_swaps(disk: Disk) -> list[str]:
-    """Return the same before 3.0: indexes beside a swapped file are deleted, its log is kept for later."""
+    """Collect the swapped logs as Kafka before 3.0 does: their indexes are deleted, the logs are returned for later."""
     cleaned: list[str] = []
     swapped: list[str] = []
     lowest: int | None = None

@@ -100,7 +100,7 @@ def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
 
 
 def is_same(one: SnapshotNodes, other: SnapshotNodes) -> bool:
-    """Return the same nodes with the same logs: one moment given twice."""
+    """Return the nodes whose logs are the same in both: one moment given twice."""
     return bool(one.node_ids) and any(node.logs for node in one.nodes) and _content(one) == _content(other)
 
 
@@ -116,7 +116,7 @@ def _decided(votes: Sequence[tuple[int, str]]) -> int:
 
 
 def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[str, LogProgress, LogProgress]]:
-    """Yield the same log of the same node at both moments."""
+    """Yield the logs that both moments have, each log as it was at either."""
     theirs = {node.node_id: node for node in other.nodes if isinstance(node.node_id, int)}
     for node in one.nodes:
         if not isinstance(node.node_id, int) or node.node_id not in theirs:

@@ -570,17 +570,19 @@ def _not_superseded(
         by_key.setdefault(record.key, []).append((offset, record))
         if record.is_transactional:
             by_producer.setdefault(record.producer_id, []).append((offset, record))
-    explained: set[int] = set()
+    left = {offset for offset, _ in candidates}
     first = candidates[0][0]
     for at, view in enumerate(views):
         for record in reader.records(view.replica, first, view.log_end_offset - 1):
             if record.is_control:
                 ended = by_producer.pop(record.producer_id, []) if at == 0 else []
                 if record.key is not None and record.key[2:4] == b"\x00\x00":  # an ABORT marker
-                    explained.update(offset for offset, _ in ended if offset < record.offset)
-                continue
-            explained.update(offset for offset, _ in by_key.get(record.key, ()) if offset < record.offset)
-    return [(offset, record) for offset, record in candidates if offset not in explained]
+                    left.difference_update(offset for offset, _ in ended if offset < record.offset)
+            else:
+                left.difference_update(offset for offset, _ in by_key.get(record.key, ()) if offset < record.offset)
+            if not left:
+                return []
+    return [(offset, record) for offset, record in candidates if offset in left]
 
 
 def _cite_record(view: LoadedLog, record: Record) -> Citation:

@@ -186,7 +186,7 @@ def truncate_segment(segment: Segment, position: int) -> Segment:
 
 
 def _truncate_summary(segment: Segment, position: int) -> Segment:
-    """Return the same for a segment without a batch table, from the counts up to its first invalid batch."""
+    """Truncate a segment without a batch table at a position, by the counts up to its first invalid batch."""
     end = segment.recovered_end_offset
     is_empty = isinstance(end, Absent)
     last = segment.base_offset if isinstance(end, Absent) else end

@@ -15,7 +15,6 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.due import NO_HORIZON, Bytes, RemovalSettings, until
 from kforensics.reconcile.trace.model import (
     Commitment,
     CopyKind,
@@ -26,6 +25,7 @@ from kforensics.reconcile.trace.model import (
     Until,
     Visibility,
 )
+from kforensics.reconcile.trace.removal_time import NO_HORIZON, Bytes, RemovalSettings, until
 from kforensics.units import TopicPartition
 
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
@@ -131,6 +131,9 @@ class FateJudge:
         losses = self._losses_of(found) if not kept else []
         if is_deleted_by_leader and not is_of_other_topic:
             state = "deleted-on-purpose"
+        elif kept and not is_of_other_topic and self._is_below_start(record.offset):
+            state = "deleted-on-purpose"
+            fate.append(self._below_start(", and its bytes are left until a broker deletes their segment"))
         elif kept and not is_of_other_topic:
             state = "present"
         elif losses:
@@ -318,7 +321,7 @@ class FateJudge:
             return offset < self._leader.log_start_offset
         return bool(self._views) and all(offset < view.log_start_offset for view in self._views.values())
 
-    def _below_start(self) -> Fate:
+    def _below_start(self, left: str = "") -> Fate:
         views = [self._leader] if self._leader is not None else list(self._views.values())
         start = min(view.log_start_offset for view in views)
         citations = tuple(
@@ -329,7 +332,7 @@ class FateJudge:
         )
         return Fate(
             kind=FateKind.BELOW_LOG_START,
-            statement=f"the log starts at offset {start:,} now: retention or DeleteRecords removed it",
+            statement=f"the log starts at offset {start:,} now: retention or DeleteRecords removed it{left}",
             citations=citations,
         )
 

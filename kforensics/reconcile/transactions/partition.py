@@ -79,10 +79,10 @@ class PartitionTransactions:
         return self.replica.place.topic_partition
 
     def only(self, is_wanted: Callable[[int, object], bool]) -> "PartitionTransactions":
-        """Return the same with the transactions of some producers; its last stable offset stays that of all.
+        """Return the replica with the transactions of some producers only; its last stable offset stays that of all.
 
         Args:
-            is_wanted: says it of a producer id and a transactional id.
+            is_wanted: whether a producer id and transactional id are wanted.
         """
         return replace(
             self,

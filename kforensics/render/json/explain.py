@@ -62,7 +62,7 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
 
 
 def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
-    """Yield the same, one object a line, each with its type."""
+    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type."""
     body = plain_explanation(result)
     for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
         for item in body[name]:

@@ -80,7 +80,7 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
 
 
 def _leaders(incidents: Sequence[PartitionIncident]) -> str:
-    """Return the leaders that losses are told by."""
+    """Return the leaders in whose logs the losses are missing."""
     known = {one.is_leader_known for one in incidents if one.losses}
     if known == {True}:
         return "final leaders"

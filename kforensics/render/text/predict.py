@@ -148,16 +148,16 @@ def _gravity(log: PredictedLog) -> tuple[bool, bool, int, str]:
 
 def _start_line(start: PredictedStart, one: Input) -> str:
     who = escape_text(one.path) if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
-    told = "can't be told" if isinstance(start.result, Absent) else RESULTS[start.result.value]
+    result = "unknown" if isinstance(start.result, Absent) else RESULTS[start.result.value]
     if not isinstance(start.exception, Absent):
-        told += f" ({start.exception})"
+        result += f" ({start.exception})"
     how = "clean-shutdown marker there" if start.clean else "no clean-shutdown marker"
     scanned = f"{byte_count(start.bytes_scanned)} scanned in {counted(start.logs_scanned, 'log')}"
-    return f"{who}, start {start.number}: {told} · {how}, {scanned}"
+    return f"{who}, start {start.number}: {result} · {how}, {scanned}"
 
 
 def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, width: int, verbose: bool) -> Iterator[Text]:
-    words = f"{escape_text(log.path)}: {_told(log)}"
+    words = f"{escape_text(log.path)}: {_outcome_words(log)}"
     yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
     if log.lost.records:
         held = [f"{holder.records} on {_name(inputs[holder.input])}" for holder in log.lost.held_by]
@@ -175,7 +175,7 @@ def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, width: int, verb
         yield from wrapped(line, width=width, indent=INDENT * 3, first=INDENT * 2, style=Style.QUIET)
 
 
-def _told(log: PredictedLog) -> str:
+def _outcome_words(log: PredictedLog) -> str:
     if log.outcome == "fails":
         return f"{log.exception}: {escape_text(log.message)}"
     if log.outcome == "unknown" or not isinstance(log.after, LogAtStart):

@@ -26,7 +26,7 @@ class Style:
 
 
 def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Iterator[str]:
-    """Yield the same line by line; what is a string already takes no detour."""
+    """Yield the lines of a screen, each with its line end; only styled text needs a console."""
     target = io.StringIO()
     console = None
     for line in lines:

@@ -70,7 +70,9 @@ def test_verbose_lists_what_could_not_be_read(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     out = tmp_path / "out.kfc"
 
-    assert 3 == run(["capture", str(NODE), str(tmp_path / "missing"), "-o", str(out), "--normal-priority", "-v"])
+    assert 3 == run(
+        ["capture", str(NODE), str(tmp_path / "missing"), "-o", str(out), "--normal-priority", "--keep-going", "-v"]
+    )
     words = " ".join(capsys.readouterr().out.split())
     assert "out.kfc lacks 1 thing of node 1 that could not be read; the rest is in it." in words
     assert f"not read: {tmp_path}/missing: there is no such file or directory" in words

@@ -1,4 +1,4 @@
-"""Until when the bytes of a record lie where a copy of it is, by the settings of its topic and what a cleaner has left behind.
+"""When brokers remove the bytes of a copy of a record, by the settings of its topic and what a cleaner has left behind.
 
 Kafka: LogCleaner, LogCleanerManager, Cleaner (KIP-71, KIP-354 for the lags, KIP-534 for the delete horizon), UnifiedLog.deleteOldSegments.
 """
@@ -60,7 +60,7 @@ class RemovalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bytes:
-    """Where the bytes of a record lie."""
+    """The place of the bytes of a record."""
 
     kind: CopyKind
     suffix: str
@@ -73,7 +73,7 @@ class Bytes:
 
 
 def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Record | None) -> Until:
-    """Until when the bytes lie there.
+    """Return until when the bytes stay on disk.
 
     Args:
         record: whose they are.

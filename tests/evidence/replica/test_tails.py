@@ -1,0 +1,83 @@
+"""What is read of the ends of logs whose small files or segments are damaged: it is what all of the log shows, or all of it is read."""
+
+import json
+import shutil
+import struct
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.errors import EvidenceUnreadable
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.replica import batch_reader
+from kforensics.evidence.replica.collect import collect_replica
+from kforensics.units import Depth
+from tests.builders.coordinators import batch
+from tests.builders.directories import log_dir
+
+EPOCHS = (0, 0, 0, 3, 3, 3, 3, 5, 5, 5, 8)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A log that was stopped cleanly, without an epoch checkpoint, with an index entry for every batch."""
+    root = log_dir(tmp_path / "broker-1")
+    (root / ".kafka_cleanshutdown").write_bytes(b"")
+    folder = root / "orders-0"
+    batches = [batch(at, [(b"k", b"v" * 50)], epoch=epoch) for at, epoch in enumerate(EPOCHS)]
+    (folder / "00000000000000000000.log").write_bytes(b"".join(batches))
+    positions = [sum(map(len, batches[:at])) for at in range(len(batches))]
+    (folder / "00000000000000000000.index").write_bytes(_index(positions))
+    return root
+
+
+def test_the_epochs_of_a_sound_log_are_found_without_most_of_it(log):
+    ends, content = (_collected(log, depth) for depth in (Depth.TAILS, Depth.CONTENT))
+
+    assert (ends.unread_below, content.unread_below) == (10, 0)
+    assert ends.segments[0].epochs == content.segments[0].epochs
+
+
+def _index(positions):
+    return b"".join(struct.pack(">ii", at, position) for at, position in enumerate(positions) if at)
+
+
+def _collected(root, depth):
+    (places,) = find_places(find_inputs([root])).by_partition.values()
+    return collect_replica(places[0], depth=depth).replica
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 7, 1 << 30])
+@pytest.mark.parametrize("entry", range(10))
+def test_an_entry_of_an_index_that_leads_elsewhere(log, entry, wrong):
+    index = log / "orders-0" / "00000000000000000000.index"
+    data = bytearray(index.read_bytes())
+    data[entry * 8 + 4 : entry * 8 + 8] = struct.pack(">i", wrong)
+    index.write_bytes(data)
+
+    ends, content = (_collected(log, depth) for depth in (Depth.TAILS, Depth.CONTENT))
+
+    assert [one.epochs for one in ends.segments] == [one.epochs for one in content.segments]
+
+
+def test_what_can_not_be_read_below_an_end_is_not_called_missing(log, capsys, monkeypatch):
+    other = log.with_name("broker-2")
+    shutil.copytree(log, other)
+    (other / "meta.properties").write_text((log / "meta.properties").read_text().replace("node.id=1", "node.id=2"))
+    batches = [batch(at, [(b"k", b"w" * 50)], epoch=epoch + (at > 4)) for at, epoch in enumerate(EPOCHS)]
+    (other / "orders-0" / "00000000000000000000.log").write_bytes(b"".join(batches))
+    real = batch_reader.open_evidence
+
+    def failing(path):
+        if other in path.parents:
+            raise EvidenceUnreadable(str(path), "the disk gives an I/O error")
+        return real(path)
+
+    monkeypatch.setattr(batch_reader, "open_evidence", failing)
+
+    def partitions(depth):
+        run(["diff", str(log), str(other), "--replicas", "1,2", "--depth", depth, "--format", "json"])
+        return json.loads(capsys.readouterr().out)["partitions"]
+
+    assert partitions("tails") == partitions("content")
