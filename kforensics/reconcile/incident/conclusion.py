@@ -80,7 +80,7 @@ def conclude(
             *_groups(incidents),
             *_bugs(incidents),
             *_bugs_of_brokers(broker_bugs),
-            *_operations(operations),
+            *_operations(operations, losses),
         ),
         now=(
             *_what_to_save(losses, inputs),
@@ -282,12 +282,21 @@ def _elections(
     ]
 
 
-def _operations(operations: Sequence[Operation]) -> list[str]:
-    """All operations, in one sentence."""
-    meanings = [one.meaning for one in operations if one.topic_partition.topic not in METADATA_TOPICS]
-    if not meanings:
-        return []
-    return [f"On purpose, and no loss: {listed(meanings, most=MOST_NAMED)}."]
+def _operations(operations: Sequence[Operation], losses: Sequence[LossEntry]) -> list[str]:
+    """All operations: those that took nothing else than what was asked for, and those of partitions that lost records."""
+    harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
+    calm: list[str] = []
+    others: list[str] = []
+    for one in operations:
+        if one.topic_partition.topic not in METADATA_TOPICS:
+            is_calm = one.kind == "delete-records" or one.topic_partition not in harmed
+            (calm if is_calm else others).append(one.meaning)
+    sentences = [f"On purpose, and no loss: {listed(calm, most=MOST_NAMED)}."] if calm else []
+    if others:
+        sentences.append(
+            f"On purpose, in partitions that lost records, by it or not: {listed(others, most=MOST_NAMED)}."
+        )
+    return sentences
 
 
 def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:

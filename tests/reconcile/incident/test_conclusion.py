@@ -11,6 +11,7 @@ from kforensics.reconcile.history.torn_transactions import TornTransaction, Torn
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, causes_of, conclude
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.model import GroupAtRisk, Holder
+from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import OffsetRange, TopicPartition
@@ -152,3 +153,21 @@ def test_a_cause_is_said_of_no_more_records_than_it_is_known_of(others, expected
 def test_a_cause_that_is_only_possible_is_none():
     assert "cause unknown" == causes_of([lost_by(CauseName.UNKNOWN, "possible", 1)])
     assert f"cause unknown, {POWER_WORDS} is possible" == causes_of([lost_by(CauseName.POWER_LOSS, "possible", 1)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "committed", "is_calm"),
+    [("reassignment", "possible", False), ("reassignment", "no", True), ("delete-records", "possible", True)],
+)
+def test_a_reassignment_of_a_partition_that_lost_records_is_not_said_to_be_without_loss(kind, committed, is_calm):
+    done = Operation(
+        kind=kind, topic_partition=INCIDENT.partition, time_ms=1, meaning="orders-0 was acted upon", citations=(HERE,)
+    )
+    incident = replace(INCIDENT, losses=(replace(LOSS, committed=committed, was_committed=committed),))
+
+    found = conclude([incident], (), operations=(done,), log_files=(), inputs=WHOLE.inputs, clocks=()).conclusion
+
+    assert ("On purpose, and no loss: orders-0 was acted upon." in found) is is_calm
+    assert (
+        "On purpose, in partitions that lost records, by it or not: orders-0 was acted upon." in found
+    ) is not is_calm
