@@ -303,7 +303,8 @@ def compare(
             },
         )
     results = _run(shared, jobs or default_jobs(), progress)
-    results += _without_directories(shared, places, newest_log(gathered.histories))
+    newest = newest_log(gathered.histories)
+    results += _without_directories(shared, places, newest)
     results.sort(key=lambda one: one.partition)
     findings = by_gravity(
         (
@@ -323,7 +324,17 @@ def compare(
     below = [one for one in problems if inputs.found[one.input].shape is not Absent.UNREADABLE]
     return DiffResult(
         inputs=inputs.described,
-        answer=diff_answer(judged, paths=_paths_on_brokers(inputs), findings=findings, problems=below),
+        answer=diff_answer(
+            judged,
+            paths=_paths_on_brokers(inputs),
+            findings=findings,
+            problems=below,
+            not_given=[
+                one
+                for one in (known_partitions(newest, ()) if newest and shared.options.given else ())
+                if one not in places.by_partition and is_wanted(one, options)
+            ],
+        ),
         partitions=tuple(results),
         findings=findings,
         problems=problems,

@@ -217,7 +217,7 @@ def test_predict_refuses_it_and_says_where_the_log_directory_is(taken, capsys):
 
 
 def test_a_path_that_can_not_be_used_is_named_and_the_rest_captured(tmp_path):
-    printed, code = document("capture", [BROKER, tmp_path / "missing"], "--plan", "--normal-priority")
+    printed, code = document("capture", [BROKER, tmp_path / "missing"], "--plan", "--normal-priority", "--keep-going")
     assert 3 == code
     assert "unreadable" == printed["inputs"][1]["kind"]
     assert [1] == [one["input"] for one in printed["problems"]]

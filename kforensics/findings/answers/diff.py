@@ -4,7 +4,7 @@ The worst partition decides the state. The headline is a sentence about the grav
 """
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from kforensics.evidence.model import Problem
@@ -18,12 +18,14 @@ from kforensics.findings.answers.partition_state import (
     partition_state,
 )
 from kforensics.findings.model import Finding
-from kforensics.units import TopicPartition
-from kforensics.words import counted
+from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.words import counted, listed
 
 __all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_partition", "partition_state"]
 
 _MOST_NAMED = 5
+
+_CALM = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
 
 _HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
 """States whose headline says that content was not compared where it was not; graver ones do not depend on it."""
@@ -65,6 +67,7 @@ def diff_answer(
     findings: Sequence[Finding] = (),
     problems: Sequence[Problem] = (),
     among: int | None = None,
+    not_given: Collection[TopicPartition] = (),
 ) -> Answer:
     """Return the answer over all partitions that were compared.
 
@@ -74,6 +77,7 @@ def diff_answer(
         findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
         problems: what could not be read.
         among: the number of all partitions, where those in `judged` are only the worst of them.
+        not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
     """
     mixed = next((one for one in findings if one.code in {"KF507", "KF508"}), None)
     if mixed is not None:
@@ -86,7 +90,14 @@ def diff_answer(
             unknown=("What the replicas hold: give the data directories of the brokers.",),
         )
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
-    if problems and state in {State.AGREE, State.BEHIND, State.SAME_ENDS}:
+    if state in _CALM and not_given and all(one.partition.topic in METADATA_TOPICS for one in judged):
+        names = listed([str(one) for one in sorted(not_given)], most=_MOST_NAMED)
+        return Answer(
+            state=State.UNKNOWN,
+            headline=f"UNKNOWN: only the metadata log was compared; of {counted(len(not_given), 'partition')} that it names no replica is given.",
+            unknown=(f"What the replicas of {names} hold: give the data directories of their brokers.",),
+        )
+    if problems and state in _CALM:
         state = State.UNKNOWN
     words = _Words(judged, state, paths, problems, among=len(judged) if among is None else among)
     return Answer(

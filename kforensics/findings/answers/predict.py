@@ -265,6 +265,9 @@ def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) ->
     ended = _ended_early(logs)
     if ended:
         yield f"; {counted(len(ended), 'log')} may have lost {'its' if len(ended) == 1 else 'their'} end before"
+    torn = [log for log in _reached(logs) if any(after < before for _, before, after in log.scanned)]
+    if torn:
+        yield f"; what it truncates of {counted(len(torn), 'log')} is no whole batch"
     strays = [log for log in _reached(logs) if log.fate is Fate.STRAY]
     if strays:
         yield f"; {len(strays):,} {'is a stray' if len(strays) == 1 else 'are strays'}, renamed and not served"

@@ -14,6 +14,7 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import reconcile_partition
+from kforensics.units import TopicPartition
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 PATHS = tuple(f"disks/broker-{at}" for at in range(5))
@@ -79,6 +80,18 @@ def test_all_assigned_replicas_that_hold_the_same_agree():
         answer(report).state,
         answer(report).headline,
     )
+
+
+def test_a_metadata_log_that_agrees_says_nothing_of_partitions_of_which_no_replica_is_given():
+    quorum = judged_partition(judged(log(1, 60), log(2, 60), facts=led(1, {1, 2}, replicas=(1, 2))))
+    alone = replace(quorum, partition=TopicPartition("__cluster_metadata", 0))
+    others = [TopicPartition("orders", 1), TopicPartition("orders", 0)]
+
+    said = diff_answer([alone], paths=PATHS, not_given=others)
+    assert (State.UNKNOWN, True) == (said.state, "of 2 partitions that it names no replica" in said.headline)
+    assert "orders-0 and orders-1" in said.unknown[0]
+    assert State.AGREE is diff_answer([alone], paths=PATHS).state
+    assert State.AGREE is diff_answer([alone, quorum], paths=PATHS, not_given=others).state
 
 
 @pytest.mark.parametrize("given", [(1, 2), (1, 3), (2,)])
