@@ -24,7 +24,16 @@ def recording(request, compaction):
     return root, traced.on_disk(root / "snapshots")[0]
 
 
-@pytest.mark.parametrize("topic", ["profiles", "accounts", "sessions", "lagged", "ledger"])
+# The two of most records are read whole in the slow tests.
+TOPICS = [
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("profiles", "sessions")),
+    "accounts",
+    "lagged",
+    "ledger",
+]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
 def test_every_record_is_where_another_decoder_finds_it_and_explained(topic, recording, capsys):
     root, disks = recording
     _, document = trace(capsys, *salvaged.arguments_of(root), "-t", topic, "--time", EVERY_TIME)
