@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.message import parse_message
 from kforensics.formats.log_lines.partition_change import parse_partition_change
-from kforensics.formats.log_lines.prefix import parse_json_line
+from kforensics.formats.log_lines.prefix import line_moment, parse_json_line
 from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
 from kforensics.units import TopicPartition
 from tests.hang import no_hang
@@ -454,3 +454,13 @@ def test_a_json_time_without_a_zone_is_read_as_it_stands(time, found):
 @pytest.mark.parametrize("text", ["[1]", "7", '"message"', "{", '{"message": 7}'])
 def test_json_that_is_no_object_with_a_message_is_no_line(text):
     assert isinstance(parse_json_line(text.encode()), Absent)
+
+
+def test_the_time_of_a_line_is_that_of_its_layout():
+    json_line = json.dumps({"@timestamp": "2024-05-01T12:00:00.123Z", "message": "started"}).encode()
+    text_line = b"[2024-05-01 12:00:00,123] INFO started (kafka.server.KafkaServer)"
+
+    assert (1714564800123, True) == line_moment(json_line)
+    assert (1714564800123, False) == line_moment(text_line)
+    assert not isinstance(line_moment(b"{no object").time_ms, int)
+    assert not isinstance(line_moment(b"\tat java.lang.Thread.run").time_ms, int)
