@@ -68,10 +68,20 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Condition):
-    """The comparison of a column with a value; with null it is neither true nor false."""
+class _ColumnTest(Condition):
+    """A test of one column."""
 
     column: str
+
+    def columns(self) -> frozenset[str]:
+        """Return its column."""
+        return frozenset({self.column})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_ColumnTest):
+    """The comparison of a column with a value; with null it is neither true nor false."""
+
     sign: str
     value: Any
 
@@ -102,16 +112,10 @@ class Comparison(Condition):
             can_fail = worst is None or not holds(worst, self.value)
         return frozenset(([True] if can_hold else []) + ([False] if can_fail else []))
 
-    def columns(self) -> frozenset[str]:
-        """Return its column."""
-        return frozenset({self.column})
-
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Condition):
+class IsNull(_ColumnTest):
     """Whether a column is null."""
-
-    column: str
 
     def mask(self, rows: pa.RecordBatch) -> Any:
         """Look at each row."""
@@ -121,16 +125,11 @@ class IsNull(Condition):
         """Where a fact is known, so is this."""
         return frozenset({facts[self.column] is None}) if self.column in facts else frozenset({True, False})
 
-    def columns(self) -> frozenset[str]:
-        """Return its column."""
-        return frozenset({self.column})
-
 
 @dataclass(frozen=True, slots=True)
-class TextTest(Condition):
+class TextTest(_ColumnTest):
     """The comparison of a column of text with a pattern."""
 
-    column: str
     name: str
     pattern: str
 
@@ -148,10 +147,6 @@ class TextTest(Condition):
         if fact[0] is None or fact[0] != fact[1]:
             return frozenset({True, False})
         return frozenset({_TEXT_TESTS[self.name](pa.scalar(fact[0]), self.pattern).as_py()})
-
-    def columns(self) -> frozenset[str]:
-        """Return its column."""
-        return frozenset({self.column})
 
 
 @dataclass(frozen=True, slots=True)
