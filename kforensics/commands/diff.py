@@ -304,7 +304,15 @@ def compare(
         )
     results = _run(shared, jobs or default_jobs(), progress)
     newest = newest_log(gathered.histories)
-    results += _without_directories(shared, places, newest)
+    absent = {
+        partition: topic_id
+        for partition, topic_id in known_partitions(newest, places.lost).items()
+        if partition not in places.by_partition and is_wanted(partition, options)
+    }
+    results += [
+        _result(shared, report, tuple(partition_findings(report)), (), 0)
+        for report in without_directories(absent, shared.facts, shared.options, has_metadata=newest is not None)
+    ]
     results.sort(key=lambda one: one.partition)
     findings = by_gravity(
         (
@@ -329,27 +337,13 @@ def compare(
             paths=_paths_on_brokers(inputs),
             findings=findings,
             problems=below,
-            not_given=[
-                one
-                for one in (known_partitions(newest, ()) if newest and shared.options.given else ())
-                if one not in places.by_partition and is_wanted(one, options)
-            ],
+            not_given=absent if newest is not None and shared.options.given else (),
         ),
         partitions=tuple(results),
         findings=findings,
         problems=problems,
         depth=options.depth,
     )
-
-
-def _without_directories(shared: Comparison, places: Places, history: MetadataHistory | None) -> list[PartitionResult]:
-    known = {
-        partition: topic_id
-        for partition, topic_id in known_partitions(history, places.lost).items()
-        if partition not in places.by_partition and is_wanted(partition, shared.options)
-    }
-    reports = without_directories(known, shared.facts, shared.options, has_metadata=history is not None)
-    return [_result(shared, report, tuple(partition_findings(report)), (), 0) for report in reports]
 
 
 def known_partitions(

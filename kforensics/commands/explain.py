@@ -229,6 +229,9 @@ class Account:
     evidence: Evidence
     facts: ClusterEvidence
     reader: FileBatchReader
+    coordinators: CoordinatorEvidence
+    truncations: Sequence[LoggedTruncation]
+    """Those of all partitions."""
     logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
     made: Mapping[TopicPartition, Incarnation]
     signs: Mapping[TopicPartition, tuple[Sign, ...]]
@@ -266,9 +269,9 @@ def explain(
         until_ms=options.until_ms,
     )
     clocks, events = gathered.clocks, gathered.events
-    truncations = logged_truncations(events)
+    shared = account_of(evidence, places, gathered, options)
     recorded = _recorded_partitions(gathered)
-    told_of = {*places.by_partition, *recorded, *_by_partition(truncations)}
+    told_of = {*places.by_partition, *recorded, *shared.logged}
     if told_of:
         check_wanted(
             topics=options.topics,
@@ -276,10 +279,8 @@ def explain(
             partitions=options.partitions,
             known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
         )
-    shared = account_of(evidence, places, gathered, options)
-    groups = shared.groups
     results = _explain_all(shared, jobs or default_jobs(), progress)
-    stuck = _hanging(places, evidence, gathered, groups, options, jobs or default_jobs())
+    stuck = _hanging(shared, options, jobs or default_jobs())
     incidents = tuple(
         replace(one, hanging=stuck.get((one.partition, one.leader), ()))
         for one in _with_returned_doubts([incident for incident, _ in results])
@@ -290,7 +291,7 @@ def explain(
     is_whole = _states_of(others, gathered) <= MOST_STATES
     leaderships = {**(_recorded(gathered, others) if is_whole else {}), **given}
     entries = () if is_whole else _unclean_elections(gathered, set(others))
-    timeline = _timeline(events, truncations, leaderships, gathered.histories, options, more=entries)
+    timeline = _timeline(events, shared.truncations, leaderships, gathered.histories, options, more=entries)
     problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
     findings = explain_findings(incidents, timeline)
@@ -321,7 +322,7 @@ def explain(
         answer=answer,
         timeline=timeline,
         incidents=tuple(incident for incident in stated if _is_eventful(incident)),
-        partitions=len(groups),
+        partitions=len(shared.groups),
         clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
         conclusion=words.conclusion,
         advice=words.advice,
@@ -353,6 +354,7 @@ def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, op
         options: which partitions, and the final leader.
     """
     events, settings = gathered.events, ServerSettings(evidence.inputs)
+    coordinators = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered, server_settings=settings)
     truncations = logged_truncations(events)
     groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
     known = {tp for tp, _ in groups}
@@ -362,12 +364,14 @@ def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, op
         evidence=evidence,
         facts=gathered,
         reader=FileBatchReader([one.root for one in evidence.inputs.found]),
+        coordinators=coordinators,
+        truncations=truncations,
         logged=_by_partition(truncations),
         made=incarnations(events),
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(places, evidence, gathered, settings, options),
+        commits=_final_commits(coordinators, options),
         moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
@@ -502,44 +506,30 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
     return found
 
 
-def _final_commits(
-    places: Places,
-    evidence: Evidence,
-    gathered: ClusterEvidence,
-    settings: ServerSettings,
-    options: ExplainOptions,
-) -> CommittedOffsets | PositionsNow:
+def _final_commits(given: CoordinatorEvidence, options: ExplainOptions) -> CommittedOffsets | PositionsNow:
     """Return what groups committed last; of a capture that holds no more, the highest offsets that they committed."""
     now = tuple(
         place
-        for tp, group in places.by_partition.items()
+        for tp, group in given.places.by_partition.items()
         if tp.topic == OFFSETS_TOPIC
         for place in group
-        if place.state.input not in evidence.ranks and place.directory_state == "live"
+        if place.state.input not in given.evidence.ranks and place.directory_state == "live"
     )
     if not all(map(holds_records, now)):
         return CommittedOffsets(now, options.rename_group)
-    given = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered, server_settings=settings)
     return PositionsNow(given, options.rename_group)
 
 
 def _hanging(
-    places: Places,
-    evidence: Evidence,
-    gathered: ClusterEvidence,
-    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
-    options: ExplainOptions,
-    jobs: int,
+    shared: Account, options: ExplainOptions, jobs: int
 ) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
     """Return the open transactions that no coordinator ends, by partition and broker."""
     from kforensics.commands.transactions import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
 
-    given = CoordinatorEvidence(
-        evidence=evidence, places=places, cluster=gathered, server_settings=ServerSettings(evidence.inputs)
-    )
+    given = shared.coordinators
     if not given.live(TRANSACTIONS_TOPIC):
         return {}
-    asked = {partition for partition, _ in groups}
+    asked = {partition for partition, _ in shared.groups}
     wanted = {partition: held for partition, held in given.live().items() if partition in asked}
     return {
         (one.topic_partition, one.replica.place.state.broker_id): tuple(
