@@ -269,7 +269,7 @@ def explain(
         until_ms=options.until_ms,
     )
     clocks, events = gathered.clocks, gathered.events
-    shared = account_of(evidence, places, gathered, options)
+    shared = open_account(evidence, places, gathered, options)
     recorded = _recorded_partitions(gathered)
     told_of = {*places.by_partition, *recorded, *shared.logged}
     if told_of:
@@ -344,8 +344,8 @@ def explain(
     )
 
 
-def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
-    """Return what is needed to explain the partitions that the options ask for; no log of theirs is read.
+def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
+    """Gather what is needed to explain the partitions that the options ask for; no log of theirs is read.
 
     Args:
         evidence: inputs, snapshots and their order.

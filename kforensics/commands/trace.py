@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kforensics.commands.cited import CitedFile, hashed_file
 from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.diff import Comparison, DiffOptions, compare_replicas, comparison_of, without_tables
-from kforensics.commands.explain import ExplainOptions, account_of, explain_replicas, settled
+from kforensics.commands.explain import ExplainOptions, explain_replicas, open_account, settled
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
@@ -316,7 +316,7 @@ class _Inquiry:
         self._problems = problems
         topics = frozenset({request.topic})
         self._comparison = _comparison(request, evidence, places, gathered, problems)
-        self._account = account_of(
+        self._account = open_account(
             evidence,
             places,
             gathered,
