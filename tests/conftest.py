@@ -13,16 +13,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import schemas
-from tests.builders import reading
+from tests.builders import reading, repeating
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"
 
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "ci", derandomize=True, deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("deep", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(repeating.PROFILE)
 
 QUICK = tuple(ROOT / "tests" / name for name in ("formats", "protocol", "reconcile", "render"))
 NOT_QUICK = ("slow", "oracle", "spark", "process")

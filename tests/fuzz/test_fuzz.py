@@ -3,7 +3,7 @@
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.captures import explore, forged, real
@@ -58,7 +58,6 @@ def test_mutations_depend_on_the_seed_alone():
 
 
 @given(data=forged())
-@settings(max_examples=30)
 def test_a_forged_capture_is_refused_or_read_in_bounds(data):
     explore(data)
 
