@@ -194,20 +194,34 @@ def test_the_trend_is_that_of_each_cluster(history, capsys):
     assert ["node 2"] == json.loads(capsys.readouterr().out)["audits"][-1]["gone_nodes"]
 
 
+NOW = {"findings", "nodes", "audits", "findings_now"}
+"""Views of which one needs all others; Spark takes its time to make those of every table."""
+
+
+@pytest.mark.spark
+def test_a_view_shows_now_in_spark(spark, history):
+    for statement in view_statements(str(history)):
+        if statement.split()[5] in NOW:
+            spark.sql(statement)
+
+    assert [("night-3", 1), ("other-1", 0)] == rows(spark, "select audit_id, partition from findings_now")
+
+
+def rows(spark, query):
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+@pytest.mark.slow
 @pytest.mark.spark
 def test_views_show_now_and_since_in_spark(spark, history):
     for statement in view_statements(str(history)):
         spark.sql(statement)
 
-    def rows(query):
-        return sorted(tuple(row) for row in spark.sql(query).collect())
-
-    assert [("night-3", 1), ("other-1", 0)] == rows("select audit_id, partition from findings_now")
-    assert [("night-2", 0), ("night-2", 1)] == rows("select audit_id, partition from findings_before")
+    assert [("night-2", 0), ("night-2", 1)] == rows(spark, "select audit_id, partition from findings_before")
     # The other cluster has one audit only: what that found is new.
-    assert [("better", 1), ("gone", 0), ("new", 0)] == rows("select change, partition from findings_since")
-    assert [(5,)] == rows("select count(distinct finding_id, audit_id) from findings")
-    assert [(0,)] == rows("select count(*) from problems_now")
+    assert [("better", 1), ("gone", 0), ("new", 0)] == rows(spark, "select change, partition from findings_since")
+    assert [(5,)] == rows(spark, "select count(distinct finding_id, audit_id) from findings")
+    assert [(0,)] == rows(spark, "select count(*) from problems_now")
     names = [column for table in TABLES for column in AUDIT_TABLES[table].names]
     reserved = {"references"}
     spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
