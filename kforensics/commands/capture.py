@@ -36,7 +36,6 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
 from kforensics.source.capture import COORDINATORS_FOLDER, ENDING, RECORDS_FOLDER, open_capture
-from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.priority import lower_priority
@@ -277,8 +276,6 @@ class _Taking:
     reused_bytes: int = 0
     _held: dict[Path, EvidenceFile] = field(default_factory=dict)
     """Segments that may be removed at any moment, kept open until their bytes were taken along."""
-    _is_running: bool | None = None
-    """Whether a process holds the lock of a log directory; none where that is not known."""
     _early: dict[Path, CapturedScan] = field(default_factory=dict)
     """Segments that were read before all others, until their directories are written."""
     _unfinished: tuple[FolderPlan | None, dict[str, CapturedScan]] = field(init=False)
@@ -303,13 +300,6 @@ class _Taking:
 
     def read_all(self) -> None:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
-        self._is_running = is_locked(
-            folder.path / entry.name
-            for folder in self.plan.folders()
-            if folder.place is None
-            for entry in folder.entries
-            if parse_file_name(entry.name).kind is FileKind.LOCK
-        )
         self._read_checkpoints()
         folders = list(self.plan.folders())
         first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
@@ -684,7 +674,7 @@ class _Taking:
             "since": self.base.described(),
             "checkpoints_after": self._after,
             "redaction": None if self.redaction is None else self.redaction.described(),
-            "running": self._is_running,
+            "running": self.plan.is_running,
             "changed": [self._named(path) for path in self.changed],
             "problems": [{"path": self._named(one.path), "message": self._named(one.message)} for one in self.problems],
         }

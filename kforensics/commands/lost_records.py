@@ -7,11 +7,11 @@ from typing import NamedTuple
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.reading import captured_batches
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import checkpoint_value, read_log_dir_state
 from kforensics.evidence.model import Problem
-from kforensics.evidence.captured.loading import lacks_rows, rows_between
-from kforensics.evidence.captured.reading import captured_batches
+from kforensics.evidence.replica.captured_loading import lacks_rows, rows_between
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.names import DELETED, LOG

@@ -14,7 +14,7 @@ from kforensics.commands.predicting.version import RANK, NodeVersion, given_vers
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, UsageError
+from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import find_places

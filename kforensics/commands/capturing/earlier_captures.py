@@ -135,9 +135,9 @@ def _indexes(capture: Capture, inner: str, task: SegmentTask) -> Iterator[tuple[
     """Yield what the capture says of the indexes of a segment that is the same, where they are, too."""
     for ending in task.indexes:
         entry, now = capture.entry(inner.removesuffix(".log") + ending), task.path.with_suffix(ending).lstat()
-        if entry is not None and "index" in entry.content:
-            if (now.st_size, now.st_mtime_ns) == (entry.length, entry.mtime_ns):
-                yield ending, dict(entry.content)
+        is_same = entry is not None and (now.st_size, now.st_mtime_ns) == (entry.length, entry.mtime_ns)
+        if entry is not None and is_same and "index" in entry.content:
+            yield ending, dict(entry.content)
 
 
 def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan | None:

@@ -14,6 +14,7 @@ from kforensics.evidence.captured.indexes import IndexWatch
 from kforensics.evidence.captured.rows import digest_lists, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
+from kforensics.evidence.replica.captured_loading import UNSOUND
 from kforensics.evidence.replica.loader_reader import reader_at
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.log.batch_table import BatchTable
@@ -111,6 +112,7 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     row["first"] = watch.packer.first
     if segment.damage:
         row["stops"] = [[position, reader_at(file, position)] for position in watch.gaps(file.size)]
+        row["unsound"] = watch.unsound
     row["identity"] = list(file.identity)
     row["records"] = [] if task.by_record else None
     if commits is not None:
@@ -140,6 +142,8 @@ class _Watch:
         self.indexes = IndexWatch(task.path, task.base_offset, task.indexes)
         self._end = 0
         self._gaps: list[int] = []
+        self.unsound: list[list[int]] | None = []
+        """Of batches whose checksum fails, what their headers say; none where they are too many."""
         self.pieces: list[Columns] = []
         self.tail: list[int] | None = None
         self.extent: list[int] | None = None
@@ -147,6 +151,11 @@ class _Watch:
 
     def see(self, batches: BatchTable) -> None:
         sound = batches[batches["crc_valid"]]
+        if len(sound) < len(batches) and self.unsound is not None:
+            rows = batches[~batches["crc_valid"]]
+            self.unsound += [list(one) for one in zip(*(rows[name].tolist() for name in UNSOUND), strict=True)]
+            if len(self.unsound) > MOST_STOPS:
+                self.unsound = None
         if not len(sound):
             return
         first, last = sound[0], sound[-1]

@@ -36,9 +36,7 @@ class IndexWatch:
 
     def __init__(self, log: Path, base_offset: int, endings: Collection[str]) -> None:
         self._index = _opened(log.with_suffix(OFFSET_INDEX), _offset_index) if OFFSET_INDEX in endings else None
-        self._last_timestamp = (
-            _opened(log.with_suffix(TIME_INDEX), _last_timestamp) if TIME_INDEX in endings else None
-        )
+        self._last_timestamp = _opened(log.with_suffix(TIME_INDEX), _last_timestamp) if TIME_INDEX in endings else None
         self._led = 0
         self._is_sound = self._index is not None and not self._index.damage
         if self._index is not None:

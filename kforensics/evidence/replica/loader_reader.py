@@ -11,7 +11,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.errors import FormatError
-from kforensics.evidence.captured.loading import captured_content
+from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_text import read_epoch_file, read_topic_id
 from kforensics.evidence.replica.loader_values import (
     SHORT_MARKER,

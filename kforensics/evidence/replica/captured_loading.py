@@ -1,12 +1,12 @@
 """What the rules of loading ask of a partition directory in a capture: answered from rows of batches, from what is kept of indexes, and from bytes that were taken along."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent, DamageKind
+from kforensics.damage import Absent
 from kforensics.evidence.captured.reading import captured_batches, captured_controls
 from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.replica.loader_values import (
@@ -18,12 +18,14 @@ from kforensics.evidence.replica.loader_values import (
     TransactionEnd,
 )
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
-from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
 from kforensics.source.capture import Capture, CapturedSegment, CapturePath, MissingBytes
 
 _ABORT, _COMMIT = 0, 1
 _ENDS_OF_SCAN = frozenset({ReaderStep.ENDS, ReaderStep.THROWS, ReaderStep.INVALID})
-_NO_BATCH = frozenset({DamageKind.TORN.value, DamageKind.ZEROS.value})
+UNSOUND = ("base_offset", "last_offset", "position", "length", "crc", "attributes", "count")
+"""What a capture keeps of the header of a batch whose checksum fails."""
+
 _LARGEST_INT32 = 2**31 - 1
 
 
@@ -164,7 +166,9 @@ def _loaded(
     )
     columns = [rows[name].tolist() for name in names]
     for values in zip(*columns, types.tolist(), epochs.tolist(), strict=False):
-        position, length, base, last, magic, epoch, first_time, last_time, producer, its_epoch, count, attributes = values[:12]
+        position, length, base, last, magic, epoch, first_time, last_time, producer, its_epoch, count, attributes = (
+            values[:12]
+        )
         if magic < 2:
             is_wrapper = bool(attributes & CODEC_MASK)
             found.append(
@@ -215,27 +219,34 @@ def _loaded(
 
 
 def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
-    """Return the batches of a captured segment that begin between two positions.
+    """Return the batches of a captured segment that begin between two positions, those too whose checksum fails.
 
     Raises:
-        MissingBytes: some of them were not taken along, or are damaged.
+        MissingBytes: some of them were not taken along.
+        EvidenceUnreadable: what the capture says of them can't be.
     """
-    rows = captured_batches(segment)
-    rows = rows[(rows["position"] >= start) & (rows["position"] < end)]
-    reached = start + int(rows["length"].sum())
-    is_rest_no_batch = any(
-        one["kind"] in _NO_BATCH and (one["position"], one["position"] + one["length"]) == (reached, segment.size)
-        for one in segment.row["damage"]
-    )
-    if reached < min(end, segment.size) and not is_rest_no_batch:
+    row, sound = segment.row, captured_batches(segment)
+    is_whole = len(sound) == row["batch_count"] or bool(len(sound) and sound["position"][0] <= start)
+    claimed = row.get("unsound") if row["damage"] else []
+    if not is_whole or claimed is None:
         raise segment.missing()
+    try:
+        rows = np.concatenate((sound, _unsound(claimed)))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise segment.capture.refuse(f"what it says of batches of {segment.inner} can't be: {error}") from error
+    return rows[(rows["position"] >= start) & (rows["position"] < end)]
+
+
+def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
+    rows = empty_batches(len(claimed))
+    for name, values in zip(UNSOUND, zip(*claimed, strict=True), strict=False):
+        rows[name] = values
     return rows
 
 
 def lacks_rows(segment: CapturedSegment, lowest: int) -> bool:
     """Return whether batches of a captured segment with offsets at or above one may have no row."""
     row, rows = segment.row, captured_batches(segment)
-    if len(rows) == row["batch_count"] and not row["damage"]:
-        return False
     is_above = row["last_offset"] is None or row["last_offset"] >= lowest
-    return bool(is_above and (row["damage"] or not len(rows) or int(rows["base_offset"][0]) > lowest))
+    is_whole = len(rows) == row["batch_count"]
+    return bool(is_above and not is_whole and (not len(rows) or int(rows["base_offset"][0]) > lowest))
