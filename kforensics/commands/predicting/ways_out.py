@@ -258,12 +258,12 @@ class WaysOut:
             need = checked if checked in reads else Need(entry.name, Content.BATCHES)
             try:
                 found = cast("Batches", reads[need] if need in reads else read_needed(folder, need))
+                reads[need] = found
+                for batch in found.batches:
+                    if batch.leader_epoch >= 0 and (not epochs or batch.leader_epoch > epochs[-1].leader_epoch):
+                        epochs = assign(epochs, batch.leader_epoch, batch.base_offset)
             except EvidenceError:
                 return None
-            reads[need] = found
-            for batch in found.batches:
-                if batch.leader_epoch >= 0 and (not epochs or batch.leader_epoch > epochs[-1].leader_epoch):
-                    epochs = assign(epochs, batch.leader_epoch, batch.base_offset)
         return epochs
 
 
