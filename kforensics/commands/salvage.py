@@ -29,6 +29,9 @@ from kforensics.units import OffsetRange, TopicPartition
 SMALL_WORK = 64 << 20
 """Bytes below which starting processes costs more than it saves."""
 
+LARGE = 256 << 20
+"""Bytes of a partition that is worth all processes."""
+
 
 class What(StrEnum):
     """The records that are wanted."""
@@ -314,6 +317,8 @@ class _Shared:
     filters: Filters
     topic_id: str | None
     from_zero: bool
+    jobs: int = 1
+    """The processes that one partition may use."""
 
     def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
         """Return the writer of whole batches."""
@@ -335,9 +340,16 @@ def _save_all(
     if tasks:
         shared.folder.make()
     weights = [sum(place.length for place in task.places) for task in tasks]
-    if sum(weights) < SMALL_WORK or len(tasks) < 2:
+    # A large partition is done by all processes together, so that none of them is left alone with it at the end.
+    large = {at: _save_one(replace(shared, jobs=jobs), tasks[at]) for at, one in enumerate(weights) if one >= LARGE}
+    small = [at for at in range(len(tasks)) if at not in large]
+    if sum(weights[at] for at in small) < SMALL_WORK:
         jobs = 1
-    done: list[_Done] = spread(_save_one, shared, tasks, jobs=jobs, weights=weights)
+    spread_over: list[_Done] = spread(
+        _save_one, shared, [tasks[at] for at in small], jobs=jobs, weights=[weights[at] for at in small]
+    )
+    by_task = {**large, **dict(zip(small, spread_over, strict=True))}
+    done = [by_task[at] for at in range(len(tasks))]
     refusal = next((one.refusal for one in done if one.refusal), "")
     if refusal:
         shared.folder.discard()
@@ -366,6 +378,7 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
                 roots=[one.root for one in shared.evidence.inputs.found],
                 reader=reader,
                 batch_writer=shared.batch_writer,
+                jobs=shared.jobs,
             )
             for plan in plans_of(task, shared.evidence, shared.scope, shared.facts, problems)
         )
