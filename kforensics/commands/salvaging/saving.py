@@ -425,8 +425,8 @@ class _Saver:
             return
         self._settle()
         output = self._output(run.label)
-        part = _Part()
         if output.batches is not None:
+            part = _Part()
             left = output.batches.add(run, self._files)
             kept = run.rows[~np.isin(run.rows["position"], left["position"])]
             self._count_batches(run, kept, part)
@@ -434,9 +434,11 @@ class _Saver:
             self._lack(left, GapReason.OVERLAPPING, "--form jsonl holds them")
             return
         assert output.records is not None
-        for chunk, given in self._records(run, part):
-            output.records.add(chunk, given)
-        self._add(run, output, part, part.records)
+        for one in _split(run):
+            part = _Part()
+            for chunk, given in self._records(one, part):
+                output.records.add(chunk, given)
+            self._add(one, output, part, part.records)
 
     def _add(self, run: Run, output: _Output, part: _Part, records: int) -> None:
         """Take note of what came of a run, and of the gaps before it."""
@@ -466,10 +468,7 @@ class _Saver:
 
     def _hand_out(self, run: Run) -> None:
         """Give batches to a process as soon as they are enough; of a long run a part to each."""
-        ends = np.cumsum(run.rows["length"].astype(np.int64))
-        edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
-        for first, end in pairwise(edges):
-            part = Run(copy=run.copy, label=run.label, rows=run.rows[first:end])
+        for part in _split(run):
             self._task.append((part, self._gaps))
             self._gaps = []
             if sum(one.end - one.start for one, _ in self._task) >= TASK_LENGTH // 2:
@@ -751,6 +750,14 @@ class _Saver:
             self._background.wait()
             output.saved.runs[-1].sha256 = output.digest.hexdigest()
             output.digest = None
+
+
+def _split(run: Run) -> Iterator[Run]:
+    """Yield a run in parts that are small enough to be held as records."""
+    ends = np.cumsum(run.rows["length"].astype(np.int64))
+    edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
+    for first, end in pairwise(edges):
+        yield Run(copy=run.copy, label=run.label, rows=run.rows[first:end])
 
 
 def _lacking(rows: BatchTable, reason: GapReason, detail: str) -> Iterator[Gap]:
