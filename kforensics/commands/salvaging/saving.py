@@ -224,7 +224,7 @@ class _Part:
 
 
 @dataclass(slots=True)
-class _Done:
+class _Written:
     """What a process made of a task, and then what it wrote of it."""
 
     parts: list[_Part]
@@ -263,7 +263,7 @@ class _Saver:
         """Those before the next run of batches."""
         largest = max((sum(one.length for one in copy.view.segments) for copy in plan.copies), default=0)
         self._jobs = jobs if largest >= WORTH_PROCESSES and hasattr(os, "fork") else 1
-        self._processes: InTurn[list[Run], _Done] | None = None
+        self._processes: InTurn[list[Run], _Written] | None = None
         self._task: list[tuple[Run, list[Gap]]] = []
         """Runs for the next process, each with the gaps before it."""
         self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
@@ -468,10 +468,10 @@ class _Saver:
 
     def _hand_out(self, run: Run) -> None:
         """Give batches to a process as soon as they are enough; of a long run a part to each."""
-        for part in _split(run):
-            self._task.append((part, self._gaps))
+        for one in _split(run):
+            self._task.append((one, self._gaps))
             self._gaps = []
-            if sum(one.end - one.start for one, _ in self._task) >= TASK_LENGTH // 2:
+            if sum(other.end - other.start for other, _ in self._task) >= TASK_LENGTH // 2:
                 self._submit()
 
     def _submit(self) -> None:
@@ -485,7 +485,7 @@ class _Saver:
             self._processes = InTurn(self._lines, self._append, jobs=self._jobs)
         task, self._task = self._task, []
         for done in self._processes.submit([run for run, _ in task]):
-            self._take_done(done)
+            self._take_over(done)
         self._tasks.append(task)
 
     def _settle(self) -> None:
@@ -493,9 +493,9 @@ class _Saver:
         if self._task:
             self._submit()
         for done in self._processes.results() if self._processes is not None else ():
-            self._take_done(done)
+            self._take_over(done)
 
-    def _take_done(self, done: _Done) -> None:
+    def _take_over(self, done: _Written) -> None:
         if done.failure is not None:
             raise done.failure
         output, after = self._output(MAIN), self._gaps
@@ -506,11 +506,11 @@ class _Saver:
             self._add(run, output, part, part.records)
         self._gaps = after
 
-    def _lines(self, task: list[Run]) -> _Done:
+    def _lines(self, task: list[Run]) -> _Written:
         """Make the lines of some runs, in a process of its own."""
         writer = self._outputs[MAIN].records
         assert isinstance(writer, JsonRecords)
-        done = _Done([])
+        done = _Written([])
         for run in task:
             part = _Part()
             for chunk, given in self._records(run, part):
@@ -518,14 +518,14 @@ class _Saver:
             done.parts.append(part)
         return done
 
-    def _append(self, done: _Done) -> _Done:
+    def _append(self, done: _Written) -> _Written:
         """Write lines when those of every task before are written."""
         writer = self._outputs[MAIN].records
         assert isinstance(writer, JsonRecords)
         try:
-            return _Done(done.parts, length=writer.file.append(done.pieces))
+            return _Written(done.parts, length=writer.file.append(done.pieces))
         except WriteFailed as error:
-            return _Done(done.parts, failure=error)
+            return _Written(done.parts, failure=error)
 
     # ---- records of a run ----
 
@@ -652,9 +652,9 @@ class _Saver:
         self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
         output = self._output(merge.label)
         if output.batches is not None:
-            best = max(merge.parts, key=lambda part: int(part.rows["count"].sum()))
-            for part in self._readable(best):
-                self._take(part)
+            best = max(merge.parts, key=lambda one: int(one.rows["count"].sum()))
+            for run in self._readable(best):
+                self._take(run)
             return
         assert output.records is not None
         seen: set[int] = set()
