@@ -13,6 +13,7 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.salvaging.saving import PartitionPlan
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica
 from kforensics.evidence.replica.collect import collect_replica
@@ -262,6 +263,9 @@ def plans_of(
     found = _copies(replicas, evidence, topic_id)
     leader, source = _chosen(task, found, scope, facts)
     beside = () if found.other_topics else tuple(carved)
+    if carved and not beside:
+        words = f"its batches of {task.partition} are left out: two topics had that name"
+        problems += [Problem(input=one.view.replica.input, path=WHOLE_INPUT, message=words) for one in carved]
     plan = _plan(task, (*found.copies, *beside), leader, source, found.topic_id)
     yield replace(plan, **_filled(task, leader, beside, reader)) if task.unheld else plan
     if task.wanted is not None:

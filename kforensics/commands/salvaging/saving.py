@@ -35,6 +35,8 @@ from kforensics.units import OffsetRange, TopicPartition
 
 _PIECE = 256 << 10
 
+_IN_RECORDS = "--form jsonl holds them"
+
 TASK_LENGTH = 4 << 20
 """Bytes of batches whose records one process writes at a time."""
 
@@ -431,7 +433,7 @@ class _Saver:
             kept = run.rows[~np.isin(run.rows["position"], left["position"])]
             self._count_batches(run, kept, part)
             self._add(run, output, part, int(kept["count"].sum()))
-            self._lack(left, GapReason.OVERLAPPING, "--form jsonl holds them")
+            self._lack(left, GapReason.OVERLAPPING, _IN_RECORDS)
             return
         assert output.records is not None
         for one in _split(run):
@@ -652,9 +654,7 @@ class _Saver:
         self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
         output = self._output(merge.label)
         if output.batches is not None:
-            best = max(merge.parts, key=lambda one: int(one.rows["count"].sum()))
-            for run in self._readable(best):
-                self._take(run)
+            self._merge_batches(merge)
             return
         assert output.records is not None
         seen: set[int] = set()
@@ -664,6 +664,20 @@ class _Saver:
                 for chunk, given in self._records(run, part, seen):
                     output.records.add(chunk, given)
                 self._add(run, output, part, part.records)
+
+    def _merge_batches(self, merge: Merge) -> None:
+        """Copy the batches of the copy that has most records; what others have beside them is a gap, since batches are never made anew."""
+        parts = sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum()))
+        held: set[int] = set()
+        for at, one in enumerate(parts):
+            for run in self._readable(one):
+                offsets = {offset for chunk, _ in self._records(run, _Part()) for offset in chunk.offset.tolist()}
+                if not at:
+                    self._take(run)
+                for offset in sorted(offsets - held) if at else ():
+                    place = OffsetRange(offset, offset)
+                    self._gaps.append(Gap(offsets=place, count=1, reason=GapReason.OVERLAPPING, detail=_IN_RECORDS))
+                held |= offsets
 
     # ---- outputs ----
 
