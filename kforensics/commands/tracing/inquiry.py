@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from kforensics.commands.diff import compare_replicas, without_tables
-from kforensics.commands.explain import ExplainOptions, open_account, explain_replicas, settled
+from kforensics.commands.explain import ExplainOptions, explain_replicas, open_account, settled
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.ground import Ground, TracedPartition, current_id
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
