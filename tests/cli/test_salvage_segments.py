@@ -1,5 +1,6 @@
 """`kforensics salvage --form segments`: logs byte for byte, which loading leaves as they are."""
 
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -50,6 +51,19 @@ def records_of(folder):
     )
 
 
+def require_digests(out):
+    """Every run and every file has the SHA-256 that the manifest gives it."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    for one in [saved for partition in manifest["partitions"] for saved in (partition, *partition["alternates"])]:
+        for file in one["files"]:
+            assert hashlib.sha256((out / file["path"]).read_bytes()).hexdigest() == file["sha256"], file
+        for run_ in one["runs"]:
+            source = run_["source"]
+            data = Path(manifest["inputs"][source["input"]]["path"], source["path"]).read_bytes()
+            part = data[source["position"] : source["position"] + source["length"]]
+            assert hashlib.sha256(part).hexdigest() == run_["sha256"], run_
+
+
 def log_of(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
 
@@ -59,6 +73,7 @@ def test_logs_are_copied_byte_for_byte(capsys, final, tmp_path):
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
 
     assert (0, []) == (code, list((tmp_path / "out").glob("*.py")))
+    require_digests(tmp_path / "out")
     for one in manifest["partitions"]:
         folder = tmp_path / "out" / f"{one['topic']}-{one['partition']}"
         sources = {run_["source"]["path"] for run_ in one["runs"]}
@@ -94,6 +109,7 @@ def test_made_logs_with_damage_load_too(tmp_path):
 
     assert len(folders) > 8
     assert any(len(list(folder.glob("*.log"))) > 1 for folder in folders)
+    require_digests(tmp_path / "out")
     for folder in folders:
         outcome, changed, end = load(folder)
         assert (end, {}) == (outcome.state.log_end_offset, changed), folder.name

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kforensics.commands.salvaging.background import Background
 from kforensics.errors import KforensicsError, UsageError
@@ -59,6 +59,7 @@ class OutFile:
         self._pieces: list[bytes | bytearray | memoryview] = []
         self._waiting = 0
         self._background = Background()
+        self._hashing = Background()
         try:
             self._descriptor = os.open(self._partial, _FLAGS, mode)
         except OSError as error:
@@ -77,10 +78,17 @@ class OutFile:
         self.write(b"".join(lines))
 
     def pause(self) -> None:
-        """Write what waits and end the thread, so that processes can be forked that write to the same file."""
+        """Write what waits and end the threads, so that processes can be forked that write to the same file."""
+        self.digest()
+        self._background.close()
+        self._hashing.close()
+
+    def digest(self) -> Any:
+        """Return the SHA-256 of the bytes so far, which more can be added to."""
         self.flush()
         self._background.wait()
-        self._background.close()
+        self._hashing.wait()
+        return self._digest.copy()
 
     def append(self, pieces: Iterable[bytes]) -> int:
         """Write bytes in a forked process while this one writes nothing, and return their number, which this one has to be told by `appended`.
@@ -107,7 +115,7 @@ class OutFile:
 
     def _write(self, pieces: "list[bytes | bytearray | memoryview]") -> None:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._digest.update(data)
+        self._hashing.do(partial(self._digest.update, data))
         self._put(data)
 
     def _hash(self, position: int, end: int) -> None:
@@ -135,22 +143,21 @@ class OutFile:
         return self.length + self._waiting
 
     def finish(self) -> WrittenFile:
-        """Make it safe on disk and give it its name."""
-        self.flush()
-        self._background.wait()
+        """Give it its name, now that all of it is written; the system brings it to the disk when it will."""
+        digest = self.digest()
         try:
-            os.fsync(self._descriptor)
             self.close()
             if os.path.lexists(self._path):
                 raise FileExistsError(17, "File exists")
             self._partial.rename(self._path)
         except OSError as error:
             raise WriteFailed(str(self._path), error) from error
-        return WrittenFile(path=self.name, bytes=self.length, sha256=self._digest.hexdigest())
+        return WrittenFile(path=self.name, bytes=self.length, sha256=digest.hexdigest())
 
     def close(self) -> None:
         """Give the descriptor back; a file that was not finished keeps its name ending in `.partial`."""
         self._background.close()
+        self._hashing.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

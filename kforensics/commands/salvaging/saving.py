@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.commands.salvaging.background import Background
-from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, safe_name
+from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed, WrittenFile, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
 from kforensics.commands.salvaging.jsonl import JsonRecords
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
@@ -210,6 +210,7 @@ class _Output:
     records: RecordWriter | None
     batches: BatchWriter | None
     digest: Any = None
+    """Of the bytes of the last run; a file where they are all that is in it so far."""
 
 
 @dataclass(slots=True)
@@ -429,6 +430,8 @@ class _Saver:
         output = self._output(run.label)
         if output.batches is not None:
             part = _Part()
+            if not self._goes_on(run, output):
+                self._seal(output)
             left = output.batches.add(run, self._files)
             kept = run.rows[~np.isin(run.rows["position"], left["position"])]
             self._count_batches(run, kept, part)
@@ -715,18 +718,14 @@ class _Saver:
 
     def _note(self, run: Run, output: _Output, records: int) -> None:
         """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one."""
-        if not records:
+        if not records and (output.batches is None or not output.batches.copied):
             return
         replica = self._plan.copies[run.copy].view.replica
         path = replica.segments[run.segment].path
-        last = output.saved.runs[-1] if output.saved.runs else None
         first_offset, last_offset = int(run.rows["base_offset"].min()), int(run.rows["last_offset"].max())
         epochs = run.rows["partition_leader_epoch"]
-        if (
-            last is not None
-            and output.digest is not None
-            and (last.input, last.path, last.position + last.length) == (replica.input, path, run.start)
-        ):
+        if self._goes_on(run, output):
+            last = output.saved.runs[-1]
             last.offsets = OffsetRange(min(last.offsets.first, first_offset), max(last.offsets.last, last_offset))
             last.records += records
             last.length += run.end - run.start
@@ -735,7 +734,6 @@ class _Saver:
             )
         else:
             self._seal(output)
-            output.digest = hashlib.sha256()
             output.saved.runs.append(
                 SavedRun(
                     offsets=OffsetRange(first_offset, last_offset),
@@ -748,21 +746,50 @@ class _Saver:
                     leader_epochs=OffsetRange(int(epochs.min()), int(epochs.max())),
                 )
             )
-        self._hash(run, output.digest)
+        self._hash(run, output)
 
-    def _hash(self, run: Run, digest: Any) -> None:
-        """Hash the bytes of a run beside the main thread."""
+    def _goes_on(self, run: Run, output: _Output) -> bool:
+        """Whether the last run of bytes goes on with this one."""
+        if output.digest is None:
+            return False
+        last = output.saved.runs[-1]
+        replica = self._plan.copies[run.copy].view.replica
+        place = (replica.input, replica.segments[run.segment].path, run.start)
+        return (last.input, last.path, last.position + last.length) == place
+
+    def _hash(self, run: Run, output: _Output) -> None:
+        """Hash the bytes of a run beside the main thread; what is copied to a file that holds nothing else is hashed once, with the file."""
+        position = run.start
+        if output.digest is None or isinstance(output.digest, OutFile):
+            position = self._hashed_with_file(run, output)
+        if position == run.end:
+            return
         try:
-            file = self._files.source(run)
+            source = self._files.source(run)
         except EvidenceError as error:
             self._problem(run, error)
             return
-        self._background.do(partial(_update, digest, file, run.start, run.end))
+        self._background.do(partial(_update, output.digest, source, position, run.end))
+
+    def _hashed_with_file(self, run: Run, output: _Output) -> int:
+        """Return the position up to which the digest of the run is that of the file that it is copied to."""
+        begin, position = output.saved.runs[-1].position, run.start
+        copied = output.batches.copied if output.batches is not None else []
+        target = output.digest or (copied[0][0] if copied else None)
+        there = [one for one in copied if one[0] is target]
+        if len(there) == 1 and there[0][1:3] == (run.start - begin, run.start):
+            output.digest, position = target, there[0][3]
+        elif there:  # it holds something else, too, or not all of the run
+            output.digest, position = None, begin
+        if position < run.end:
+            output.digest = output.digest.digest() if output.digest is not None else hashlib.sha256()
+        return position
 
     def _seal(self, output: _Output) -> None:
         if output.digest is not None:
             self._background.wait()
-            output.saved.runs[-1].sha256 = output.digest.hexdigest()
+            digest = output.digest.digest() if isinstance(output.digest, OutFile) else output.digest
+            output.saved.runs[-1].sha256 = digest.hexdigest()
             output.digest = None
 
 
