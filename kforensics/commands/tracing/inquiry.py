@@ -7,15 +7,19 @@ from functools import partial
 
 from kforensics.commands.diff import compare_replicas, without_tables
 from kforensics.commands.explain import ExplainOptions, explain_replicas, open_account, settled
+from kforensics.commands.tracing.by_time import search_by_time
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.ground import Ground, TracedPartition, current_id
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
-from kforensics.commands.tracing.scan import Hit, Markers, ScannedPartition, scan_partitions
+from kforensics.commands.tracing.scan import MOST_HELD, Hit, Markers, ScannedPartition, ScannedReplica, scan_partitions
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
 from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.replica.collect import CollectedReplica
 from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, TracedRecord
@@ -57,10 +61,35 @@ class Inquiry:
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[TracedPartition]:
         """Return what was searched of each partition, and the records that match."""
         groups = [self._ground.places.by_partition.get(partition, ()) for partition in wanted]
+        found = self._by_time(wanted, groups) if self._search.time_ms is not None else None
+        if found is not None:
+            return found
+        scans = scan_partitions(groups, self._ranks, self._search, jobs=self._jobs, problems=self._problems)
+        return self._judged(wanted, scans)
+
+    def _by_time(
+        self, wanted: Sequence[TopicPartition], groups: Sequence[Sequence[PartitionPlace]]
+    ) -> list[TracedPartition] | None:
+        """Return what the time indexes lead to; None where the logs have to be read whole, as they have to be to show that no record matches."""
+        scans: list[ScannedPartition] = []
+        for group in groups:
+            one = search_by_time(group, self._ranks, self._search)
+            if one is None or self._is_compacted(one.replicas):
+                return None
+            scans.append(one)
+        if not 0 < sum(one.found for one in scans) <= MOST_HELD:
+            return None
+        before = len(self._problems)
+        try:
+            return self._judged(wanted, scans)
+        except (EndsDoNotDecideError, EvidenceError):
+            del self._problems[before:]
+            return None
+
+    def _judged(self, wanted: Sequence[TopicPartition], scans: Iterable[ScannedPartition]) -> list[TracedPartition]:
         scanned: list[ScannedPartition] = []
         reports: list[PartitionReport | None] = []
         incidents: list[PartitionIncident] = []
-        scans = scan_partitions(groups, self._ranks, self._search, jobs=self._jobs, problems=self._problems)
         for partition, one in zip(wanted, scans, strict=True):
             reports.append(self._report(one))
             incidents += self._incident(partition, one)
@@ -98,9 +127,7 @@ class Inquiry:
     ) -> TracedPartition:
         replicas = scanned.replicas
         current = current_id(replicas, report)
-        is_compacted = any(
-            not isinstance(one.replica.cleaner_point, Absent) or one.log.cleaned_below > 0 for one in replicas
-        ) or any(self._ground.settings(one.replica.broker_id).is_surely_compacted for one in replicas)
+        is_compacted = self._is_compacted(replicas)
         reread = Reread(replicas=tuple(replicas), search=self._search, slices=slices_of(replicas))
         markers = {(one.replica.input, one.replica.path): one.markers for one in replicas}
         successors = self._successors(scanned, reread, markers) if is_compacted else {}
@@ -120,6 +147,14 @@ class Inquiry:
             other = None if is_lost else look(self._search.offset)
             records += [other] if other is not None else []
         return TracedPartition(looked, lambda: records, files, damaged)
+
+    def _is_compacted(self, replicas: Sequence[ScannedReplica]) -> bool:
+        return any(
+            not isinstance(one.replica.cleaner_point, Absent)
+            or one.log.cleaned_below > 0
+            or self._ground.settings(one.replica.broker_id).is_surely_compacted
+            for one in replicas
+        )
 
     def _successors(
         self, scanned: ScannedPartition, reread: Reread, markers: Mapping[Place, Markers]

@@ -266,7 +266,9 @@ def _append(
         if not isinstance(end, TransactionEnd):
             return None, []  # the records of the marker's batch were removed by compaction
         if rules.fences_markers and batch.producer_epoch < producer.epoch:
-            raise thrown("ProducerFencedException", f"Producer's epoch at offset {batch.base_offset} is no longer valid")
+            raise thrown(
+                "ProducerFencedException", f"Producer's epoch at offset {batch.base_offset} is no longer valid"
+            )
         if rules.fences_markers and end.coordinator_epoch < producer.coordinator_epoch:
             raise thrown("TransactionCoordinatorFencedException", f"Invalid coordinator epoch {end.coordinator_epoch}")
         ended = None

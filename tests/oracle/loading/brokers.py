@@ -46,7 +46,9 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 _SCANNED = re.compile(
     r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=[^\]]+\] (?:Recovering (?:unflushed )?segment|Could not find offset index)"
 )
-_AGED = re.compile(r"(partition=[^,]+, dir=[^\]]+\] (?:Deleting segment|Found deletable segments).*?(?:baseOffset=\d+|\[[\d,]+\])).*retention time")
+_AGED = re.compile(
+    r"(partition=[^,]+, dir=[^\]]+\] (?:Deleting segment|Found deletable segments).*?(?:baseOffset=\d+|\[[\d,]+\])).*retention time"
+)
 _LOADED = re.compile(
     r"Completed load of Log\(dir=(?P<dir>[^,]+), .*?logStartOffset=(?P<start>\d+), logEndOffset=(?P<end>\d+)\)"
 )
