@@ -324,9 +324,12 @@ def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, mon
     inputs = (incident("all-codecs-4.x") / "snapshots" / "99-final", "--what", "all", "--with-aborted")
     started = []
     start = parallel.InTurn.__init__
-    monkeypatch.setattr(
-        parallel.InTurn, "__init__", lambda *given, **jobs: (started.append(jobs), start(*given, **jobs))[1]
-    )
+
+    def counted(*given, **jobs):
+        started.append(jobs)
+        start(*given, **jobs)
+
+    monkeypatch.setattr(parallel.InTurn, "__init__", counted)
 
     salvage(capsys, *inputs, *in_several_processes, "-o", tmp_path / "several")
     assert {"jobs": 3} in started
