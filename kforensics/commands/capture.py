@@ -213,14 +213,19 @@ def resume_path(out: Path) -> Path:
 
 def _recover(part: Path, left: Path) -> None:
     """Make what a killed run left one that was stopped, unless an earlier stop left more."""
-    with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
-        recovered = Path(folder) / left.name
-        if recover(part, recovered) and _segments_of(recovered) > _segments_of(left):
-            recovered.replace(left)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
+            recovered = Path(folder) / left.name
+            if recover(part, recovered) and _segments_of(recovered) > _segments_of(left):
+                recovered.replace(left)
+    except OSError as error:
+        raise UsageError(f"{left} can't be written: {error.strerror}") from error
 
 
 def _segments_of(path: Path) -> int:
-    return sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
+    counts = [open_capture(one).manifest.get("counts") for one in _left_behind(path)]
+    found = [one.get("segments") for one in counts if isinstance(one, dict)]
+    return sum(one for one in found if type(one) is int)
 
 
 def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction | None:
