@@ -267,6 +267,7 @@ def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, mo
     index = open_capture(taken).entry(f"broker-1/orders-0/{0:020}.index")
     there, here = document("predict", [node], *options), document("predict", [taken], *options)
 
+    assert index is not None
     if wrong is None:
         assert {"index": {"entries": 14, "last": [280, starts[280]]}} == index.content
     else:
