@@ -265,6 +265,7 @@ def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, mo
     options = ("--kafka", "3.9.1")
 
     index = open_capture(taken).entry(f"broker-1/orders-0/{0:020}.index")
+    assert index is not None
     there, here = document("predict", [node], *options), document("predict", [taken], *options)
 
     assert index is not None

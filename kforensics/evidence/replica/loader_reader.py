@@ -277,6 +277,7 @@ def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:
             one.coordinator_epoch,
             one.timestamp,
             max(one.current_transaction_first_offset, -1),
+            one.last_offset,
         )
         for one in parsed.entries
     )

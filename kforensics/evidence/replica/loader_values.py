@@ -127,6 +127,8 @@ class ProducerState(NamedTuple):
     last_timestamp: int
     transaction_start: int
     """First offset of its open transaction; -1 for none."""
+    last_offset: int = -1
+    """Of its last record; -1 for none."""
 
 
 class TopicIdFile(NamedTuple):
