@@ -230,7 +230,7 @@ def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
     """
     try:
         row, sound = segment.row, captured_batches(segment)
-        is_whole = len(sound) == row["batch_count"] or bool(len(sound) and sound["position"][0] <= start)
+        is_whole = _has_all(segment, sound) or bool(len(sound) and sound["position"][0] <= start)
         claimed = row.get("unsound") if row["damage"] else []
         if not is_whole or claimed is None:
             raise segment.missing()
@@ -238,6 +238,11 @@ def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
     except LIES as error:
         raise segment.capture.refuse(f"what it says of batches of {segment.inner} can't be: {error}") from error
     return rows[(rows["position"] >= start) & (rows["position"] < end)]
+
+
+def _has_all(segment: CapturedSegment, rows: BatchTable) -> bool:
+    """Whether there is a row of every sound batch of the segment."""
+    return len(rows) == segment.row.get("batch_count") and not segment.row.get("unread_below")
 
 
 def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
@@ -252,5 +257,4 @@ def lacks_rows(segment: CapturedSegment, lowest: int) -> bool:
     row, rows = segment.row, captured_batches(segment)
     last = row.get("last_offset")
     is_above = not isinstance(last, int) or last >= lowest
-    is_whole = len(rows) == row.get("batch_count")
-    return bool(is_above and not is_whole and (not len(rows) or int(rows["base_offset"][0]) > lowest))
+    return bool(is_above and not _has_all(segment, rows) and (not len(rows) or int(rows["base_offset"][0]) > lowest))
