@@ -37,7 +37,7 @@ from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
 from kforensics.source.capture import COORDINATORS_FOLDER, ENDING, RECORDS_FOLDER, open_capture
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, parse_file_name
+from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.priority import lower_priority
 from kforensics.source.walk import Entry, join
 from kforensics.units import Depth, TopicPartition
@@ -323,7 +323,11 @@ class _Taking:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
         folders = list(self.plan.folders())
-        first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
+        first = [
+            self._piece(folder, entry, base)
+            for folder, entry, base in _about_to_be_removed(folders)
+            if not self._by_ends(folder) or parse_file_name(entry.name).suffix is FileSuffix.DELETED
+        ]
         self._hold([piece for piece in first if piece.records_folder])
         for piece, scan in self._scan(first):
             self._early[piece.path] = scan
@@ -467,9 +471,7 @@ class _Taking:
 
     def _by_ends(self, folder: FolderPlan) -> bool:
         """Whether of the directory the ends of its log alone are read."""
-        is_in_use = folder.place is not None and folder.place.directory_state != DirectoryState.DELETED.value
-        is_log = not (folder.is_metadata or folder.may_vanish)
-        return self.request.depth is Depth.TAILS and is_in_use and is_log
+        return self.request.depth is Depth.TAILS and folder.place is not None and not folder.is_metadata
 
     def _ends(self, folder: FolderPlan) -> dict[str, CapturedScan]:
         """Return what depth tails reads of the segments of a directory; all of each that is not in use, or where the ends do not decide."""

@@ -245,7 +245,7 @@ def plan_capture(
         for folder in root.folders:
             if folder.place is not None and not folder.is_metadata:
                 _decide(folder, compacted, all_batches=all_batches, margin=margin)
-                if is_by_ends:
+                if is_by_ends and folder.place.directory_state != DirectoryState.DELETED.value:
                     _decide_by_ends(folder, folder.place)
                 elif not is_running and not folder.place.state.clean_shutdown:
                     folder.carried_from = min(folder.carried_from, _scanned_from(folder, folder.place))

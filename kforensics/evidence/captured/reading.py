@@ -70,8 +70,11 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
             row["epochs"],
         )
         batches = _whole_table(file) if row["batch_count"] <= KEPT_BATCHES else Absent.NOT_WRITTEN
-        unread = unread_below(file)
-        return replace(segment, batches=batches, batches_from=_batches_from(file, segment), unread_below=unread)
+        if unread := unread_below(file):
+            is_unknown = not segment.batch_count and row["max_timestamp_ms"] is None
+            newest = Absent.UNKNOWN if is_unknown else segment.max_timestamp_ms
+            segment = replace(segment, unread_below=unread, max_timestamp_ms=newest)
+        return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
 
