@@ -156,7 +156,7 @@ def test_what_was_not_asked_for_is_no_gap_and_not_called_lost(capsys, lost, uncl
 
     code, unheld = salvage(capsys, *final, "--offsets", "70..79", "-o", tmp_path / "gap")
     assert (1, 10) == (code, unheld["missing"])
-    assert "0 of 10 lost records of orders-0 at offsets 70 to 79 saved" in unheld["answer"]["headline"]
+    assert "0 of 10 records of orders-0 at offsets 70 to 79 that may be lost are saved" in unheld["answer"]["headline"]
 
     code, outside = salvage(capsys, *final, "--offsets", "500..", "-o", tmp_path / "outside")
     assert (3, 0) == (code, outside["missing"])

@@ -8,7 +8,6 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.units import TopicPartition
 from kforensics.words import byte_count, counted, listed
 
-_KIND = {"lost": "lost record", "at-risk": "record at risk", "all": "record"}
 _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"}
 
 _REASONS = {
@@ -110,7 +109,8 @@ def salvage_answer(
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
-    words = f"{saved:,} of {total:,} {_KIND[what] if total == 1 else _KINDS[what]} of {named}{chosen} saved"
+    noun, clause = _kind(what, premise_state, total)
+    words = f"{saved:,} of {total:,} {noun} of {named}{chosen}{clause} saved"
     details = [f"{certain:,} certainly committed"] if certain else []
     if guessed:
         details.append("by a leader that is guessed")
@@ -223,6 +223,19 @@ def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int, chosen: 
         headline=f"No {kinds}{chosen} are shown by these inputs, and it is not shown that there are none.",
         unknown=(premise,) if premise else (),
     )
+
+
+def _kind(what: str, premise: State, total: int) -> tuple[str, str]:
+    """Return what the records are called, and what follows their partitions: they are called lost only where that is certain."""
+    plural = "" if total == 1 else "s"
+    verb = "is" if total == 1 else "are"
+    if what == "lost" and premise in {State.NOTHING_LOST, State.UNCOMMITTED_LOST}:
+        return f"uncommitted record{plural}", f" that the leader does not hold {verb}"
+    if what == "lost" and premise is not State.LOST:
+        return f"record{plural}", f" that may be lost {verb}"
+    if what == "at-risk" and premise in {State.MAYBE_AT_RISK, State.UNKNOWN}:
+        return f"record{plural}", f" that may be at risk {verb}"
+    return {"lost": f"lost record{plural}", "at-risk": f"record{plural} at risk", "all": f"record{plural}"}[what], ""
 
 
 def _why(reasons: Sequence[str]) -> str:
