@@ -133,7 +133,8 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
     for offset in sorted(at_offset):
         those = at_offset[offset]
         if len(those) == 1:
-            yield _found(those, those[0].file.replica.topic_id, markers)
+            named = those[0].file.replica.topic_id
+            yield _found(those, Absent.UNKNOWN if isinstance(named, Absent) else named, markers)
         else:
             yield from _distinct(those, markers)
 
