@@ -51,7 +51,6 @@ from kforensics.reconcile.transactions.coordinators import Coordinators, join_co
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
 from kforensics.reconcile.transactions.split import AbortedLate, aborted_late, split_transactions
-from kforensics.source.capture import CapturePath
 from kforensics.units import TopicPartition
 
 UNCOMMITTED = frozenset(
@@ -612,9 +611,9 @@ def _after_start(
         number = place.state.input
         if not one.open or not given.inputs.found[number].log_dirs:
             continue
-        # A start reads indexes, which stay on the broker that was captured; and all of the log, where it does not trust it.
+        # A start reads all of a log that it does not trust.
         reads_log = not place.state.clean_shutdown or bool(list_log(place).snapshots)
-        if isinstance(place.state.root, CapturePath) or (reads_log and place.length > LARGEST_PLAYED):
+        if reads_log and place.length > LARGEST_PLAYED:
             found[number, place.path] = Absent.UNKNOWN
             continue
         if number not in logs:

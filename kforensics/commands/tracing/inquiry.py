@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from kforensics.commands.diff import compare_replicas, without_tables
-from kforensics.commands.explain import ExplainOptions, account_of, explain_replicas, settled
+from kforensics.commands.explain import ExplainOptions, explain_replicas, open_account, settled
 from kforensics.commands.tracing.by_time import search_by_time
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.ground import Ground, TracedPartition, current_id
@@ -45,7 +45,7 @@ class Inquiry:
         self._jobs = jobs
         self._problems = ground.problems
         request = ground.request
-        self._account = account_of(
+        self._account = open_account(
             ground.evidence,
             ground.places,
             ground.gathered,
