@@ -1,18 +1,16 @@
 """The command `kforensics`: its commands, and the one place that turns an error into words."""
 
-import atexit
 import errno
 import gc
 import os
 import re
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from typer.main import get_command
@@ -125,6 +123,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     code = run(sys.argv[1:])
+    gc.freeze()  # or the interpreter would search all that was imported for garbage before it ends: 20 ms
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -132,19 +131,10 @@ def main() -> None:
     except OSError:  # reported already, where the result was written
         code = code or ExitCode.USAGE
     else:
-        _leave(code)
+        sys.exit(code)
     # The interpreter flushes once more at its end, which must not fail again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process, and do not take apart first what was imported, which takes 20 ms; what others registered for its end is done."""
-    if threading.active_count() > 1 or "pyspark" in sys.modules:
-        sys.exit(code)
-    atexit._run_exitfuncs()  # noqa: SLF001 - there is no other way to run them before `_exit`
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -290,7 +290,7 @@ def explain(
     places = find_places(inputs) if read is None else read.places
     gathered = _gather(evidence, places, options, jobs) if read is None else read.gathered
     clocks, events = gathered.clocks, gathered.events
-    shared = account_of(evidence, places, gathered, options)
+    shared = open_account(evidence, places, gathered, options)
     recorded = _recorded_partitions(gathered)
     told_of = {*places.by_partition, *recorded, *shared.logged}
     if told_of:
@@ -365,8 +365,8 @@ def explain(
     )
 
 
-def account_of(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
-    """Return what is needed to explain the partitions that the options ask for; no log of theirs is read.
+def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
+    """Gather what is needed to explain the partitions that the options ask for; no log of theirs is read.
 
     Args:
         evidence: inputs, snapshots and their order.

@@ -166,8 +166,19 @@ class VerdictChange:
     after: str | Absent
 
 
+class _Compared:
+    """What has findings by what became of them."""
+
+    __slots__ = ()
+    findings_by_change: Mapping[str, int]
+
+    def count(self, change: Change) -> int:
+        """Return the number of findings with this change."""
+        return self.findings_by_change.get(change.value, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditComparison:
+class AuditComparison(_Compared):
     """What became of the findings and partitions of an earlier audit."""
 
     earlier: str
@@ -193,13 +204,9 @@ class AuditComparison:
     limits: tuple[str, ...] = ()
     """Why not everything could be compared, in sentences."""
 
-    def count(self, change: Change) -> int:
-        """Return the number of findings with this change."""
-        return self.findings_by_change.get(change.value, 0)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrendLine:
+class TrendLine(_Compared):
     """One audit among others."""
 
     audit_id: str
@@ -216,10 +223,6 @@ class TrendLine:
     problem_count: int
     limits: tuple[str, ...] = ()
     """Why not everything could be compared with the audit before it, in sentences."""
-
-    def count(self, change: Change) -> int:
-        """Return the number of findings with this change."""
-        return self.findings_by_change.get(change.value, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

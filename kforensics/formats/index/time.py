@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from construct import Int32sb, Int64sb, Struct
 from numpy.typing import NDArray
 
 from kforensics.damage import Damage, DamageKind, Span
@@ -18,7 +19,8 @@ from kforensics.formats.index.offset import check_rounded, entry_span, split_pre
 from kforensics.formats.primitives.layout import FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
 
-TIME_INDEX_LAYOUT = FixedLayout(timestamp="int64", relative_offset="int32")
+TIME_INDEX_ENTRY = Struct("timestamp" / Int64sb, "relative_offset" / Int32sb)
+TIME_INDEX_LAYOUT = FixedLayout(TIME_INDEX_ENTRY)
 TIME_ENTRY_LENGTH = TIME_INDEX_LAYOUT.length
 
 

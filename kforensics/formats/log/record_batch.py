@@ -11,6 +11,9 @@ appends. Kafka: DefaultRecordBatch.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from construct import Int8sb, Int16sb, Int32sb, Int32ub, Int64sb
+from construct import Struct as Layout
+
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.records import BodyRecord, Buffer, Record, encode_body_records, parse_body_records
 from kforensics.formats.primitives.checksum import crc32c
@@ -21,19 +24,21 @@ LOG_OVERHEAD = 12
 """The length of the offset and length fields, in bytes; the length field does not count them."""
 
 BATCH_HEADER = FixedLayout(
-    base_offset="int64",
-    batch_length="int32",
-    partition_leader_epoch="int32",
-    magic="int8",
-    crc="uint32",
-    attributes="int16",
-    last_offset_delta="int32",
-    base_timestamp="int64",
-    max_timestamp="int64",
-    producer_id="int64",
-    producer_epoch="int16",
-    base_sequence="int32",
-    record_count="int32",
+    Layout(
+        "base_offset" / Int64sb,
+        "batch_length" / Int32sb,
+        "partition_leader_epoch" / Int32sb,
+        "magic" / Int8sb,
+        "crc" / Int32ub,
+        "attributes" / Int16sb,
+        "last_offset_delta" / Int32sb,
+        "base_timestamp" / Int64sb,
+        "max_timestamp" / Int64sb,
+        "producer_id" / Int64sb,
+        "producer_epoch" / Int16sb,
+        "base_sequence" / Int32sb,
+        "record_count" / Int32sb,
+    ),
 )
 
 CRC_POSITION = BATCH_HEADER.position_of("crc")

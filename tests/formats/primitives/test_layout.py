@@ -1,3 +1,4 @@
+import construct
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +8,6 @@ from kforensics.formats.log.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.primitives.layout import FixedLayout
 from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
-from tests.builders.layouts import declared
 from tests.formats.segments import recorded_logs
 
 LAYOUTS = {"batch": BATCH_HEADER, "message 0": MESSAGE_HEADER_0, "message 1": MESSAGE_HEADER_1}
@@ -17,7 +17,7 @@ LAYOUTS = {"batch": BATCH_HEADER, "message 0": MESSAGE_HEADER_0, "message 1": ME
 def test_lengths_agree(name):
     layout = LAYOUTS[name]
 
-    assert declared(layout).sizeof() == layout.struct.size == layout.dtype.itemsize == layout.length
+    assert layout.declaration.sizeof() == layout.struct.size == layout.dtype.itemsize == layout.length
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -50,8 +50,13 @@ def test_fields_have_places():
     assert 57 == BATCH_HEADER.position_of("record_count")
 
 
+def test_a_field_without_a_fixed_length_is_refused():
+    with pytest.raises(TypeError, match="name"):
+        FixedLayout(construct.Struct("name" / construct.CString("utf8")))
+
+
 def assert_readers_agree(layout: FixedLayout, content: bytes) -> None:
-    parsed = declared(layout).parse(content)
+    parsed = layout.declaration.parse(content)
     reference = [parsed[name] for name in layout.names]
     row = np.frombuffer(content, dtype=layout.dtype)[0]
 
