@@ -5,7 +5,12 @@ from collections.abc import Sequence
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+    return f"{count:,} {form(count, singular, plural)}"
+
+
+def form(count: int, singular: str, plural: str | None = None) -> str:
+    """Return the form of a noun or verb for so many: `form(2, "record")` is `records`, `form(2, "holds", "hold")` is `hold`."""
+    return singular if count == 1 else plural or singular + "s"
 
 
 def byte_count(count: int) -> str:
@@ -25,6 +30,11 @@ def listed(items: Sequence[str], *, most: int = 5) -> str:
     if len(items) < 2:
         return "".join(items)
     return ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def id_list(ids: object) -> str:
+    """Return ids as Kafka's logs print them, `[1, 2]`; `unknown` for what is no tuple of them."""
+    return f"[{', '.join(map(str, ids))}]" if isinstance(ids, tuple) else "unknown"
 
 
 def duration(length_ms: int) -> str:

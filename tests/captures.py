@@ -32,9 +32,6 @@ def document(command: str, paths: Sequence[Path | str], *options: str) -> tuple[
     if not out.getvalue():
         return {"error": errors.getvalue()}, code
     found = json.loads(out.getvalue())
-    for partition in found.get("partitions", ()):
-        # A start reads indexes, which no capture holds.
-        partition.pop("last_stable_offset_after_start", None)
     given = {str(one) for one in (*paths, *options)} | {one["path"] for one in found.get("inputs", ())}
     captured = [one.place() for name in given if (one := split_at_capture(Path(name))) is not None]
     given |= {capture.origin(inner) for capture, inner in captured if inner}
@@ -90,6 +87,7 @@ def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = Tr
         if of_every_moment or snapshot is final:
             yield from _compare("diff", [_place(snapshot)], [folder], snapshot)
         if of_every_moment:
+            yield from _compare("predict", [_place(snapshot)], [folder], snapshot)
             yield from _compare("groups", [_place(snapshot)], [folder], snapshot, options=(_HISTORY, _HISTORY))
             yield from _compare("transactions", [_place(snapshot)], [folder], snapshot, options=(_ALL, _ALL))
             mixed = [*nodes_of(snapshot)[:1], *captures[1:]]

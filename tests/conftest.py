@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import schemas
+from tests.builders import reading
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -37,18 +38,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
 
 
-TOGETHER = {"tests/fleet/": "Spark is started once", "tests/trust/test_reproducible.py": "all are compared with one"}
+TOGETHER = {
+    "tests/fleet/": "Spark is started once",
+    "tests/trust/test_reproducible.py": "all are compared with one",
+    "tests/cli/test_trace_compaction.py": "another decoder reads the recordings once",
+    "tests/cli/test_explain_html.py": "most look at one page",
+    "tests/test_schema.py": "all look at the same documents",
+    "tests/test_contributing.py": "one copy of the package is changed",
+}
 """Where tests share what is dear to make: one process runs all of them, and why."""
+
+RECORDINGS = frozenset(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Spread tests over processes one by one, but for those that belong together."""
+    """Spread tests over processes one by one, but for those that belong together or are of one recording, whose segments are read once."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist carries no types
         def _split_scope(self, nodeid: str) -> str:
-            return next((start for start in TOGETHER if nodeid.startswith(start)), nodeid)
+            name = nodeid.rpartition("[")[2].removesuffix("]")
+            return name if name in RECORDINGS else next((one for one in TOGETHER if nodeid.startswith(one)), nodeid)
 
     return Scheduling(config, log)
 
@@ -128,6 +139,12 @@ def _unpacking(folder: str, tmp_path_factory: pytest.TempPathFactory, worker_id:
         return target
 
     return unpack
+
+
+@pytest.fixture
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each segment of a recording is read once by a test process: for tests of what is concluded from much evidence and from little."""
+    reading.read_once(monkeypatch)
 
 
 @pytest.fixture

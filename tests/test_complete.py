@@ -10,12 +10,23 @@ import pytest
 
 import kforensics
 from kforensics import schema
+from kforensics.cli import fleet as fleet_options
+from kforensics.cli import options
+from kforensics.cli import salvage as salvage_options
+from kforensics.cli import verify as verify_options
+from kforensics.commands.salvage import What
+from kforensics.commands.salvaging.forms import FormName
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
+from kforensics.findings import gate
 from kforensics.findings.answers.partition_state import RISKS
 from kforensics.findings.catalogue import CATALOGUE
+from kforensics.findings.model import Severity
+from kforensics.fleet import table_formats
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
 from kforensics.formats.log_lines.message import SHAPES
+from kforensics.formats.segment.walk import Level
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
@@ -151,6 +162,23 @@ def _renew(lists) -> None:
         block = textwrap.indent(words, " " * 8)
         text = re.sub(rf'("{name}": {{[^}}]*?"enum": \[\n).*?(\n      \])', rf"\1{block}\2", text, flags=re.DOTALL)
     SCHEMA.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("option", "owner"),
+    [
+        (fleet_options.LeastSeverity, Severity),
+        (fleet_options.FailOn, gate.FailOn),
+        (fleet_options.TableFormat, table_formats.TableFormat),
+        (verify_options.VerifyLevel, Level),
+        (salvage_options.WhatOption, What),
+        (salvage_options.FormOption, FormName),
+        (options.Protocol, ProtocolName),
+    ],
+)
+def test_an_option_that_is_listed_without_its_module_has_its_values(option, owner):
+    """Help and completion list them without loading what they choose among."""
+    assert {one.value for one in option} == {one.value for one in owner}
 
 
 def test_every_risk_of_an_election_has_words_in_diff_and_explain():

@@ -30,25 +30,31 @@ Place = tuple[int, int, str]
 """Partition, offset and path of a copy."""
 
 
-def on_disk(root: Path) -> tuple[dict[str, dict[bytes, set[Place]]], set[str]]:
-    """By topic and key every copy of a record, and the files that end before their end, of which the rest was not read."""
+def on_disk(root: Path, topic: str | None = None) -> dict[str, dict[bytes, set[Place]]]:
+    """By topic and key every copy of a record, of one topic or of all."""
     found: dict[str, dict[bytes, set[Place]]] = defaultdict(lambda: defaultdict(set))
-    broken: set[str] = set()
+    for path, of, partition in _segments(root):
+        if topic in {None, of}:
+            for content, _, marker in _records(path, of, partition):
+                if marker is None and content.key is not None:
+                    found[of][content.key].add((partition, content.offset, str(path.resolve())))
+    return found
+
+
+def broken_files(root: Path) -> set[str]:
+    """The segments that end before their end, of which the rest was not read."""
+    return {str(path.resolve()) for path, _, _ in _segments(root) if _is_broken(path)}
+
+
+def _segments(root: Path) -> Iterator[tuple[Path, str, int]]:
     for folder in sorted(path for path in root.rglob("*") if path.is_dir()):
         name = parse_partition_directory(folder.name)
         if name is None or name.topic.startswith(("__", "@")):
             continue
         for path in sorted(folder.iterdir()):
             parsed = parse_file_name(path.name)
-            if parsed.kind is not FileKind.SEGMENT or parsed.suffix.value not in READ or not path.is_file():
-                continue
-            end = -1
-            for content, _, marker in _records(path, name.topic, name.partition):
-                end = max(end, content.offset)
-                if marker is None and content.key is not None:
-                    found[name.topic][content.key].add((name.partition, content.offset, str(path.resolve())))
-            broken |= {str(path.resolve())} if _is_broken(path) else set()
-    return found, broken
+            if parsed.kind is FileKind.SEGMENT and parsed.suffix.value in READ and path.is_file():
+                yield path, name.topic, name.partition
 
 
 def _is_broken(path: Path) -> bool:
@@ -90,7 +96,7 @@ def trace(root: Path, *options: str) -> tuple[int, dict[str, Any], str]:
 def check(root: Path, count: int) -> Iterator[str]:
     """What is wrong, in words; the last line counts the states."""
     final = str(max((root / "snapshots").iterdir()).resolve())
-    disks, broken = on_disk(root / "snapshots")
+    disks, broken = on_disk(root / "snapshots"), broken_files(root / "snapshots")
     states: Counter[str] = Counter()
     for topic, keys in sorted(produced(root).items()):
         if topic not in disks:

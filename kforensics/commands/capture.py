@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress
@@ -31,11 +31,11 @@ from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, Stopped, UsageError
+from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
 from kforensics.source.capture import COORDINATORS_FOLDER, ENDING, RECORDS_FOLDER, open_capture
-from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.priority import lower_priority
@@ -276,8 +276,6 @@ class _Taking:
     reused_bytes: int = 0
     _held: dict[Path, EvidenceFile] = field(default_factory=dict)
     """Segments that may be removed at any moment, kept open until their bytes were taken along."""
-    _is_running: bool | None = None
-    """Whether a process holds the lock of a log directory; none where that is not known."""
     _early: dict[Path, CapturedScan] = field(default_factory=dict)
     """Segments that were read before all others, until their directories are written."""
     _unfinished: tuple[FolderPlan | None, dict[str, CapturedScan]] = field(init=False)
@@ -302,13 +300,6 @@ class _Taking:
 
     def read_all(self) -> None:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
-        self._is_running = is_locked(
-            folder.path / entry.name
-            for folder in self.plan.folders()
-            if folder.place is None
-            for entry in folder.entries
-            if parse_file_name(entry.name).kind is FileKind.LOCK
-        )
         self._read_checkpoints()
         folders = list(self.plan.folders())
         first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
@@ -348,12 +339,18 @@ class _Taking:
             else:
                 yield piece, self._reused(piece)
 
-    def _piece(self, folder: FolderPlan, entry: Entry, base_offset: int) -> "_Piece":
+    def _piece(
+        self, folder: FolderPlan, entry: Entry, base_offset: int, lengths: Mapping[str, int] | None = None
+    ) -> "_Piece":
         key = b"" if self.redaction is None else self.redaction.digest_key
         records_folder = RECORDS_FOLDER if self.request.with_tail else ""
         if folder.with_content and self.redaction is None:
             records_folder = COORDINATORS_FOLDER
-        return _Piece(folder, entry, base_offset, key, records_folder)
+        stem, _, ending = entry.name.rpartition(".")
+        indexes = tuple(
+            one for one in (OFFSET_INDEX, TIME_INDEX) if ending == "log" and lengths and lengths.get(f"{stem}{one}")
+        )
+        return _Piece(folder, entry, base_offset, key, records_folder, indexes)
 
     def _reused(self, piece: "_Piece") -> CapturedScan:
         found = self.base.scan(piece.task(), with_bytes=piece.has_bytes)
@@ -418,12 +415,15 @@ class _Taking:
         self, folders: Sequence[FolderPlan], early: dict[Path, CapturedScan]
     ) -> Iterator[tuple[FolderPlan, dict[str, CapturedScan]]]:
         """Every directory with its segments, in order; the segments are read ahead."""
-        pieces = [
-            self._piece(folder, entry, base)
-            for folder in folders
-            for entry, _, base in folder.segments()
-            if not early or folder.path / entry.name not in early
-        ]
+        pieces: list[_Piece] = []
+        for folder in folders:
+            entries = folder.entries
+            lengths = {one.name: one.length for one in entries}
+            pieces += [
+                self._piece(folder, entry, base, lengths)
+                for entry, _, base in folder.segments(entries)
+                if not early or folder.path / entry.name not in early
+            ]
         scans = self._scan(pieces)
         for folder in folders:
             own: dict[str, CapturedScan] = {}
@@ -446,13 +446,26 @@ class _Taking:
         row, before = again.content.get("segment"), scan.content.get("segment") or {}
         if row is not None and "bytes" in before:
             row |= {name: before[name] for name in ("bytes", "bytes_from")}
+        again.indexes = scan.indexes
         return again
 
     def _folder(self, folder: FolderPlan, scans: dict[str, CapturedScan]) -> None:
+        indexes = {
+            f"{name.removesuffix('.log')}{ending}": content
+            for name, scan in scans.items()
+            for ending, content in scan.indexes.items()
+        }
+        to_copy = {f"{name.removesuffix('.log')}{OFFSET_INDEX}" for name in scans} - indexes.keys()
         entries = []
         for entry in folder.entries:
             scan = scans.get(entry.name)
-            entries.append(self._file(folder, entry) if scan is None else self._segment(folder, entry, scan))
+            if scan is not None:
+                entries.append(self._segment(folder, entry, scan))
+            elif entry.name in indexes:
+                entries.append({**_described(entry), "content": indexes[entry.name]})
+            else:
+                is_asked_for = entry.name in to_copy and 0 < entry.length <= SMALL_LENGTH
+                entries.append(self._file(folder, entry, is_asked_for=is_asked_for))
         self.writer.add_folder(self._named(folder.inner), entries)
 
     def _named(self, path: str) -> str:
@@ -485,12 +498,12 @@ class _Taking:
 
     # ------------------------------------------------------------ files
 
-    def _file(self, folder: FolderPlan, entry: Entry) -> dict[str, Any]:
-        is_taken = not entry.is_directory and folder.takes(entry)
+    def _file(self, folder: FolderPlan, entry: Entry, *, is_asked_for: bool = False) -> dict[str, Any]:
+        is_taken = not entry.is_directory and (is_asked_for or folder.takes(entry))
         name = entry.name
         if self.redaction is not None:
             name = self.redaction.entry(name, is_directory=entry.is_directory, is_taken=is_taken)
-        row = {"name": name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
+        row = {**_described(entry), "name": name}
         if not is_taken:
             return row
         path = folder.path / entry.name
@@ -661,7 +674,7 @@ class _Taking:
             "since": self.base.described(),
             "checkpoints_after": self._after,
             "redaction": None if self.redaction is None else self.redaction.described(),
-            "running": self._is_running,
+            "running": self.plan.is_running,
             "changed": [self._named(path) for path in self.changed],
             "problems": [{"path": self._named(one.path), "message": self._named(one.message)} for one in self.problems],
         }
@@ -675,6 +688,8 @@ class _Piece:
     digest_key: bytes
     records_folder: str
     """The folder of the archive that its bytes go into; empty where they stay."""
+    indexes: tuple[str, ...] = ()
+    """Endings of the indexes that it has, but of empty ones."""
 
     @property
     def has_bytes(self) -> bool:
@@ -695,7 +710,12 @@ class _Piece:
             bytes_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.bytes_from,
             digest_key=self.digest_key,
             by_record=self.folder.by_record,
+            indexes=self.indexes,
         )
+
+
+def _described(entry: Entry) -> dict[str, Any]:
+    return {"name": entry.name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
 
 
 def _about_to_be_removed(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather
 from kforensics.commands.filters import not_there
 from kforensics.commands.offsets_log import OffsetsLog, offsets_logs
 from kforensics.commands.processes import default_jobs
+from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -52,6 +54,8 @@ class GroupsRequest:
     """Only positions that expired, as history."""
     cluster: str | None = None
     keep_going: bool = False
+    pseudonyms: Pseudonyms | None = None
+    """The pseudonyms of groups, and of hosts in paths; None where they are shown as they are."""
     jobs: int | None = None
 
     def wants(self, key: CommitKey) -> bool:
@@ -132,6 +136,13 @@ def run(request: GroupsRequest) -> Result[Groups]:
     _check_names(request, logs.values(), topic)
     ends = _LogEnds(given, request.at_ms)
     groups = _views(request, states, positions, ends)
+    redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
+    shown: Callable[[Change], Change] = _same
+    if redaction is not None:
+        shown = redaction.change
+        groups = tuple(sorted(map(redaction.view, groups), key=lambda view: str(view.name)))
+        setbacks = list(map(shown, setbacks))
+        topic = replace(topic, renamed={redaction.name(GROUP, one): one for one in request.groups})
     problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
     problems += [problem for log in logs.values() for problem in log.problems]
     skipped = sum(log.skipped for log in logs.values())
@@ -149,7 +160,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         complete_since_ms=_complete_since(asked, topic, request),
         skipped_records=skipped,
         changes=lambda: (
-            change
+            shown(change)
             for change in merge(*(log.play(log.replay()) for log in logs.values()), key=lambda one: one.time_ms)
             if request.wants(change.key) and (not request.expired or change.by == "expiry")
         ),
@@ -159,17 +170,22 @@ def run(request: GroupsRequest) -> Result[Groups]:
         body.setbacks,
         setback_count=count,
         topic=topic,
-        asked=request.groups,
+        asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
         unread=len(problems),
         skipped=skipped,
         complete_since_ms=body.complete_since_ms,
     )
-    return Result(
+    result = Result(
         command="groups",
         inputs=given.inputs.described,
         body=body,
         concluded=Conclusion(answer=answer, findings=group_findings(groups, body.setbacks), problems=tuple(problems)),
     )
+    return result if redaction is None else redaction.result(result)
+
+
+def _same(change: Change) -> Change:
+    return change
 
 
 def _largest(setbacks: Sequence[Change]) -> list[Change]:

@@ -10,6 +10,7 @@ from kforensics.evidence.replica.loader_values import Batches, Need
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
+from kforensics.source.capture import MissingBytes
 
 
 @dataclass(slots=True)
@@ -48,14 +49,17 @@ class DirectoryOnDisk:
                 unreadable=frozenset(contents.missing),
                 contents=contents,
             )
-            outcome = load_partition(
-                directory,
-                clean_shutdown=clean_shutdown,
-                recovery_point=recovery_point,
-                log_start_offset=log_start_offset,
-                settings=settings,
-                rules=rules,
-            )
+            try:
+                outcome = load_partition(
+                    directory,
+                    clean_shutdown=clean_shutdown,
+                    recovery_point=recovery_point,
+                    log_start_offset=log_start_offset,
+                    settings=settings,
+                    rules=rules,
+                )
+            except MissingBytes as error:
+                return Unpredictable(f"a start reads bytes that the capture does not hold: those of {error.where}")
             if not isinstance(outcome, Need):
                 return outcome
             # The file can't be read: what the broker does then is played.
@@ -90,6 +94,8 @@ class _Contents(Mapping[Need, object]):
         if on_disk not in disk.read:
             try:
                 disk.read[on_disk] = read_needed(disk.folder, on_disk)
+            except MissingBytes:
+                raise
             except EvidenceError as error:
                 disk.unreadable[on_disk.file] = error.problem
                 return False

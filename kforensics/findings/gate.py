@@ -14,7 +14,7 @@ from kforensics.errors import UsageError
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.model import Severity
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 MOST_NAMED = 100
 """Findings that a gate names."""
@@ -87,7 +87,7 @@ class Gate:
         rules = " or ".join(self.fail_on)
         accepted = f"; {counted(self.accepted, 'finding')} accepted" if self.accepted else ""
         if self.failing:
-            decided = f"{counted(self.failing, 'finding')} fail{'s' if self.failing == 1 else ''} the rule --fail-on {rules}{accepted}."
+            decided = f"{counted(self.failing, 'finding')} {form(self.failing, 'fails', 'fail')} the rule --fail-on {rules}{accepted}."
         elif self.exit_code:
             decided = f"No finding fails the rule --fail-on {rules}{accepted}, but not everything is known: the exit code is {self.exit_code}."
         else:

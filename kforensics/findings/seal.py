@@ -5,12 +5,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from kforensics.evidence.model import Citation
 from kforensics.evidence.seal.state import Change, Difference
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.words import form
 
-_KINDS = {
-    Change.CONTENT: ("KF511", Severity.ERROR, "differ{s} in content from what was sealed"),
-    Change.MISSING: ("KF512", Severity.ERROR, "that {was} sealed {is_} missing"),
-    Change.ADDED: ("KF513", Severity.WARNING, "{is_} here that {was} not sealed"),
-    Change.TIMES: ("KF514", Severity.NOTE, "{has} other times or permissions than when sealed"),
+_KINDS = {  # with what is said of one entry, and of many
+    Change.CONTENT: (
+        "KF511",
+        Severity.ERROR,
+        "differs in content from what was sealed",
+        "differ in content from what was sealed",
+    ),
+    Change.MISSING: ("KF512", Severity.ERROR, "that was sealed is missing", "that were sealed are missing"),
+    Change.ADDED: ("KF513", Severity.WARNING, "is here that was not sealed", "are here that were not sealed"),
+    Change.TIMES: (
+        "KF514",
+        Severity.NOTE,
+        "has other times or permissions than when sealed",
+        "have other times or permissions than when sealed",
+    ),
 }
 
 
@@ -29,18 +40,14 @@ def seal_findings(
 def _differences(
     counts: Mapping[Change, int], named: Mapping[Change, Sequence[Difference]], sealed: int
 ) -> Iterator[Finding]:
-    for change, (code, severity, words) in _KINDS.items():
+    for change, (code, severity, one, many) in _KINDS.items():
         count = counts[change]
         if not count:
             continue
-        one = count == 1
-        said = words.format(
-            s="s" if one else "", was="was" if one else "were", is_="is" if one else "are", has="has" if one else "have"
-        )
         of = "" if change is Change.ADDED else f" of {sealed:,}"
         yield finding(
             code,
             severity=severity,
-            statement=f"{count:,}{of} {'entry' if one and not of else 'entries'} {said}",
+            statement=f"{count:,}{of} {form(1 if not of and count == 1 else 2, 'entry', 'entries')} {one if count == 1 else many}",
             citations=tuple(Citation(input=one.subject.input, path=one.subject.path) for one in named[change]),
         )

@@ -24,7 +24,7 @@ from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import audited_brokers, unanswered, write_absent, write_rest
 from kforensics.fleet.incremental import TAKEN_OVER, fingerprint_of, is_unchanged
-from kforensics.fleet.judge import STATE, JudgeContext, save_knowledge
+from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext, save_knowledge
 from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
 from kforensics.fleet.lock import Held, hold_lock
 from kforensics.fleet.output import Output, open_output
@@ -163,12 +163,13 @@ class _Audit:
             roots=tuple(one.found.root for one in found.inputs),
             evidence=tuple(None if one.evidence is None else Tables(one.evidence) for one in found.inputs),
             clusters=self._clusters,
-            order={one.source: one.number for one in tasks},
+            tasks=tuple(tasks),
             audited=audited_brokers(found, self._clusters),
             options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
         lost, judged = scan_and_judge(self._session, scan, judge, read, self._progress)
         self._clock.stage("scan and reconcile")
+        read_by_judge = judged.pop(READ_BYTES, 0)
         absent = write_absent(judge, gathered, options)
         problems = (*found.problems, *left_out, *gathered.problems, *lost, *unanswered(work, found, totals, options))
         written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered.clusters)
@@ -179,7 +180,7 @@ class _Audit:
         return self._close(
             {
                 **begun,
-                "read_bytes": sum(one["read_bytes"] for one in done),
+                "read_bytes": sum(one["read_bytes"] for one in done) + read_by_judge,
                 "reused_segments": sum(one["reused"] for one in done),
             },
             expected,
@@ -265,6 +266,7 @@ def _manifest(
         "sources": [str(one.location) for one in sources],
         "since": None if earlier is None else earlier.audit_id,
         "clusters": sorted(set(clusters)),
+        "depth": options.depth.value,
         "scope": {"topics": sorted(options.topics), "partitions": sorted(options.partitions)},
     }
 

@@ -18,6 +18,7 @@ from kforensics.fleet.publishing import part_stem
 from kforensics.fleet.schemas import AUDIT_TABLES
 from kforensics.fleet.storage import Options, parse_location
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from kforensics.units import Depth
 
 AUDIT_SCHEMA = "kforensics/fleet-tables/2"
 """The version of tables and manifest."""
@@ -102,6 +103,11 @@ class AuditTables(Tables):
     def audited_ns(self) -> int:
         """When it began, in nanoseconds since 1970."""
         return int(self.manifest["audited_ns"])
+
+    @property
+    def depth(self) -> Depth:
+        """How much of the logs it read."""
+        return Depth(self.manifest.get("depth", Depth.CONTENT))
 
     def schema(self, table: str) -> pa.Schema:
         """Return the columns of a table of a finished audit."""

@@ -30,7 +30,7 @@ from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 
 DIRECTORY_WEIGHT = 32 << 10
 FILE_WEIGHT = 64 << 10
@@ -286,8 +286,10 @@ class _Lister:
 
     def _segment(self, item: FoundFile, directory: FoundDirectory, sequence: int) -> Row:
         assert isinstance(directory.name, PartitionDirectoryName)
+        # Of the logs of all directories the ends are read, which cost the same.
+        weight = 0 if self._options.depth is Depth.TAILS else FILE_WEIGHT + item.length
         return {
-            **self._place(FILE_WEIGHT + item.length, sequence, item.path, directory.name.topic_partition),
+            **self._place(weight, sequence, item.path, directory.name.topic_partition),
             "kind": IS_DELETED_SEGMENT if item.name.suffix is FileSuffix.DELETED else IS_SEGMENT,
             "directory": directory.path,
             "length": item.length,

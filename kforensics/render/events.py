@@ -11,6 +11,7 @@ from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.reconcile.timeline.events import DetailValue, TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
+from kforensics.words import id_list
 
 MOST_NAMES = 4
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
@@ -96,7 +97,7 @@ def _of_leaders(entry: TimelineEntry, names: str) -> str:
     match entry.kind:
         case "unclean-election":
             before = detail.get("isr_before")
-            was = f"the ISR was {_ids(before)}" if before else "the ISR was empty"
+            was = f"the ISR was {id_list(before)}" if before else "the ISR was empty"
             return f"{broker} becomes leader of {names} by unclean election: {was}"
         case "leader-change":
             return f"{broker} becomes leader of {names}"
@@ -106,9 +107,9 @@ def _of_leaders(entry: TimelineEntry, names: str) -> str:
             return f"{broker} has recovered {names} after its unclean election"
         case "isr-shrink" | "isr-expand":
             verb = "shrinks" if entry.kind == "isr-shrink" else "grows"
-            return f"the ISR of {names} {verb} from {_ids(detail.get('isr_before'))} to {_ids(detail.get('isr'))}"
+            return f"the ISR of {names} {verb} from {id_list(detail.get('isr_before'))} to {id_list(detail.get('isr'))}"
         case "reassignment":
-            return f"{names} {'are' if _are_many(names) else 'is'} reassigned from {_ids(detail.get('replicas_before'))} to {_ids(detail.get('replicas'))}"
+            return f"{names} {'are' if _are_many(names) else 'is'} reassigned from {id_list(detail.get('replicas_before'))} to {id_list(detail.get('replicas'))}"
         case "controller-change":
             return f"{broker} becomes the active controller"
     return ""
@@ -188,7 +189,7 @@ def _because(reason: DetailValue | None) -> str:
 
 def _plain(entry: TimelineEntry, names: str) -> str:
     subject_of = ", ".join(
-        f"{name.replace('_', ' ')} {_ids(value) if isinstance(value, tuple) else value}"
+        f"{name.replace('_', ' ')} {id_list(value) if isinstance(value, tuple) else value}"
         for name, value in entry.detail.items()
         if not isinstance(value, Absent) and (name, value) != ("broker", entry.broker_id)
     )
@@ -202,7 +203,3 @@ def _broker(entry: TimelineEntry) -> str:
 
 def _directory(entry: TimelineEntry) -> str:
     return str(entry.detail.get("directory", "a log directory"))
-
-
-def _ids(value: object) -> str:
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else "unknown"

@@ -5,7 +5,7 @@ from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.root_cause import RootCause
 from kforensics.render.times import utc_text
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 MOST_NAMED = 4
 
@@ -29,9 +29,9 @@ def _happened(cause: RootCause) -> str:
     if isinstance(cause.brokers, Absent):
         return f"{CAUSE_WORDS[cause.cause]} took records of {of}; the inputs do not name the broker"
     many = len(cause.brokers) > 1
-    who = f"broker{'s' if many else ''} {listed([str(one) for one in cause.brokers])}"
+    who = f"{form(len(cause.brokers), 'broker')} {listed([str(one) for one in cause.brokers])}"
     leader, its = ("leaders", "their") if many else ("leader", "its")
-    logs = "log" if len(cause.partitions) == 1 else "logs"
+    logs = form(len(cause.partitions), "log")
     when = _when(cause)
     match cause.cause:
         case CauseName.UNCLEAN_ELECTION:
@@ -41,7 +41,7 @@ def _happened(cause: RootCause) -> str:
         case CauseName.DISK_REPLACED:
             return f"{who} became {leader} of {of} again{when}, with another disk than before"
         case CauseName.DISK_RESTORED:
-            return f"{who} became {leader} of {of} again{when}, with {its} disk{'s' if many else ''} put back to an earlier state"
+            return f"{who} became {leader} of {of} again{when}, with {its} {form(len(cause.brokers), 'disk')} put back to an earlier state"
         case CauseName.LAST_REPLICA_STANDING:
             return f"{who}, the last in sync, lost the end of {its} {logs} of {of}{_found(cause)} and led again"
         case CauseName.POWER_LOSS:

@@ -14,6 +14,8 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
 )

@@ -12,6 +12,8 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.replicas.partition import Verdict
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
 )

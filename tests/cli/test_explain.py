@@ -11,6 +11,8 @@ from kforensics.cli.app import run
 from kforensics.commands import explain as explain_module
 from tests.builders.explained import arguments_of, explain
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
 )

@@ -9,6 +9,8 @@ import pytest
 from kforensics.cli.app import run
 from tests.builders.explained import arguments_of, explain
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 
 def screen(capsys, *arguments):
     run(["explain", *map(str, arguments)])

@@ -12,6 +12,8 @@ from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
 )

@@ -4,6 +4,8 @@ import pytest
 
 from tests.builders.explained import explain
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 DELETED = "a client asked to delete the records of ledger-0 below 15"
 MOVED = "moved-0 was reassigned from brokers [1, 2] to [2, 3]"
 RECREATED = "topic again was deleted and created again under the same name"

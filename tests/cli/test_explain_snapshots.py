@@ -9,6 +9,8 @@ import pytest
 from kforensics.evidence.discovery.inputs import find_inputs
 from tests.builders.explained import explain
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 HOUR = 3_600
 
 

@@ -3,11 +3,14 @@
 import hashlib
 import json
 from collections import defaultdict
+from functools import cache
 
 import pytest
 
 from kforensics.cli.app import run
 from tests import salvaged, traced
+
+pytestmark = pytest.mark.usefixtures("read_once")
 
 EVERY_TIME = "2000-01-01..2100-01-01"
 RECORDINGS = ("compaction-4.x", "compaction-1.1")
@@ -21,7 +24,7 @@ def trace(capsys, *arguments):
 @pytest.fixture(scope="module", params=RECORDINGS)
 def recording(request, compaction):
     root = compaction(request.param)
-    return root, traced.on_disk(root / "snapshots")[0]
+    return root, cache(lambda topic: traced.on_disk(root / "snapshots", topic)[topic])
 
 
 # The two of most records are read whole in the slow tests.
@@ -46,7 +49,7 @@ def test_every_record_is_where_another_decoder_finds_it_and_explained(topic, rec
     lost = {(one["partition"], one["offset"]) for one in document["records"] if one["state"] == "lost"}
     rows = [json.loads(line) for line in (root / "produced.jsonl").read_text().splitlines()]
 
-    assert copies == set().union(*disks[topic].values())
+    assert copies == set().union(*disks(topic).values())
     # What the leader alone had when another was elected; what a cleaner removed is none of it.
     assert lost == {(row["partition"], row["offset"]) for row in rows if row["topic"] == topic and row["acks"] == "1"}
     assert "unknown" not in {one["state"] for one in document["records"]}
@@ -58,7 +61,7 @@ def test_an_erasure_names_every_place_and_until_when(recording, capsys):
     final = root / "snapshots" / "99-final"
     inputs = (final, root / "logs")
     code, document = trace(capsys, *inputs, "-t", "accounts", "--key", "acc-0-005", "--erasure")
-    own = {place for place in disks["accounts"][b"acc-0-005"] if place[2].startswith(f"{final}/")}
+    own = {place for place in disks("accounts")[b"acc-0-005"] if place[2].startswith(f"{final}/")}
     until = defaultdict(list)
     for one in document["records"]:
         for copy in one["copies"]:
@@ -133,7 +136,7 @@ def test_later_records_that_are_too_many_to_hold_supersede_theirs_all_the_same(s
 def test_keys_that_are_too_many_to_be_followed_are_a_problem(compaction, capsys, monkeypatch):
     inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", "--time", EVERY_TIME)
     _, held = trace(capsys, *inputs)
-    monkeypatch.setattr("kforensics.commands.trace.MOST_KEYS", 1)
+    monkeypatch.setattr("kforensics.commands.tracing.inquiry.MOST_KEYS", 1)
     _, document = trace(capsys, *inputs)
 
     assert not held["problems"]

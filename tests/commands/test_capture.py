@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -208,12 +209,72 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
     assert "placed" not in here
 
 
-def test_predict_refuses_it_and_says_where_the_log_directory_is(taken, capsys):
-    assert 3 == run(["predict", str(taken)])
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert "a capture does not hold the segments and indexes that a start reads" in captured.err
-    assert f"name {BROKER.resolve()} of broker 1" in captured.err
+def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_stayed_there(tmp_path, monkeypatch):
+    node = tmp_path / "broker-1"
+    shutil.copytree(BROKER, node)
+    there, _ = document("predict", [node])
+    (node / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    clean, _ = document("predict", [node])
+    for name, with_marker in (("clean", True), ("killed", False)):
+        if not with_marker:
+            (node / ".kafka_cleanshutdown").unlink()
+        taken = take([node], tmp_path / f"{name}.kfc")
+        assert (clean if with_marker else there) == document("predict", [taken])[0]
+
+    # Of longer logs the rows do not begin with the log: a start that finds no marker reads what is before them.
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 20)
+    monkeypatch.setattr("kforensics.commands.capturing.plan._scanned_from", lambda *_: 20)
+    lacking = take([node], tmp_path / "lacking.kfc")
+    found, code = document("predict", [lacking])
+    unknown = {log["path"] for log in found["logs"] if log["outcome"] == "unknown"}
+
+    assert 3 == code
+    assert "unknown" == found["answer"]["state"]
+    assert unknown
+    message = next(log["message"] for log in found["logs"] if log["path"] in unknown)
+    assert message.startswith("a start reads bytes that the capture does not hold: those of ")
+    assert message.endswith("/00000000000000000000.log of broker 1")
+    assert [log for log in found["logs"] if log["path"] not in unknown] == [
+        log for log in there["logs"] if log["path"] not in unknown
+    ]
+
+
+@pytest.mark.parametrize("wrong", [None, 7])
+def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, monkeypatch):
+    node = tmp_path / "broker-1"
+    partition = node / "orders-0"
+    partition.mkdir(parents=True)
+    for name in ("meta.properties", ".kafka_cleanshutdown"):
+        (node / name).write_text("version=0\nbroker.id=1\ncluster.id=6It1kTHbTjKY3LNflMZizQ\n")
+    batches = [
+        encode_record_batch(
+            build_record_batch(at, [(1_790_000_000_000 + at, None, b"value")], partition_leader_epoch=0)
+        )
+        for at in range(300)
+    ]
+    starts = [sum(map(len, batches[:at])) for at in range(300)]
+    entries = [(at, starts[at]) for at in range(20, 300, 20)]
+    if wrong is not None:
+        entries[wrong] = (entries[wrong][0], entries[wrong][1] + 1)
+    (partition / f"{0:020}.log").write_bytes(b"".join(batches))
+    (partition / f"{0:020}.index").write_bytes(b"".join(struct.pack(">ii", *one) for one in entries))
+    (partition / f"{0:020}.timeindex").write_bytes(struct.pack(">qi", 1_790_000_000_280, 280))
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 250)
+    taken = take([node], tmp_path / "broker-1.kfc")
+    options = ("--kafka", "3.9.1")
+
+    index = open_capture(taken).entry(f"broker-1/orders-0/{0:020}.index")
+    assert index is not None
+    there, here = document("predict", [node], *options), document("predict", [taken], *options)
+
+    if wrong is None:
+        assert {"index": {"entries": 14, "last": [280, starts[280]]}} == index.content
+    else:
+        assert "tar" in index.content  # one that does not lead to batches goes along itself
+    assert "loads" == there[0]["logs"][0]["outcome"]
+    assert 250 <= there[0]["logs"][0]["after"]["log_end_offset"]
+    assert there == here
 
 
 def test_a_path_that_can_not_be_used_is_named_and_the_rest_captured(tmp_path):
@@ -329,6 +390,7 @@ def test_rows_far_below_the_end_are_left_out_and_what_they_would_tell_is_unknown
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
     for number, node in enumerate(nodes):
         _write_log_dir(node, number + 1, _long_log(marked=2 if number else None), 200_000)
+        (node / ".kafka_cleanshutdown").touch()  # without it the batches that a start reads go along
     there, code = document("diff", nodes)
     taken = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
     here, its_code = document("diff", taken)
@@ -348,11 +410,15 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
     data = _long_log()
     for number, node in enumerate(nodes):
         _write_log_dir(node, number + 1, data, 200_000)
+        (node / ".kafka_cleanshutdown").touch()
     taken = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
 
     assert document("diff", nodes) == document("diff", taken)
     with zipfile.ZipFile(taken[0]) as archive:
         assert 14 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
+    (nodes[0] / ".kafka_cleanshutdown").unlink()
+    with zipfile.ZipFile(take([nodes[0]], tmp_path / "killed.kfc")) as archive:
+        assert 20 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
 
 
 # ---------------------------------------------------------------- with the records that are at stake

@@ -11,6 +11,8 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from kforensics.cli.app import run
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 SEGMENT = f"{0:020d}.log"
 UNCLEAN, CALM, DAMAGED = "unclean-election-4.x", "benign-rolling-restart-4.x", "power-cut-2.8"
 LOSS, QUORUM = "hw-loss-0.10", "kraft-quorum-3x"

@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,7 @@ class EarlierCaptures:
                 known = _unchanged(capture, inner, task.path, started_ns)
                 found = known and _reused(known, task, with_bytes=with_bytes)
                 if found:
+                    found.scan.indexes = dict(_indexes(capture, inner, task))
                     return found
         return None
 
@@ -128,6 +129,15 @@ def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> _Kn
     if max(now.st_mtime_ns, now.st_ctime_ns) > started_ns - SETTLED_NS:
         return None
     return _Known(file=CapturedSegment(capture, inner, entry), row=row)
+
+
+def _indexes(capture: Capture, inner: str, task: SegmentTask) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what the capture says of the indexes of a segment that is the same, where they are, too."""
+    for ending in task.indexes:
+        entry, now = capture.entry(inner.removesuffix(".log") + ending), task.path.with_suffix(ending).lstat()
+        is_same = entry is not None and (now.st_size, now.st_mtime_ns) == (entry.length, entry.mtime_ns)
+        if entry is not None and is_same and "index" in entry.content:
+            yield ending, dict(entry.content)
 
 
 def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan | None:

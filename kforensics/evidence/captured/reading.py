@@ -101,9 +101,9 @@ def _check(row: Mapping[str, Any]) -> None:
             raise ValueError(name)
     for name, width in (("digests", 5), ("epochs", 2)):
         for one in row[name]:
-            if len(one) != width or not all(isinstance(value, int) and abs(value) <= _LARGEST + 1 for value in one):
+            if len(one) != width or not all(type(value) is int and abs(value) <= _LARGEST + 1 for value in one):
                 raise ValueError(name)
-    if not all(isinstance(one, int) and 0 <= one <= 127 for one in row["magics"]):
+    if not all(type(one) is int and 0 <= one <= 127 for one in row["magics"]):
         raise ValueError("magics")
 
 
@@ -125,7 +125,7 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
     tail = file.row.get("tail")
     if tail is None:
         return None
-    if not isinstance(tail, list) or len(tail) != 3 or not all(isinstance(one, int) for one in tail):
+    if not isinstance(tail, list) or len(tail) != 3 or not all(type(one) is int for one in tail):
         raise file.capture.refuse(f"what it says of the end of {file.inner} can't be")
     end, epoch, timestamp = tail
     return end, epoch, timestamp
@@ -136,7 +136,7 @@ def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
-    if not isinstance(extent, list) or len(extent) != 3 or not all(isinstance(one, int) and one >= 0 for one in extent):
+    if not isinstance(extent, list) or len(extent) != 3 or not all(type(one) is int and one >= 0 for one in extent):
         raise file.capture.refuse(f"what it says of the sound part of {file.inner} can't be")
     return Span(extent[0], extent[1]), extent[2]
 

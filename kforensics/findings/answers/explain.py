@@ -171,7 +171,7 @@ def _headline(
             )
         case _:
             count = len(asked)
-            return f"Nothing that was committed is lost from {count} partition{'s' if count != 1 else ''}{scope.since}."
+            return f"Nothing that was committed is lost from {counted(count, 'partition')}{scope.since}."
 
 
 def _stuck(asked: Sequence[PartitionIncident]) -> str:

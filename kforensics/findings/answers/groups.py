@@ -73,7 +73,7 @@ def _headline(
             more = f"; {others} past the end, too" if len(past) > 1 else ""
             also = f"; also {counted(count, 'set-back')}" if count else ""
             return (
-                f"{name_text(group.name).upper()} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
+                f"{_loud(group.name)} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
                 f"{one.log_end_offset:,}{more}{also}."
             )
         case State.SET_BACK:
@@ -93,9 +93,15 @@ def _set_back(worst: Change, count: int) -> str:
     key = worst.key
     more = f" {count - 1:,} more." if count > 1 else ""
     return (
-        f"{name_text(key.group).upper()} WAS SET BACK: {name_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
+        f"{_loud(key.group)} WAS SET BACK: {name_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
         f"{_time(worst.time_ms)}, {_by_whom(worst)}.{more}"
     )
+
+
+def _loud(name: str | bytes) -> str:
+    """Return a name in capitals, unless that may make another name of it: digits are in versions and in pseudonyms, which are searched for."""
+    text = name_text(name)
+    return text if any(one.isdecimal() or one.isupper() for one in text) else text.upper()
 
 
 def _by_whom(change: Change) -> str:

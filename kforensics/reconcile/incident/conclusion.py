@@ -15,7 +15,7 @@ from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 CAUSE_WORDS = {
     CauseName.UNCLEAN_ELECTION: "an unclean election",
@@ -123,7 +123,7 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
     if replaced:
         replaced_offsets = sum(loss.offsets.count for loss in replaced)
         sentences.append(
-            f"{replaced_offsets} of these offsets hold{'s' if replaced_offsets == 1 else ''} other records now."
+            f"{replaced_offsets} of these offsets {form(replaced_offsets, 'holds', 'hold')} other records now."
         )
     return sentences
 
@@ -137,7 +137,7 @@ def _loss_sentence(
 ) -> str:
     """Return what became of losses that are alike in whether they were committed, a replica in use holds them, and the leader is guessed."""
     count = sum(loss.records for loss in losses)
-    what = f"{count:,}{also} record{'' if count == 1 else 's'}"
+    what = f"{count:,}{also} {form(count, 'record')}"
     that = f"that {were(losses)} committed" if losses[0].was_committed == "certain" else "that may have been committed"
     if losses[0].in_use:
         where = "the guessed leader's log" if is_guess else "the leader's log"
@@ -277,9 +277,7 @@ def _elections(
         tail = f"; no input shows that anything was lost by {whom}"
     forced = sum(len(incident.forced_elections) for incident in incidents)
     by_whom = f", {'which' if forced == count else f'{forced} of which'} an operator forced" if forced else ""
-    return [
-        f"There {'was' if count == 1 else 'were'} {count} unclean election{'s' if count != 1 else ''}{by_whom}{tail}."
-    ]
+    return [f"There {form(count, 'was', 'were')} {counted(count, 'unclean election')}{by_whom}{tail}."]
 
 
 def _operations(operations: Sequence[Operation], losses: Sequence[LossEntry]) -> list[str]:
@@ -330,7 +328,7 @@ def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
     if not at_risk:
         return []
     names = sorted({group.group for _, group in at_risk})
-    groups = f"Consumer group{'s' if len(names) != 1 else ''} {listed(names, most=MOST_NAMED)}"
+    groups = f"{form(len(names), 'Consumer group')} {listed(names, most=MOST_NAMED)}"
     ahead = sum(group.kind == "ahead" for _, group in at_risk)
     if ahead == len(at_risk):
         return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]
@@ -355,12 +353,12 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
         damaged = sorted({str(broker) for one in incident.residuals for broker in one.damaged_on})
         if damaged:
             sentences.append(
-                f"The log of {incident.partition} on {'broker' if len(damaged) == 1 else 'brokers'} {listed(damaged, most=MOST_NAMED)} is damaged at offset {first}, and no rule will repair it."
+                f"The log of {incident.partition} on {form(len(damaged), 'broker')} {listed(damaged, most=MOST_NAMED)} is damaged at offset {first}, and no rule will repair it."
             )
             continue
         if incident.is_leader_known:
             who = (
-                f"{'Broker' if len(brokers) == 1 else 'Brokers'} {listed(brokers, most=MOST_NAMED)} hold{'s' if len(brokers) == 1 else ''}"
+                f"{form(len(brokers), 'Broker')} {listed(brokers, most=MOST_NAMED)} {form(len(brokers), 'holds', 'hold')}"
                 f" other content than broker {incident.leader}, the last leader on record,"
             )
         else:
@@ -407,7 +405,7 @@ def _what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[
     strays = _places((holder for loss in lost for holder in loss.held_by if holder.is_stray), inputs)
     if strays:
         advice.append(
-            f"Copy the -stray director{'ies' if len(strays) != 1 else 'y'} that still hold{'' if len(strays) != 1 else 's'} lost records: cp -a {_paths(strays)} SAFE_PLACE"
+            f"Copy the -stray {form(len(strays), 'directory', 'directories')} that still {form(len(strays), 'holds', 'hold')} lost records: cp -a {_paths(strays)} SAFE_PLACE"
         )
     return advice
 
@@ -453,7 +451,7 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
     )
     if held:
         advice.append(
-            f"Keep the snapshots: {len(held)} director{'ies' if len(held) != 1 else 'y'} in them still hold{'' if len(held) != 1 else 's'} lost records."
+            f"Keep the snapshots: {counted(len(held), 'directory', 'directories')} in them still {form(len(held), 'holds', 'hold')} lost records."
         )
     return advice
 
@@ -486,7 +484,7 @@ def _consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
         met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
         if met:
             names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
-            sentences.append(f"Inform consumer group{'s' if len(met) != 1 else ''} {names}: {words}.")
+            sentences.append(f"Inform {form(len(met), 'consumer group')} {names}: {words}.")
     return sentences
 
 
@@ -527,7 +525,7 @@ def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequen
             first = min(log.log_start_offset for log in held)
             sentences.append(
                 f"Offsets {first} to {start - 1} of {incident.partition} are below the log start, and {change.detail.get('name')} was set to {change.detail.get('value')}:"
-                f" {len(held)} director{'ies' if len(held) != 1 else 'y'} among the inputs still hold{'' if len(held) != 1 else 's'} some of them."
+                f" {counted(len(held), 'directory', 'directories')} among the inputs still {form(len(held), 'holds', 'hold')} some of them."
             )
     more = len(sentences) - MOST_NAMED
     return [

@@ -15,6 +15,7 @@ from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import DELETE_REQUEST, TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
+from kforensics.words import id_list
 
 Looked = Mapping[int, frozenset[int]]
 """The brokers whose data directories of a moment are among the inputs, by rank of the moment."""
@@ -111,8 +112,8 @@ def _deletion(partition: TopicPartition, offset: object) -> str:
 
 
 def _move(partition: TopicPartition, before: object, after: object) -> str:
-    origin = f" from brokers {_ids(before)}" if isinstance(before, tuple) else ""
-    return f"{partition} was reassigned{origin} to {_ids(after)}"
+    origin = f" from brokers {id_list(before)}" if isinstance(before, tuple) else ""
+    return f"{partition} was reassigned{origin} to {id_list(after)}"
 
 
 def _recreated(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
@@ -208,7 +209,3 @@ def _operation(kind: str, partition: TopicPartition, entry: TimelineEntry, meani
     return Operation(
         kind=kind, topic_partition=partition, time_ms=entry.time_ms, meaning=meaning, citations=entry.citations
     )
-
-
-def _ids(value: object) -> str:
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else "unknown"

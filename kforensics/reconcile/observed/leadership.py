@@ -15,7 +15,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, Restart
 from kforensics.units import TopicPartition
-from kforensics.words import listed
+from kforensics.words import form, listed
 
 
 class Risk(StrEnum):
@@ -298,7 +298,7 @@ def _gaps(
             yield Gap(
                 GapKind.END,
                 "whether a later leader was elected",
-                f"a controller's metadata log, or the directories of broker{'s' if len(missing) > 1 else ''} {names}",
+                f"a controller's metadata log, or the directories of {form(len(missing), 'broker')} {names}",
             )
     if by_metadata:
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.render.times import utc_text
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 MOST_NAMED = 12
 _WITH_DIRECTORY = frozenset({"broker", "combined", "snapshot-before"})
@@ -67,7 +67,7 @@ def _window(result: Explanation) -> str:
 
 def _counted_ids(noun: str, ids: Iterable[int | Absent]) -> str:
     chosen = sorted(one for one in ids if isinstance(one, int))
-    return f"{noun}{'s' if len(chosen) != 1 else ''} {_ids(chosen)}" if chosen else counted(0, noun)
+    return f"{form(len(chosen), noun)} {_ids(chosen)}" if chosen else counted(0, noun)
 
 
 def _ids(ids: Iterable[int]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kforensics import __version__
 from kforensics.errors import MissingExtra
 from kforensics.render.escape import escape_text
+from kforensics.words import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,7 +40,7 @@ def fill_page(template: str, **values: Any) -> str:
 def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # an extra, and slow to load
 
-    return Environment(
+    made = Environment(
         # Finds the templates in a zip too, as spark-submit ships the package.
         loader=PackageLoader("kforensics.render.html"),
         autoescape=True,
@@ -50,6 +51,8 @@ def _environment() -> "Environment":
         keep_trailing_newline=True,
         auto_reload=False,
     )
+    made.globals["counted"] = counted
+    return made
 
 
 def _visible(value: Any) -> Any:
