@@ -75,7 +75,9 @@ class Broker:
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         (folder / "log4j2.properties").write_text(_LOGGING.format(file=folder / "server.log"))
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties")).wait(WAIT_SECONDS)
+        self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties")).wait(
+            WAIT_SECONDS
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def _java(self, *arguments: str) -> "subprocess.Popen[bytes]":
