@@ -29,6 +29,7 @@ from kforensics.units import Depth
 
 if TYPE_CHECKING:
     from kforensics.cli.progress import ByteProgress
+    from kforensics.commands.cluster_evidence import Reading
     from kforensics.commands.result import Result
 
 MOST_PROBLEMS = 20
@@ -110,7 +111,7 @@ class Output:
 
     def finish_by_depth(
         self,
-        look: "Callable[[Depth, ByteProgress | None], Result[Any]]",
+        look: "Callable[[Depth, ByteProgress | None, Reading[Any] | None], Result[Any]]",
         depth: Depth | None,
         **shown: bool,
     ) -> NoReturn:
@@ -119,19 +120,19 @@ class Output:
         Where no depth is given and a person watches, the answer of the ends of logs is written first; then all content is read, which confirms or corrects it.
 
         Args:
-            look: makes the result of a depth.
+            look: makes the result of a depth, out of what an earlier look has read.
             depth: the one that was asked for.
             shown: as for `write`.
         """
         is_watched = self.format is OutputFormat.TEXT and self.out is None and not self.quiet and sys.stdout.isatty()
         ends = None
         if depth is None and is_watched:
-            ends = look(Depth.TAILS, None)
+            ends = look(Depth.TAILS, None, None)
             self.write(ends, **shown)
             typer.echo(f"\n{READ_NEXT}")
             sys.stdout.flush()
         with self.progress() as progress:
-            result = look(depth or Depth.CONTENT, progress)
+            result = look(depth or Depth.CONTENT, progress, ends.reading if ends else None)
         if ends is None:
             self.finish(result, **shown)
         from kforensics.commands.result import confirms

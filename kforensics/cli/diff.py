@@ -103,7 +103,7 @@ def diff(
         keep_quiet=flatten is None and output.verbose,
     )
     output.finish_by_depth(
-        lambda chosen, progress: run(replace(request, depth=chosen), progress),
+        lambda chosen, progress, read: run(replace(request, depth=chosen, read=read), progress),
         depth,
         only_findings=only_findings,
         steps=explain_steps,

@@ -102,4 +102,6 @@ def explain(
         hash_files=output.format is OutputFormat.HTML,
         jobs=jobs,
     )
-    output.finish_by_depth(lambda chosen, progress: run(replace(request, depth=chosen), progress), depth)
+    output.finish_by_depth(
+        lambda chosen, progress, read: run(replace(request, depth=chosen, read=read), progress), depth
+    )

@@ -13,6 +13,7 @@ from kforensics.cli.examples import epilog_of
 from kforensics.cli.helptext import help_of
 from kforensics.cli.metrics import check_metrics, write_metrics
 from kforensics.cli.options import (
+    DepthOption,
     KeepGoingOption,
     LeaderOption,
     PartitionsOption,
@@ -27,6 +28,7 @@ from kforensics.cli.options import (
 from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
 from kforensics.render.view import OutputFormat
+from kforensics.units import Depth
 
 if TYPE_CHECKING:
     from kforensics.commands.result import Result
@@ -237,6 +239,7 @@ def audit(
         ),
     ] = False,
     keep_going: KeepGoingOption = False,
+    depth: DepthOption = None,
 ) -> None:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.
 
@@ -274,6 +277,7 @@ def audit(
         keep_going=keep_going,
         take_over=take_over,
         gate=_gate(fail_on, accept),
+        depth=depth or Depth.CONTENT,
     )
     check_metrics(metrics)
     with interrupted_by_signals(), stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:

@@ -15,6 +15,7 @@ from kforensics.cli.options import (
     TopicsOption,
     parse_time,
 )
+from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 
 
 @with_output("groups")
@@ -40,6 +41,8 @@ def groups(
     ] = None,
     history: Annotated[bool, typer.Option("--history", help="List every commit, and who made it.")] = False,
     expired: Annotated[bool, typer.Option("--expired", help="List the positions that expired.")] = False,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     cluster: ClusterOption = None,
     keep_going: KeepGoingOption = False,
     jobs: JobsOption = None,
@@ -51,6 +54,7 @@ def groups(
     """
     earlier = tuple(before or ())
     output.check([*paths, *earlier])
+    pseudonyms = pseudonyms_of(redact, redact_key)
     from kforensics.commands.groups import GroupsRequest, run
 
     request = GroupsRequest(
@@ -64,6 +68,7 @@ def groups(
         expired=expired,
         cluster=cluster,
         keep_going=keep_going,
+        pseudonyms=pseudonyms,
         jobs=jobs,
     )
     output.finish(run(request))

@@ -67,14 +67,15 @@ def salvage(
         ),
     ] = None,
     what: Annotated[
-        WhatOption,
+        WhatOption | None,
         typer.Option(
             "--what",
             help="lost: what explain says is lost, whatever its certainty. at-risk: what diff says a truncation will discard, or one replica alone holds. "
-            "all: the best copy of each offset.",
+            "all: the best copy of each offset. Default: lost, and with --carve what the images hold and the PATHs do not.",
             case_sensitive=False,
+            show_default=False,
         ),
-    ] = WhatOption.LOST,
+    ] = None,
     form: Annotated[
         FormOption,
         typer.Option(
@@ -90,7 +91,8 @@ def salvage(
         typer.Option(
             "--carve",
             metavar="IMAGE",
-            help="Look for batches in a disk image or block device, whatever its file system says; repeatable. PATHs give logs their names, and what they hold is left out.",
+            help="Look for batches in a disk image or block device, whatever its file system says; repeatable. PATHs give logs their names. "
+            "With --what lost or all, batches of the image fill what the PATHs lack; without --what, all is written that the PATHs do not hold.",
             show_default=False,
         ),
     ] = None,
@@ -136,10 +138,12 @@ def salvage(
     given, images = tuple(paths or ()), tuple(carve or ())
     if not given and not images:
         raise UsageError("a PATH or --carve IMAGE is needed")
-    if images and (earlier or what is not WhatOption.LOST or leader is not None):
-        raise UsageError(
-            "--carve does not go with --what, --before or --leader: it writes what the images hold and the PATHs do not"
-        )
+    if images and what is None and (earlier or leader is not None):
+        raise UsageError("--carve goes with --before or --leader only where --what lost or --what all is asked for")
+    if images and what is WhatOption.AT_RISK:
+        raise UsageError("--carve does not go with --what at-risk: what is at risk is in the PATHs")
+    if images and what is not None and not given:
+        raise UsageError(f"--what {what} needs a PATH: the replicas that say what is missing")
     output.check([*given, *earlier, *images])
     jobs = apply_read_rate(read_rate, jobs)
     from kforensics.commands.salvage import SalvageRequest, run
@@ -149,7 +153,7 @@ def salvage(
         images=images,
         out=out,
         before=earlier,
-        what=what.value,
+        what=what.value if what is not None else None,
         form=form.value,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),

@@ -16,6 +16,7 @@ from kforensics.cli.options import (
     TopicsOption,
     parse_time,
 )
+from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
 
 
@@ -64,6 +65,8 @@ def transactions(
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="List every replica, with its last stable offset.")] = False,
     stopped: StoppedOption = False,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     cluster: ClusterOption = None,
     keep_going: KeepGoingOption = False,
     jobs: JobsOption = None,
@@ -75,6 +78,7 @@ def transactions(
     """
     earlier = tuple(before or ())
     output.check([*paths, *earlier])
+    pseudonyms = pseudonyms_of(redact, redact_key)
     if open_ and all_:
         raise UsageError("--open and --all exclude each other")
     from kforensics.commands.transactions import TransactionsRequest, run
@@ -91,6 +95,7 @@ def transactions(
         is_stopped=stopped,
         cluster=cluster,
         keep_going=keep_going,
+        pseudonyms=pseudonyms,
         jobs=jobs,
     )
     output.finish(run(request))

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress
@@ -25,23 +25,26 @@ from kforensics.commands.capturing.plan import (
 )
 from kforensics.commands.capturing.redacting import CannotRedact, CaptureRedaction, redaction_of
 from kforensics.commands.capturing.secrets import without_secrets
-from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_segment
+from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_ends, capture_segment
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, Stopped, UsageError
+from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.findings.answers.capture import capture_answer
 from kforensics.source.capture import COORDINATORS_FOLDER, ENDING, RECORDS_FOLDER, open_capture
-from kforensics.source.locks import is_locked
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.priority import lower_priority
 from kforensics.source.walk import Entry, join
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 from kforensics.words import byte_count
+
+END_OF_LOG = 64 << 10
+"""Bytes that are read of a segment by its end, as far as a report of bytes goes."""
 
 MOST_HELD = 256
 """Segments about to be removed that are kept open; processes may have 1,024 files open."""
@@ -59,6 +62,8 @@ class CaptureRequest:
     out: Path | None
     """None where only the plan is asked for."""
     all_batches: bool = False
+    depth: Depth = Depth.CONTENT
+    """At depth tails of logs in use no more is read than the ends, as `diff --depth tails` does."""
     margin: int = MARGIN_OFFSETS
     with_tail: bool = False
     """The bytes of the batches that can still be truncated are taken along, with the records of users in them."""
@@ -135,8 +140,13 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
     if request.lowest_priority:
         lower_priority()
     started = dt.datetime.now(dt.UTC)
+    is_by_ends = request.depth is Depth.TAILS
     plan = plan_capture(
-        request.paths, all_batches=request.all_batches, margin=request.margin, keep_going=request.keep_going
+        request.paths,
+        all_batches=request.all_batches,
+        margin=0 if is_by_ends else request.margin,
+        keep_going=request.keep_going,
+        is_by_ends=is_by_ends,
     )
     expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)
     written: WrittenCapture | Absent = Absent.NOT_WRITTEN
@@ -146,10 +156,11 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
             progress.expect(expected.read_bytes)
         left = resume_path(request.out)
         redaction = _redaction(request, plan)
-        killed = () if redaction else left_by_killed(request.out)
+        begins_again = redaction is not None or request.depth is Depth.TAILS
+        killed = () if begins_again else left_by_killed(request.out)
         for part in killed:
             _recover(part, left)
-        base = EarlierCaptures([] if redaction else [*_left_behind(left), *request.since])
+        base = EarlierCaptures([] if begins_again else [*_left_behind(left), *request.since])
         base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
             taking = _Taking(plan, writer, request, progress, base, redaction)
@@ -157,12 +168,12 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
                 taking.begin(started)
                 taking.read_all()
             except Stopped:
-                if redaction is not None:
+                if begins_again:
                     raise
                 taking.leave(started, left)
                 raise
             length = writer.finish(taking.manifest(started))
-        for path in (left, *killed):
+        for path in () if begins_again else (left, *killed):
             path.unlink(missing_ok=True)
         written, problems = taking.written(request.out, length), taking.problems
     node = _node(plan)
@@ -173,6 +184,7 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
         changed=len(written.changed) if isinstance(written, WrittenCapture) else 0,
         seconds=expected.seconds,
         capture_bytes=expected.capture_bytes,
+        is_by_ends=is_by_ends,
     )
     return Result(
         command="capture",
@@ -193,6 +205,10 @@ def _where(plan: CapturePlan, one: Problem) -> str:
 
 
 def _require_possible(request: CaptureRequest) -> None:
+    if request.depth is Depth.TAILS and (request.with_tail or request.all_batches or request.since):
+        raise UsageError(
+            "--depth tails reads the ends of logs alone: it does not go with --all-batches, --with-tail or --since"
+        )
     if request.pseudonyms is None:
         return
     if request.with_tail:
@@ -213,14 +229,19 @@ def resume_path(out: Path) -> Path:
 
 def _recover(part: Path, left: Path) -> None:
     """Make what a killed run left one that was stopped, unless an earlier stop left more."""
-    with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
-        recovered = Path(folder) / left.name
-        if recover(part, recovered) and _segments_of(recovered) > _segments_of(left):
-            recovered.replace(left)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
+            recovered = Path(folder) / left.name
+            if recover(part, recovered) and _segments_of(recovered) > _segments_of(left):
+                recovered.replace(left)
+    except OSError as error:
+        raise UsageError(f"{left} can't be written: {error.strerror}") from error
 
 
 def _segments_of(path: Path) -> int:
-    return sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
+    counts = [open_capture(one).manifest.get("counts") for one in _left_behind(path)]
+    found = [one.get("segments") for one in counts if isinstance(one, dict)]
+    return sum(one for one in found if type(one) is int)
 
 
 def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction | None:
@@ -276,8 +297,6 @@ class _Taking:
     reused_bytes: int = 0
     _held: dict[Path, EvidenceFile] = field(default_factory=dict)
     """Segments that may be removed at any moment, kept open until their bytes were taken along."""
-    _is_running: bool | None = None
-    """Whether a process holds the lock of a log directory; none where that is not known."""
     _early: dict[Path, CapturedScan] = field(default_factory=dict)
     """Segments that were read before all others, until their directories are written."""
     _unfinished: tuple[FolderPlan | None, dict[str, CapturedScan]] = field(init=False)
@@ -302,16 +321,13 @@ class _Taking:
 
     def read_all(self) -> None:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
-        self._is_running = is_locked(
-            folder.path / entry.name
-            for folder in self.plan.folders()
-            if folder.place is None
-            for entry in folder.entries
-            if parse_file_name(entry.name).kind is FileKind.LOCK
-        )
         self._read_checkpoints()
         folders = list(self.plan.folders())
-        first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
+        first = [
+            self._piece(folder, entry, base)
+            for folder, entry, base in _about_to_be_removed(folders)
+            if not self._by_ends(folder) or parse_file_name(entry.name).suffix is FileSuffix.DELETED
+        ]
         self._hold([piece for piece in first if piece.records_folder])
         for piece, scan in self._scan(first):
             self._early[piece.path] = scan
@@ -348,12 +364,18 @@ class _Taking:
             else:
                 yield piece, self._reused(piece)
 
-    def _piece(self, folder: FolderPlan, entry: Entry, base_offset: int) -> "_Piece":
+    def _piece(
+        self, folder: FolderPlan, entry: Entry, base_offset: int, lengths: Mapping[str, int] | None = None
+    ) -> "_Piece":
         key = b"" if self.redaction is None else self.redaction.digest_key
         records_folder = RECORDS_FOLDER if self.request.with_tail else ""
         if folder.with_content and self.redaction is None:
             records_folder = COORDINATORS_FOLDER
-        return _Piece(folder, entry, base_offset, key, records_folder)
+        stem, _, ending = entry.name.rpartition(".")
+        indexes = tuple(
+            one for one in (OFFSET_INDEX, TIME_INDEX) if ending == "log" and lengths and lengths.get(f"{stem}{one}")
+        )
+        return _Piece(folder, entry, base_offset, key, records_folder, indexes)
 
     def _reused(self, piece: "_Piece") -> CapturedScan:
         found = self.base.scan(piece.task(), with_bytes=piece.has_bytes)
@@ -418,16 +440,24 @@ class _Taking:
         self, folders: Sequence[FolderPlan], early: dict[Path, CapturedScan]
     ) -> Iterator[tuple[FolderPlan, dict[str, CapturedScan]]]:
         """Every directory with its segments, in order; the segments are read ahead."""
-        pieces = [
-            self._piece(folder, entry, base)
-            for folder in folders
-            for entry, _, base in folder.segments()
-            if not early or folder.path / entry.name not in early
-        ]
+        pieces: list[_Piece] = []
+        for folder in folders:
+            if self._by_ends(folder):
+                continue
+            entries = folder.entries
+            lengths = {one.name: one.length for one in entries}
+            pieces += [
+                self._piece(folder, entry, base, lengths)
+                for entry, _, base in folder.segments(entries)
+                if not early or folder.path / entry.name not in early
+            ]
         scans = self._scan(pieces)
         for folder in folders:
             own: dict[str, CapturedScan] = {}
             self._unfinished = folder, own
+            if self._by_ends(folder):
+                yield folder, self._ends(folder)
+                continue
             found = list(folder.segments())
             for entry, _, _ in found:
                 known = early.get(folder.path / entry.name) if early else None
@@ -439,6 +469,27 @@ class _Taking:
                     own[entry.name] = self._with_records(own[entry.name], self._piece(folder, entry, base))
             yield folder, own
 
+    def _by_ends(self, folder: FolderPlan) -> bool:
+        """Whether of the directory the ends of its log alone are read."""
+        return self.request.depth is Depth.TAILS and folder.place is not None and not folder.is_metadata
+
+    def _ends(self, folder: FolderPlan) -> dict[str, CapturedScan]:
+        """Return what depth tails reads of the segments of a directory; all of each that is not in use, or where the ends do not decide."""
+        if self.request.is_stopped():
+            raise Stopped("stopped")
+        assert folder.place is not None
+        pieces = {entry.name: self._piece(folder, entry, base) for entry, _, base in folder.segments()}
+        own = {name: self._early[piece.path] for name, piece in pieces.items() if piece.path in self._early}
+        found = capture_ends(folder.place, {name: piece.task() for name, piece in pieces.items()}) or {}
+        for name, piece in pieces.items():
+            if name not in own:
+                own[name] = found.get(name) or capture_segment(piece.task())
+                self.read_bytes += min(own[name].length, END_OF_LOG) if name in found else own[name].length
+                self._report(own[name].length)
+                if piece.has_bytes:
+                    self._keep_bytes(piece, own[name])
+        return own
+
     def _with_records(self, scan: CapturedScan, piece: "_Piece") -> CapturedScan:
         """Return the scan of a segment that is read once more, for digests of its records; its bytes were taken along before."""
         found = self.base.scan(piece.task(), with_bytes=False)
@@ -446,13 +497,27 @@ class _Taking:
         row, before = again.content.get("segment"), scan.content.get("segment") or {}
         if row is not None and "bytes" in before:
             row |= {name: before[name] for name in ("bytes", "bytes_from")}
+        again.indexes = scan.indexes
         return again
 
     def _folder(self, folder: FolderPlan, scans: dict[str, CapturedScan]) -> None:
+        indexes = {
+            f"{name.removesuffix('.log')}{ending}": content
+            for name, scan in scans.items()
+            for ending, content in scan.indexes.items()
+        }
+        is_whole = not self._by_ends(folder)
+        to_copy = {f"{name.removesuffix('.log')}{OFFSET_INDEX}" for name in scans if is_whole} - indexes.keys()
         entries = []
         for entry in folder.entries:
             scan = scans.get(entry.name)
-            entries.append(self._file(folder, entry) if scan is None else self._segment(folder, entry, scan))
+            if scan is not None:
+                entries.append(self._segment(folder, entry, scan))
+            elif entry.name in indexes:
+                entries.append({**_described(entry), "content": indexes[entry.name]})
+            else:
+                is_asked_for = entry.name in to_copy and 0 < entry.length <= SMALL_LENGTH
+                entries.append(self._file(folder, entry, is_asked_for=is_asked_for))
         self.writer.add_folder(self._named(folder.inner), entries)
 
     def _named(self, path: str) -> str:
@@ -485,12 +550,12 @@ class _Taking:
 
     # ------------------------------------------------------------ files
 
-    def _file(self, folder: FolderPlan, entry: Entry) -> dict[str, Any]:
-        is_taken = not entry.is_directory and folder.takes(entry)
+    def _file(self, folder: FolderPlan, entry: Entry, *, is_asked_for: bool = False) -> dict[str, Any]:
+        is_taken = not entry.is_directory and (is_asked_for or folder.takes(entry))
         name = entry.name
         if self.redaction is not None:
             name = self.redaction.entry(name, is_directory=entry.is_directory, is_taken=is_taken)
-        row = {"name": name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
+        row = {**_described(entry), "name": name}
         if not is_taken:
             return row
         path = folder.path / entry.name
@@ -648,6 +713,7 @@ class _Taking:
             ],
             "options": {
                 "all_batches": self.request.all_batches,
+                "depth": self.request.depth.value,
                 "margin_offsets": self.request.margin,
                 "with_tail": self.request.with_tail,
             },
@@ -661,7 +727,7 @@ class _Taking:
             "since": self.base.described(),
             "checkpoints_after": self._after,
             "redaction": None if self.redaction is None else self.redaction.described(),
-            "running": self._is_running,
+            "running": self.plan.is_running,
             "changed": [self._named(path) for path in self.changed],
             "problems": [{"path": self._named(one.path), "message": self._named(one.message)} for one in self.problems],
         }
@@ -675,6 +741,8 @@ class _Piece:
     digest_key: bytes
     records_folder: str
     """The folder of the archive that its bytes go into; empty where they stay."""
+    indexes: tuple[str, ...] = ()
+    """Endings of the indexes that it has, but of empty ones."""
 
     @property
     def has_bytes(self) -> bool:
@@ -695,7 +763,12 @@ class _Piece:
             bytes_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.bytes_from,
             digest_key=self.digest_key,
             by_record=self.folder.by_record,
+            indexes=self.indexes,
         )
+
+
+def _described(entry: Entry) -> dict[str, Any]:
+    return {"name": entry.name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
 
 
 def _about_to_be_removed(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:

@@ -4,13 +4,16 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from kforensics.commands.explain import Explanation
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.model import Citation
 from kforensics.source.capture import MissingBytes
+
+if TYPE_CHECKING:
+    from kforensics.commands.explain import Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,7 @@ class CitedFile:
     sha256: str | Absent
 
 
-def cited_files(result: Explanation, inputs: Inputs) -> tuple[CitedFile, ...]:
+def cited_files(result: "Explanation", inputs: Inputs) -> tuple[CitedFile, ...]:
     """Every file that the explanation cites, read once more and hashed; directories are left out.
 
     Args:
@@ -37,7 +40,7 @@ def cited_files(result: Explanation, inputs: Inputs) -> tuple[CitedFile, ...]:
     return tuple(file for file in files if file is not None)
 
 
-def _citations(result: Explanation) -> Iterable[Citation]:
+def _citations(result: "Explanation") -> Iterable[Citation]:
     return chain(
         (citation for entry in result.timeline for citation in entry.citations),
         (

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -40,6 +41,9 @@ from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
 from kforensics.units import TopicPartition
 
+if TYPE_CHECKING:
+    from kforensics.commands.sealing.report import CheckedSeal
+
 _UNTOLD = frozenset(
     {LogEventKind.HIGH_WATERMARK_LOADED, LogEventKind.HIGH_WATERMARK_MISSING, LogEventKind.SEGMENTS_TRUNCATED}
 )
@@ -67,6 +71,21 @@ class ClusterEvidence:
     problems: tuple[Problem, ...]
     logs_not_read: Mapping[LogPlace, LogSpan] = field(default_factory=dict)
     """Log files that are outside of the time asked about."""
+
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Generic[Found]):
+    """What was read of the inputs beside their logs, and need not be read again for another look at the same inputs."""
+
+    found: Found
+    """The inputs."""
+    seal: "CheckedSeal | None"
+    """The seal that they were checked against."""
+    places: Places
+    gathered: ClusterEvidence
 
 
 def gather_cluster_evidence(

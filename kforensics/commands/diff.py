@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
@@ -158,6 +158,8 @@ class DiffRequest:
     """A path that can't be used is a problem in the report, and the others are read."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
+    read: Reading[Inputs] | None = None
+    """What an earlier look at the same inputs has read."""
 
 
 def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffResult]:
@@ -185,18 +187,12 @@ def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffRe
         rename_group=request.pseudonyms.group if request.pseudonyms else str,
         depth=request.depth,
     )
-    inputs = find_inputs(
-        request.paths,
-        with_server_logs=True,
-        why_not=why_not_compared,
-        keep_going=request.keep_going,
-        one_cluster=True,
-        cluster=request.cluster,
-    )
-    seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
+    read = request.read or _read(request, options)
+    inputs = read.found
     compared = compare(
         inputs,
         options,
+        read=read,
         jobs=request.jobs,
         flatten=request.flatten,
         keep_quiet=request.keep_quiet,
@@ -216,8 +212,24 @@ def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffRe
             findings=compared.findings,
             problems=compared.problems,
         ),
-        seal=seal,
+        seal=read.seal,
+        reading=read,
     )
+
+
+def _read(request: DiffRequest, options: DiffOptions) -> Reading[Inputs]:
+    inputs = find_inputs(
+        request.paths,
+        with_server_logs=True,
+        why_not=why_not_compared,
+        keep_going=request.keep_going,
+        one_cluster=True,
+        cluster=request.cluster,
+    )
+    seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
+    places = find_places(inputs)
+    gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
+    return Reading(found=inputs, seal=seal, places=places, gathered=gathered)
 
 
 def _dropped(
@@ -271,6 +283,7 @@ def compare(
     flatten: Flatten | None = None,
     keep_quiet: bool = False,
     progress: Progress | None = None,
+    read: Reading[Inputs] | None = None,
 ) -> DiffResult:
     """Compare every partition of the inputs that the options ask for.
 
@@ -281,9 +294,12 @@ def compare(
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.
         progress: called with bytes and findings as they come.
+        read: what was read of them already.
     """
-    places = find_places(inputs)
-    gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
+    places = find_places(inputs) if read is None else read.places
+    gathered = (
+        gather_cluster_evidence(inputs, places, rename_group=options.rename_group) if read is None else read.gathered
+    )
     shared = replace(comparison_of(inputs, places, gathered, options), flatten=flatten, keep_quiet=keep_quiet)
     groups = shared.groups
     if places.by_partition:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, Reading, gather_cluster_evidence
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.offsets_log import PositionsNow
@@ -166,6 +166,8 @@ class ExplainRequest:
     """A path that can't be used is a problem in the report, and the others are read."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
+    read: Reading[Evidence] | None = None
+    """What an earlier look at the same inputs has read."""
 
 
 def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Explanation]:
@@ -198,10 +200,9 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
-    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
-    paths = (*request.paths, *request.before)
-    seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
-    result = explain(evidence, options, jobs=request.jobs, progress=progress)
+    read = request.read or _read(request, options)
+    evidence, seal = read.found, read.seal
+    result = explain(evidence, options, jobs=request.jobs, progress=progress, read=read)
     if seal is not None:
         # The findings of the seal are redacted with the others.
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
@@ -218,6 +219,29 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
         body=result,
         concluded=Conclusion(answer=result.answer, findings=result.findings, problems=result.problems),
         seal=seal,
+        reading=read,
+    )
+
+
+def _read(request: ExplainRequest, options: ExplainOptions) -> Reading[Evidence]:
+    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
+    paths = (*request.paths, *request.before)
+    seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
+    places = find_places(evidence.inputs)
+    gathered = _gather(evidence, places, options, request.jobs)
+    return Reading(found=evidence, seal=seal, places=places, gathered=gathered)
+
+
+def _gather(evidence: Evidence, places: Places, options: ExplainOptions, jobs: int | None) -> ClusterEvidence:
+    return gather_cluster_evidence(
+        evidence.for_facts(),
+        places,
+        rename_group=options.rename_group,
+        log_zone=options.log_zone,
+        jobs=jobs or default_jobs(),
+        earlier=evidence.ranks.keys(),
+        since_ms=options.since_ms,
+        until_ms=options.until_ms,
     )
 
 
@@ -246,7 +270,12 @@ class Account:
 
 
 def explain(
-    evidence: Evidence, options: ExplainOptions, *, jobs: int | None = None, progress: Progress | None = None
+    evidence: Evidence,
+    options: ExplainOptions,
+    *,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    read: Reading[Evidence] | None = None,
 ) -> Explanation:
     """Explain what happened to every partition of the inputs that the options ask for.
 
@@ -255,19 +284,11 @@ def explain(
         options: which partitions and times, and the zone of the logs.
         jobs: processes; one for each core where not given.
         progress: called with the bytes of logs that were read.
+        read: what was read of them already.
     """
     inputs = evidence.inputs
-    places = find_places(inputs)
-    gathered = gather_cluster_evidence(
-        evidence.for_facts(),
-        places,
-        rename_group=options.rename_group,
-        log_zone=options.log_zone,
-        jobs=jobs or default_jobs(),
-        earlier=evidence.ranks.keys(),
-        since_ms=options.since_ms,
-        until_ms=options.until_ms,
-    )
+    places = find_places(inputs) if read is None else read.places
+    gathered = _gather(evidence, places, options, jobs) if read is None else read.gathered
     clocks, events = gathered.clocks, gathered.events
     shared = open_account(evidence, places, gathered, options)
     recorded = _recorded_partitions(gathered)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather
 from kforensics.commands.filters import not_there
 from kforensics.commands.offsets_log import OffsetsLog, offsets_logs
 from kforensics.commands.processes import default_jobs
+from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -52,6 +54,8 @@ class GroupsRequest:
     """Only positions that expired, as history."""
     cluster: str | None = None
     keep_going: bool = False
+    pseudonyms: Pseudonyms | None = None
+    """The pseudonyms of groups, and of hosts in paths; None where they are shown as they are."""
     jobs: int | None = None
 
     def wants(self, key: CommitKey) -> bool:
@@ -96,6 +100,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         keep_going=request.keep_going,
         cluster=request.cluster,
         jobs=request.jobs or default_jobs(),
+        at_ms=request.at_ms,
     )
     logs = offsets_logs(given, until_ms=request.at_ms)
     setbacks: list[Change] = []
@@ -132,6 +137,13 @@ def run(request: GroupsRequest) -> Result[Groups]:
     _check_names(request, logs.values(), topic)
     ends = _LogEnds(given, request.at_ms)
     groups = _views(request, states, positions, ends)
+    redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
+    shown: Callable[[Change], Change] = _same
+    if redaction is not None:
+        shown = redaction.change
+        groups = tuple(sorted(map(redaction.view, groups), key=lambda view: str(view.name)))
+        setbacks = list(map(shown, setbacks))
+        topic = replace(topic, renamed={redaction.name(GROUP, one): one for one in request.groups})
     problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
     problems += [problem for log in logs.values() for problem in log.problems]
     skipped = sum(log.skipped for log in logs.values())
@@ -149,7 +161,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         complete_since_ms=_complete_since(asked, topic, request),
         skipped_records=skipped,
         changes=lambda: (
-            change
+            shown(change)
             for change in merge(*(log.play(log.replay()) for log in logs.values()), key=lambda one: one.time_ms)
             if request.wants(change.key) and (not request.expired or change.by == "expiry")
         ),
@@ -159,17 +171,23 @@ def run(request: GroupsRequest) -> Result[Groups]:
         body.setbacks,
         setback_count=count,
         topic=topic,
-        asked=request.groups,
+        asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
         unread=len(problems),
         skipped=skipped,
         complete_since_ms=body.complete_since_ms,
+        is_past=request.at_ms is not None,
     )
-    return Result(
+    result = Result(
         command="groups",
         inputs=given.inputs.described,
         body=body,
         concluded=Conclusion(answer=answer, findings=group_findings(groups, body.setbacks), problems=tuple(problems)),
     )
+    return result if redaction is None else redaction.result(result)
+
+
+def _same(change: Change) -> Change:
+    return change
 
 
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
@@ -241,6 +259,7 @@ def _views(
                         position=positions[key],
                         log_end_offset=ends.of(key.topic, key.partition),
                         may_have_more=(key.topic, key.partition) in ends.guessed,
+                        absent_leader=ends.absent_leaders.get((key.topic, key.partition)),
                     )
                     for key in own
                 ),
@@ -257,6 +276,8 @@ class _LogEnds:
         self._live = given.live()
         self._known: dict[tuple[Name, int], int | Absent] = {}
         self.problems: list[Problem] = []
+        self.absent_leaders: dict[tuple[Name, int], int] = {}
+        """The brokers whose logs would show where partitions end."""
         self.guessed: set[tuple[Name, int]] = set()
         """Partitions of which no replica here is shown to lead, or to be one that is elected next."""
 
@@ -273,18 +294,29 @@ class _LogEnds:
         if self._at is not None:
             copies = [place for place in self._given.copies(partition) if place.directory_state == "live"]
             ends = [_end_at(place, self._at) for place in copies]
-            return max(ends)[1] if ends else Absent.UNKNOWN
+            if not ends:
+                return Absent.UNKNOWN
+            epoch, end, is_followed = max(ends)
+            absent = self._given.absent_leader(partition, self._given.leader(partition, newest_epoch=epoch))
+            if absent is None or is_followed:
+                return end
+            # What that leader had beyond the copies that are here, and a truncation took, no later log has.
+            self.absent_leaders[partition.topic, partition.partition] = absent
+            return Absent.UNKNOWN
         tails = [(place, self._tail(place)) for place in self._live.get(partition, ())]
         if not tails:
             return Absent.UNKNOWN
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
-        if self._given.absent_leader(partition, leader) is not None:
+        absent = self._given.absent_leader(partition, leader)
+        if absent is not None:
+            self.absent_leaders[partition.topic, partition.partition] = absent
             return Absent.UNKNOWN
         if self._given.without_candidate(partition, leader) is not None:
             self.guessed.add((partition.topic, partition.partition))
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.
-        return end if end >= self._given.promised_end(partition) else Absent.UNKNOWN
+        epochs = {place.state.broker_id: tail[0] for place, tail in tails}
+        return end if end >= self._given.promised_end(partition, epochs) else Absent.UNKNOWN
 
     def _tail(self, place: PartitionPlace) -> tuple[int, int]:
         """Return the last leader epoch and the log end offset of a replica."""
@@ -300,8 +332,8 @@ class _LogEnds:
         return (-1 if isinstance(tail.leader_epoch, Absent) else tail.leader_epoch), tail.log_end_offset
 
 
-def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
-    """Return the last leader epoch and the log end offset that a copy had at a time, by the times of its batches."""
+def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int, bool]:
+    """Return the last leader epoch and the log end offset that a copy had at a time, by the times of its batches, and whether a later batch of that epoch shows that there was no more."""
     log = list_log(place)
     epoch, end = -1, log.first_base
     for _, sound, _ in log.batches(log.segments):
@@ -311,5 +343,5 @@ def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
             epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
             end = int(rows["last_offset"][-1]) + 1
         if len(later):
-            return epoch, end
-    return epoch, end
+            return epoch, end, int(sound[later[0]]["partition_leader_epoch"]) == epoch
+    return epoch, end, False

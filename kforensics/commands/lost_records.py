@@ -7,14 +7,17 @@ from typing import NamedTuple
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.evidence.captured.reading import captured_batches
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import checkpoint_value, read_log_dir_state
 from kforensics.evidence.model import Problem
-from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.evidence.replica.captured_loading import lacks_rows, rows_between
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.names import DELETED, LOG
 from kforensics.protocol.loading.values import LARGEST_INT64, FileAction, LoadOutcome
 from kforensics.reconcile.logs.predicted_load import DiscardHolder, LostPiece, LostRecords
+from kforensics.source.capture import CapturedSegment, MissingBytes
 from kforensics.source.naming import DirectoryState, PartitionDirectoryName, parse_partition_directory
 from kforensics.source.walk import join
 
@@ -100,10 +103,13 @@ def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, 
     certain = sum(batch.record_count for batch in batches if batch.last_offset < watermark)
     held: set[tuple[int, int]] = set()
     holders = []
+    lowest = min(batch.base_offset for batch in batches)
     for other_index, other in enumerate(inputs.found):
         if other_index == index:
             continue
-        here = found.keys() & _held(other, path.rpartition("/")[2])
+        there, lacking = _held(other, path.rpartition("/")[2], lowest)
+        problems += [Problem(input=other_index, path=missing, message=words) for missing, words in lacking]
+        here = found.keys() & there
         if here:
             held |= here
             count = sum(found[key].record_count for key in here)
@@ -123,20 +129,27 @@ def _batches(one: FoundInput, path: str, position: int, end: int = LARGEST_INT64
     with one.open(path) as file:
         if position >= file.size:
             return
+        if isinstance(file, CapturedSegment):
+            yield from _records_in(rows_between(file, position, end))
+            return
         for window in walk_segment(file, level=Level.CRC, start=position):
-            rows = window.batches
-            for row in rows[((rows["attributes"] & CONTROL_BIT) == 0) & (rows["position"] < end)]:
-                base, last, count = int(row["base_offset"]), int(row["last_offset"]), int(row["count"])
-                if row["crc_valid"] or (0 <= base <= last and 0 < count <= last - base + 1):
-                    yield _Batch(base, last, int(row["crc"]), count)
+            yield from _records_in(window.batches[window.batches["position"] < end])
 
 
-def _held(other: FoundInput, name: str) -> set[tuple[int, int]]:
-    """Return the base offset and checksum of every sound batch that another input holds of a partition."""
+def _records_in(rows: BatchTable) -> Iterator[_Batch]:
+    for row in rows[(rows["attributes"] & CONTROL_BIT) == 0]:
+        base, last, count = int(row["base_offset"]), int(row["last_offset"]), int(row["count"])
+        if row["crc_valid"] or (0 <= base <= last and 0 < count <= last - base + 1):
+            yield _Batch(base, last, int(row["crc"]), count)
+
+
+def _held(other: FoundInput, name: str, lowest: int) -> tuple[set[tuple[int, int]], list[tuple[str, str]]]:
+    """Return the base offset and checksum of every batch that another input holds of a partition, and the segments of captures that may hold more at or above an offset."""
     parsed = parse_partition_directory(name)
     keys: set[tuple[int, int]] = set()
+    lacking: list[tuple[str, str]] = []
     if not isinstance(parsed, PartitionDirectoryName):
-        return keys
+        return keys, lacking
     for log_dir in other.log_dir_paths:
         for entry in other.listings.of(log_dir).entries:
             there = parse_partition_directory(entry.name) if entry.is_directory else None
@@ -148,14 +161,20 @@ def _held(other: FoundInput, name: str) -> set[tuple[int, int]]:
                 continue
             folder = join(log_dir, entry.name)
             for file in other.listings.of(folder).entries:
-                if file.name.endswith(LOG):
-                    try:
-                        keys |= {
-                            (batch.base_offset, batch.crc) for batch in _batches(other, join(folder, file.name), 0)
-                        }
-                    except EvidenceError:
-                        continue  # what can't be read there is not counted as held
-    return keys
+                if not file.name.endswith(LOG):
+                    continue
+                path = join(folder, file.name)
+                try:
+                    keys |= {(batch.base_offset, batch.crc) for batch in _batches(other, path, 0)}
+                except MissingBytes as error:
+                    with other.open(path) as segment:
+                        assert isinstance(segment, CapturedSegment)
+                        keys |= {(batch.base_offset, batch.crc) for batch in _records_in(captured_batches(segment))}
+                        if lacks_rows(segment, lowest):
+                            lacking.append((path, error.problem))
+                except EvidenceError:
+                    continue  # what can't be read there is not counted as held
+    return keys, lacking
 
 
 def _high_watermark(one: FoundInput, index: int, path: str) -> int:

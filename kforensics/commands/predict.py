@@ -14,9 +14,9 @@ from kforensics.commands.predicting.version import RANK, NodeVersion, given_vers
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs, refuse, why_not_compared
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import MissingDirectories, predict_answer
@@ -28,7 +28,7 @@ from kforensics.reconcile.logs.predicted_load import (
     VersionOutcome,
     WayOut,
 )
-from kforensics.source.capture import CapturePath
+from kforensics.source.capture import split_at_capture
 from kforensics.source.naming import FileKind
 from kforensics.units import Depth
 
@@ -86,11 +86,10 @@ def run(request: PredictRequest) -> Result[Prediction]:
         The starts of each node, what each log comes to, and the answer.
 
     Raises:
-        EvidenceError: a capture among the inputs.
+        EvidenceError: a path can't be used, or with `keep_going` none can.
         UsageError: a version that is not modelled, no log directory among the inputs, or no partition that was asked for.
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_compared, keep_going=request.keep_going)
-    _refuse_captures(inputs)
     inputs, nodes = nodes_of(inputs)
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
@@ -290,21 +289,11 @@ def _metadata_logs(inputs: Inputs, started: Sequence[NodeStarts], problems: list
     )
 
 
-def _refuse_captures(inputs: Inputs) -> None:
-    """Refuse captures: a start reads every batch and every index, which they do not hold."""
-    errors: list[EvidenceError] = []
-    for one in inputs.found:
-        if isinstance(one.root, CapturePath):
-            capture, inner = one.root.place()
-            words = f"a capture does not hold the segments and indexes that a start reads: name {capture.where(inner)}"
-            errors.append(EvidenceUnreadable(one.described.path, words))
-    refuse(errors, named=len(inputs.found))
-
-
 def _without(request: PredictRequest, inputs: Inputs) -> dict[int, frozenset[str]]:
     """Return the paths that are taken as not there, by input and relative to it."""
     found: dict[int, frozenset[str]] = {}
-    for path in request.without:
+    for given in request.without:
+        path = split_at_capture(given) or given
         places = [
             (index, str(path.absolute().relative_to(one.root.absolute())))
             for index, one in enumerate(inputs.found)

@@ -13,6 +13,7 @@ from kforensics.findings.model import Finding, by_gravity
 from kforensics.source.capture import with_records
 
 if TYPE_CHECKING:
+    from kforensics.commands.cluster_evidence import Reading
     from kforensics.commands.sealing.report import CheckedSeal
 
 Body = TypeVar("Body")
@@ -59,6 +60,8 @@ class Result(Generic[Body]):
     """The kind of result of the command, where there are several; a name of `render.emit.WRITERS`."""
     seal: "CheckedSeal | None" = None
     """The seal that the inputs were checked against."""
+    reading: "Reading[Any] | None" = None
+    """What another look at the same inputs need not read again."""
 
     def __post_init__(self) -> None:
         self.shape = self.shape or self.command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
-from kforensics.commands.salvaging.carving import carve, carved_plans
+from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
 from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
@@ -17,10 +17,17 @@ from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPa
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError
+from kforensics.evidence.carving import CarvedReader
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import BatchReader, Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.findings.answers.salvage import Salvaged, carved_answer, salvage_answer
+from kforensics.findings.answers.salvage import (
+    CarvedFigures,
+    Salvaged,
+    carved_answer,
+    carved_unknown,
+    salvage_answer,
+)
 from kforensics.formats.checkpoint.partition_metadata import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.source.foreign import ForeignPath
@@ -28,6 +35,12 @@ from kforensics.units import OffsetRange, TopicPartition
 
 SMALL_WORK = 64 << 20
 """Bytes below which starting processes costs more than it saves."""
+
+LARGEST_OFFSET = (1 << 63) - 1
+"""Asked for where no end is."""
+
+LARGE = 256 << 20
+"""Bytes of a partition that is worth all processes."""
 
 
 class What(StrEnum):
@@ -48,12 +61,13 @@ class SalvageRequest:
     """A new or empty directory outside of every input."""
     before: tuple[Path, ...] = ()
     """Earlier snapshots."""
-    what: str = What.LOST.value
+    what: str | None = None
+    """As `What`; lost records where not given, and with images what they hold and the given replicas do not."""
     form: str = FormName.JSONL.value
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     images: tuple[Path, ...] = ()
-    """Disk images or block devices to carve; `what` is then what the images hold and the given replicas do not."""
+    """Disk images or block devices to carve."""
     offsets: tuple[int, int] | None = None
     """The first and the last one."""
     time_ms: tuple[int, int] | None = None
@@ -68,20 +82,6 @@ class SalvageRequest:
     keep_going: bool = False
     is_stopped: bool = False
     jobs: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CarvedFigures:
-    """What was found in disk images, each batch as often as it lies there."""
-
-    bytes_read: int
-    batches: int
-    records: int
-    bytes: int
-    old_batches: int
-    """Of magic 0 or 1, which less proves."""
-    logs: int
-    named_logs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +119,13 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         MissingExtra: the form needs a package that is not installed.
         UsageError: the directory can't be used, a filter matches nothing, or the form can't hold the records.
     """
-    what, form = What(request.what), FormName(request.form)
+    form = FormName(request.form)
     require_form(form)
     _check_options(request, form)
     check_folder(request.out, (*request.paths, *request.before))
-    if request.images:
+    if request.images and request.what is None:
         return _run_carving(request, form)
+    what = What(request.what or What.LOST)
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     _require_local(evidence)
     scope = Scope(
@@ -135,20 +136,30 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     )
     jobs = request.jobs or default_jobs()
     found = _tasks(what, evidence, scope, jobs)
+    image_problems: list[Problem] = []
+    carved = carve(request.images, evidence.inputs, image_problems) if request.images else None
+    inputs = evidence.inputs.described if carved is None else carved.inputs
     folder = OutFolder(request.out)
-    filters = Filters(
-        offsets=OffsetRange(*request.offsets) if request.offsets else None,
-        time_ms=request.time_ms,
-        with_aborted=request.with_aborted,
+    shared = _Shared(
+        evidence,
+        scope,
+        found.facts,
+        folder,
+        form,
+        _filters(request),
+        request.topic_id,
+        request.from_zero,
+        carved=carved,
     )
-    shared = _Shared(evidence, scope, found.facts, folder, form, filters, request.topic_id, request.from_zero)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
     )
     files: tuple[WrittenFile, ...] = ()
     try:
+        if carved is not None and what is What.ALL and not failure and not request.topics and not request.partitions:
+            partitions = (*partitions, *_save_carved(shared, carved, with_named=False))
         if partitions and not failure:
-            files = _write_papers(folder, request, evidence.inputs.described, partitions)
+            files = _write_papers(folder, request, what.value, inputs, partitions)
     except WriteFailed as error:
         failure = str(error)
     report = SalvageReport(
@@ -158,8 +169,9 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         partitions=partitions,
         files=files,
         failure=failure,
+        carved=None if carved is None else _figures_of(carved),
     )
-    problems = (*found.problems, *problems)
+    problems = (*found.problems, *image_problems, *problems)
     answer = salvage_answer(
         [_figures(one) for one in partitions],
         what=what.value,
@@ -172,10 +184,12 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         looked_at=found.partitions,
         unsettled=found.unsettled,
         not_all_given=found.not_all_given,
+        chosen=_chosen(request),
+        of_images=() if report.carved is None else carved_unknown(report.carved),
     )
     return Result(
         command="salvage",
-        inputs=evidence.inputs.described,
+        inputs=inputs,
         body=report,
         concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
     )
@@ -192,16 +206,12 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
     problems += inputs.problems
     carved = carve(request.images, inputs, problems)
     folder = OutFolder(request.out)
-    filters = Filters(
-        offsets=OffsetRange(*request.offsets) if request.offsets else None,
-        time_ms=request.time_ms,
-        with_aborted=request.with_aborted,
-    )
+    filters = _filters(request)
     scope = Scope(topics=request.topics, partitions=request.partitions)
     partitions: list[SavedPartition] = []
     failure = ""
     files: tuple[WrittenFile, ...] = ()
-    writer = _Shared(
+    shared = _Shared(
         Evidence(inputs=inputs, ranks={}, final_rank=0),
         scope,
         None,
@@ -210,40 +220,15 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
         filters,
         request.topic_id,
         request.from_zero,
+        carved=carved,
     )
     try:
-        folder.make()
-        for plan, reader in carved_plans(carved, FileBatchReader(list(carved.roots))):
-            if plan.is_named and not scope.has(plan.partition):
-                continue
-            saved = save_partition(
-                plan,
-                folder=folder,
-                form=form,
-                filters=filters,
-                roots=carved.roots,
-                reader=reader,
-                batch_writer=writer.batch_writer,
-            )
-            reader.close()
-            problems += saved.problems
-            if saved.records or saved.gaps:
-                partitions.append(saved)
-        files = _write_papers(folder, replace(request, what="carved"), carved.inputs, partitions)
+        partitions = _save_carved(shared, carved)
+        problems += [problem for saved in partitions for problem in saved.problems]
+        files = _write_papers(folder, request, "carved", carved.inputs, partitions)
     except WriteFailed as error:
         failure = str(error)
-    except (HoldsDelimiter, NotRebased) as error:
-        folder.discard()
-        raise UsageError(str(error)) from error
-    figures = CarvedFigures(
-        bytes_read=carved.bytes_read,
-        batches=carved.batches,
-        records=carved.records,
-        bytes=carved.length,
-        old_batches=carved.old_batches,
-        logs=len(carved.logs),
-        named_logs=sum(log.partition is not None for log in carved.logs),
-    )
+    figures = _figures_of(carved)
     report = SalvageReport(
         what="carved",
         form=form.value,
@@ -254,13 +239,7 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
         carved=figures,
     )
     answer = carved_answer(
-        records=figures.records,
-        batches=figures.batches,
-        old_batches=figures.old_batches,
-        logs=figures.logs,
-        named_logs=figures.named_logs,
-        bytes_found=figures.bytes,
-        bytes_read=figures.bytes_read,
+        figures,
         saved=report.records,
         missing=sum(one.missing for one in partitions),
         out=str(request.out),
@@ -274,6 +253,37 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
         body=report,
         concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
     )
+
+
+def _figures_of(carved: Carved) -> CarvedFigures:
+    return CarvedFigures(
+        bytes_read=carved.bytes_read,
+        batches=carved.batches,
+        records=carved.records,
+        bytes=carved.length,
+        old_batches=carved.old_batches,
+        logs=len(carved.logs),
+        named_logs=sum(log.partition is not None for log in carved.logs),
+    )
+
+
+def _filters(request: SalvageRequest) -> Filters:
+    return Filters(
+        offsets=OffsetRange(*request.offsets) if request.offsets else None,
+        time_ms=request.time_ms,
+        with_aborted=request.with_aborted,
+    )
+
+
+def _chosen(request: SalvageRequest) -> str:
+    words = ""
+    if request.offsets is not None:
+        first, last = request.offsets
+        if last == LARGEST_OFFSET:
+            words += f" from offset {first:,} on"
+        else:
+            words += f" at offset {first:,}" if first == last else f" at offsets {first:,} to {last:,}"
+    return f"{words} with timestamps in --time" if request.time_ms is not None else words
 
 
 def _check_options(request: SalvageRequest, form: FormName) -> None:
@@ -314,6 +324,14 @@ class _Shared:
     filters: Filters
     topic_id: str | None
     from_zero: bool
+    jobs: int = 1
+    """The processes that one partition may use."""
+    carved: Carved | None = None
+
+    @property
+    def roots(self) -> Sequence[Path]:
+        """Where each input really is, images included."""
+        return self.carved.roots if self.carved else [one.root for one in self.evidence.inputs.found]
 
     def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
         """Return the writer of whole batches."""
@@ -335,9 +353,16 @@ def _save_all(
     if tasks:
         shared.folder.make()
     weights = [sum(place.length for place in task.places) for task in tasks]
-    if sum(weights) < SMALL_WORK or len(tasks) < 2:
+    # A large partition is done by all processes together, so that none of them is left alone with it at the end.
+    large = {at: _save_one(replace(shared, jobs=jobs), tasks[at]) for at, one in enumerate(weights) if one >= LARGE}
+    small = [at for at in range(len(tasks)) if at not in large]
+    if sum(weights[at] for at in small) < SMALL_WORK:
         jobs = 1
-    done: list[_Done] = spread(_save_one, shared, tasks, jobs=jobs, weights=weights)
+    spread_over: list[_Done] = spread(
+        _save_one, shared, [tasks[at] for at in small], jobs=jobs, weights=[weights[at] for at in small]
+    )
+    by_task = {**large, **dict(zip(small, spread_over, strict=True))}
+    done = [by_task[at] for at in range(len(tasks))]
     refusal = next((one.refusal for one in done if one.refusal), "")
     if refusal:
         shared.folder.discard()
@@ -355,34 +380,64 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
     """One partition; what goes wrong with the output is a value, so that it comes back from another process."""
     problems: list[Problem] = []
     out: list[SavedPartition] = []
-    reader = FileBatchReader([one.root for one in shared.evidence.inputs.found])
+    files = FileBatchReader(shared.roots)
+    copies, starts = carved_copies(shared.carved, task.partition) if shared.carved else ([], {})
+    reader = CarvedReader(files, shared.carved.images if shared.carved else {}, starts)
     try:
-        out.extend(
-            save_partition(
-                plan,
-                folder=shared.folder,
-                form=shared.form,
-                filters=shared.filters,
-                roots=[one.root for one in shared.evidence.inputs.found],
-                reader=reader,
-                batch_writer=shared.batch_writer,
-            )
-            for plan in plans_of(task, shared.evidence, shared.scope, shared.facts, problems)
-        )
+        plans = plans_of(task, shared.evidence, shared.scope, shared.facts, problems, carved=copies, reader=reader)
+        out.extend(_save(shared, plan, reader) for plan in plans)
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))
     except (HoldsDelimiter, NotRebased) as error:
         return _Done(tuple(out), tuple(problems), refusal=str(error))
-    return _Done(tuple(out), (*problems, *reader.take_lacks()))
+    finally:
+        reader.close()
+    return _Done(tuple(out), (*problems, *files.take_lacks()))
+
+
+def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPartition:
+    return save_partition(
+        plan,
+        folder=shared.folder,
+        form=shared.form,
+        filters=shared.filters,
+        roots=shared.roots,
+        reader=reader,
+        batch_writer=shared.batch_writer,
+        jobs=shared.jobs,
+    )
+
+
+def _save_carved(shared: _Shared, carved: Carved, *, with_named: bool = True) -> list[SavedPartition]:
+    """Save what images hold of each log and no given replica does.
+
+    Raises:
+        UsageError: the form can't hold the records.
+        WriteFailed: the output can't be written.
+    """
+    partitions = []
+    try:
+        shared.folder.make()
+        for plan, reader in carved_plans(carved, FileBatchReader(shared.roots), with_named=with_named):
+            if plan.is_named and not shared.scope.has(plan.partition):
+                continue
+            saved = _save(shared, plan, reader)
+            reader.close()
+            if saved.records or saved.gaps:
+                partitions.append(saved)
+    except (HoldsDelimiter, NotRebased) as error:
+        shared.folder.discard()
+        raise UsageError(str(error)) from error
+    return partitions
 
 
 def _write_papers(
-    folder: OutFolder, request: SalvageRequest, inputs: Sequence[Input], partitions: Sequence[SavedPartition]
+    folder: OutFolder, request: SalvageRequest, what: str, inputs: Sequence[Input], partitions: Sequence[SavedPartition]
 ) -> tuple[WrittenFile, ...]:
     manifest = write_manifest(
-        folder, inputs=inputs, partitions=partitions, what=request.what, form=request.form, filters=_plain(request)
+        folder, inputs=inputs, partitions=partitions, what=what, form=request.form, filters=_plain(request)
     )
-    return (manifest, *write_readme(folder, partitions, what=request.what, form=request.form))
+    return (manifest, *write_readme(folder, partitions, what=what, form=request.form))
 
 
 def _plain(request: SalvageRequest) -> dict[str, object]:

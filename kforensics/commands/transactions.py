@@ -1,7 +1,7 @@
 """Open and torn transactions of every replica, joined with what their coordinators know (KIP-664 without a cluster)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,8 @@ from kforensics.commands.filters import check_wanted, not_there
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.offsets_log import positions_now
 from kforensics.commands.processes import default_jobs
+from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
+from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
@@ -48,7 +50,7 @@ from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
-from kforensics.source.capture import CapturePath
+from kforensics.reconcile.transactions.split import AbortedLate, aborted_late, split_transactions
 from kforensics.units import TopicPartition
 
 UNCOMMITTED = frozenset(
@@ -81,6 +83,8 @@ class TransactionsRequest:
     """No broker ran while its directories were copied."""
     cluster: str | None = None
     keep_going: bool = False
+    pseudonyms: Pseudonyms | None = None
+    """The pseudonyms of transactional ids and groups, and of hosts in paths; None where they are shown as they are."""
     jobs: int | None = None
 
 
@@ -137,6 +141,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         keep_going=request.keep_going,
         cluster=request.cluster,
         jobs=jobs,
+        at_ms=request.at_ms,
     )
     live = given.live()
     wanted = _wanted(request, live)
@@ -158,15 +163,27 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     _check_ids(request.transactional_ids, coordinators)
     if coordinators.topic.is_complete and not lacking.absent:
         _check_producers(request.producer_ids, scans, coordinators)
+    redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
+    if redaction is not None:
+        coordinators = redaction.coordinators(coordinators, request.transactional_ids)
+        named = renaming(redaction, TRANSACTIONAL_ID)
+        waiting = tuple(one._replace(transactional_id=named(one.transactional_id)) for one in waiting)
+        request = replace(request, transactional_ids=frozenset(str(named(one)) for one in request.transactional_ids))
     now_ms = _last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
-    judged = _judge(request, given, scans, coordinators, now_ms)
+    judged = _with_split(_judge(request, given, scans, coordinators, now_ms), states, live, redaction)
     asked = _of_producers(request, judged, coordinators)
+    positions = positions_now(given) if any(one.open for one in asked) else {}
+    endings = _endings(given, asked, coordinators, positions, renaming(redaction, GROUP))
+    after_start = _after_start(given, asked, now_ms)
+    if redaction is not None:
+        asked = list(map(redaction.partition, asked))
+        endings, after_start = redaction.by_path(endings), redaction.by_path(after_start)
     body = Transactions(
         now_ms=now_ms,
         coordinators=coordinators,
         partitions=_shown(request, asked),
-        endings=_endings(given, asked, coordinators, positions_now(given) if any(one.open for one in asked) else {}),
-        after_start=_after_start(given, asked, now_ms),
+        endings=endings,
+        after_start=after_start,
         history=_history(request, coordinators),
         skipped_records=states.skipped,
         waiting=waiting,
@@ -188,12 +205,13 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         lacking=lacking,
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     )
-    return Result(
+    result = Result(
         command="transactions",
         inputs=given.inputs.described,
         body=body,
         concluded=Conclusion(answer=answer, findings=transaction_findings(asked), problems=tuple(problems)),
     )
+    return result if redaction is None else redaction.result(result)
 
 
 def stuck_replicas(
@@ -243,6 +261,9 @@ def _lacking(
     for one in scans if request.at_ms is None else ():
         ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
     ends |= states.ends()
+    epochs: dict[TopicPartition, dict[int | Absent, int]] = defaultdict(dict, states.epochs)
+    for one in scans:
+        epochs[one.place.topic_partition][one.place.state.broker_id] = one.last_epoch
     return LackingLogs(
         absent=tuple(
             one
@@ -251,7 +272,7 @@ def _lacking(
             and (not request.topics or one.topic in request.topics)
             and (not request.partitions or one.partition in request.partitions)
         ),
-        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one))),
+        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one, epochs[one]))),
     )
 
 
@@ -296,6 +317,8 @@ class _StateLogs:
         self.problems: list[Problem] = []
         self._leaders: dict[int, int | Absent] = {}
         self.skipped = 0
+        self.epochs: dict[TopicPartition, dict[int | Absent, int]] = {}
+        """The last leader epoch of each replica, by broker."""
         unread: dict[int, str] = {}
         for partition, places in given.live(TRANSACTIONS_TOPIC).items():
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
@@ -306,7 +329,10 @@ class _StateLogs:
             self.skipped += chosen.skipped
             self.problems += chosen.problems
             end = chosen.end if self._until is None and not chosen.problems else None
-            why = given.unread(partition, leader, end=end, is_damaged=bool(chosen.problems or chosen.skipped))
+            epochs = {log.place.state.broker_id: log.last_epoch for log in logs}
+            self.epochs[partition] = epochs
+            is_damaged = bool(chosen.problems or chosen.skipped)
+            why = given.unread(partition, leader, end=end, is_damaged=is_damaged, epochs=epochs)
             if why is not None:
                 unread[partition.partition] = why
         self._topic = coordinator_topic(
@@ -350,6 +376,18 @@ class _StateLogs:
             },
             history=self._history(names),
         )
+
+    def aborted_late(self) -> list[AbortedLate]:
+        """Return the transactions that began before an unclean election of their coordinator's partition and were aborted after it."""
+        found: list[AbortedLate] = []
+        for log in self._chosen.values():
+            election_ms = self._given.last_unclean_election(log.place.topic_partition)
+            if election_ms is None:
+                continue
+            names = {one.transactional_id for one in log.states if one.time_ms >= election_ms}
+            for states in self._history(names).values() if names else ():
+                found += aborted_late(states, election_ms)
+        return found
 
     def _history(
         self, names: frozenset[str | bytes] | set[str | bytes]
@@ -476,6 +514,29 @@ def _read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> Pr
     return read_producers(place, wanted, deleted=deleted)
 
 
+def _with_split(
+    judged: Sequence[PartitionTransactions],
+    states: "_StateLogs",
+    live: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
+    redaction: CoordinatorRedaction | None,
+) -> list[PartitionTransactions]:
+    """Return the replicas with the transactions that were committed in another partition and aborted in theirs."""
+    late = states.aborted_late()
+    if not late:
+        return list(judged)
+    wanted = np.array(sorted({producer for one in late for producer in one.producer_ids}), dtype=np.int64)
+    contents = {
+        partition: [_read(place, wanted, False) for place in places]
+        for partition, places in live.items()
+        if partition.topic not in INTERNAL_TOPICS
+    }
+    if redaction is not None:
+        late = [redaction.aborted(one) for one in late]
+    split = split_transactions(late, contents)
+    places = [(one, one.replica.place) for one in judged]
+    return [replace(one, torn=(*one.torn, *split.get((place.state.input, place.path), ()))) for one, place in places]
+
+
 def _of_producers(
     request: TransactionsRequest, judged: Sequence[PartitionTransactions], coordinators: Coordinators
 ) -> list[PartitionTransactions]:
@@ -505,10 +566,11 @@ def _endings(
     judged: Sequence[PartitionTransactions],
     coordinators: Coordinators,
     positions: Mapping[CommitKey, Position],
+    group_name: Callable[[Name], Name],
 ) -> dict[tuple[int, str, int], EndedBy]:
     readers: dict[tuple[Name, int], list[tuple[Name, int]]] = defaultdict(list)
     for key, position in positions.items():
-        readers[key.topic, key.partition].append((key.group, position.offset))
+        readers[key.topic, key.partition].append((group_name(key.group), position.offset))
     found: dict[tuple[int, str, int], EndedBy] = {}
     for one in judged:
         place = one.replica.place
@@ -549,9 +611,9 @@ def _after_start(
         number = place.state.input
         if not one.open or not given.inputs.found[number].log_dirs:
             continue
-        # A start reads indexes, which stay on the broker that was captured; and all of the log, where it does not trust it.
+        # A start reads all of a log that it does not trust.
         reads_log = not place.state.clean_shutdown or bool(list_log(place).snapshots)
-        if isinstance(place.state.root, CapturePath) or (reads_log and place.length > LARGEST_PLAYED):
+        if reads_log and place.length > LARGEST_PLAYED:
             found[number, place.path] = Absent.UNKNOWN
             continue
         if number not in logs:

@@ -9,7 +9,8 @@ import pickle
 import selectors
 import signal
 import struct
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -169,6 +170,91 @@ def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) 
             yield work(task) if received is None else received[0]
     finally:
         _reap(children)
+
+
+class InTurn(Generic[Task, Result]):
+    """Processes that work on tasks as they come, and then do in the order of the tasks what must be done in order.
+
+    Args:
+        work: a function of a task; what it makes stays in its process.
+        then: a function of what `work` made, called there when it has returned for every task before.
+        jobs: the number of processes; no thread may run when they are started.
+    """
+
+    def __init__(self, work: Callable[[Task], Any], then: Callable[[Any], Result], *, jobs: int) -> None:
+        turns = [os.pipe() for _ in range(jobs)]
+        self._children: dict[int, int] = {}  # pipe to process
+        self._tasks: list[int] = []
+        self._given = 0
+        self._waiting: deque[int] = deque()
+        for number in range(jobs):
+            read_task, write_task = os.pipe()
+            mine = (turns[number][0], turns[(number + 1) % jobs][1])
+            serve = partial(_serve_in_turn, work, then, read_task, *mine)
+            unneeded = {one for pair in turns for one in pair} - set(mine)
+            pipe, child = _forked(serve, (write_task, *unneeded, *self._tasks, *self._children))
+            os.close(read_task)
+            self._children[pipe] = child
+            self._tasks.append(write_task)
+        self._results = list(self._children)
+        os.write(turns[0][1], _TURN)
+        for one in (one for pair in turns for one in pair):
+            os.close(one)
+
+    def submit(self, task: Task) -> Iterator[Result]:
+        """Give a task to the next process, and yield the result that it had to be asked for before.
+
+        Raises:
+            ChildProcessError: a process was killed: what it did in order may be half done.
+        """
+        number = self._given % len(self._tasks)
+        if len(self._waiting) == len(self._tasks):
+            yield self._next()
+        self._given += 1
+        self._waiting.append(number)
+        try:
+            _send(self._tasks[number], task)
+        except BrokenPipeError:
+            raise ChildProcessError(_KILLED) from None
+
+    def results(self) -> Iterator[Result]:
+        """Yield the results that are still to come."""
+        while self._waiting:
+            yield self._next()
+
+    def _next(self) -> Result:
+        received = _receive(self._results[self._waiting.popleft()])
+        if received is None:
+            raise ChildProcessError(_KILLED)
+        result: Result = received[0]
+        return result
+
+    def close(self) -> None:
+        """End the processes."""
+        for pipe in self._tasks:
+            os.close(pipe)
+        _reap(self._children)
+
+
+_TURN = b"."
+_KILLED = "a process that it had started was killed"
+
+
+def _serve_in_turn(
+    work: Callable[[Any], Any],
+    then: Callable[[Any], Any],
+    read_task: int,
+    my_turn: int,
+    next_turn: int,
+    write_result: int,
+) -> None:
+    while (task := _receive(read_task)) is not None:
+        made = work(task[0])
+        if not os.read(my_turn, 1):
+            return
+        result = then(made)
+        os.write(next_turn, _TURN)
+        _send(write_result, result)
 
 
 def _serve_in_order(work: Callable[[Any], Any], tasks: Sequence[Any], write_result: int) -> None:

@@ -418,6 +418,13 @@ CATALOGUE: dict[str, FindingKind] = {
         references=("KIP-98",),
         told_apart_by=ToldApartBy.PLACE,
     ),
+    "KF605": FindingKind(
+        title="a transaction that was committed in one partition and aborted in another",
+        meaning="Its coordinator lost the decision to commit in an unclean election and aborted the rest: consumers with read_committed never get records that were acknowledged.",
+        advice="Copy the aborted records (`kforensics dump`) before retention takes them, and produce them again.",
+        references=("KIP-98",),
+        told_apart_by=ToldApartBy.PLACE,
+    ),
     "KF611": FindingKind(
         title="a consumer group past the end of a log",
         meaning="It has read records that are not in the log any more, and auto.offset.reset decides what it reads next.",

@@ -5,6 +5,7 @@ from itertools import islice
 
 from kforensics.damage import Absent
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
+from kforensics.formats.messages.control import ControlType
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
@@ -66,11 +67,13 @@ def _open(partition: PartitionTransactions, one: JudgedTransaction) -> Finding:
 
 def _torn(partition: PartitionTransactions, one: TornTransaction) -> Finding:
     first, last = one.first_offset, one.last_offset
+    marker = f"{'an' if one.marker.kind is ControlType.ABORT else 'a'} {one.marker.kind.value} marker of producer {one.producer_id} at offset {one.marker.offset:,}"
+    is_split = one.committed_in is not None
     return finding(
-        "KF603",
+        "KF605" if is_split else "KF603",
         severity=Severity.ERROR,
         confidence=Confidence(one.confidence),
-        statement=f"{partition.topic_partition} has a {one.marker.kind.value} marker of producer {one.producer_id} at offset {one.marker.offset:,} without its records: {one.reason}",
+        statement=f"{partition.topic_partition} has {marker}, {'which aborts a committed transaction' if is_split else 'without its records'}: {one.reason}",
         topic_partition=partition.topic_partition,
         broker_id=partition.replica.place.state.broker_id,
         offsets=Absent.UNKNOWN if isinstance(first, Absent) or isinstance(last, Absent) else OffsetRange(first, last),

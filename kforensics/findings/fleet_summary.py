@@ -9,7 +9,7 @@ from kforensics.findings.answers.partition_state import JudgedPartition
 from kforensics.findings.changes import Change
 from kforensics.findings.gate import Gate
 from kforensics.findings.model import Finding
-from kforensics.units import OffsetRange
+from kforensics.units import Depth, OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class BrokerHealth:
     kind: str
     rack: str | Absent
     health: str
-    """`sound`, `findings`, `damaged` or `unreadable`, the worst that holds."""
+    """`sound`, `ends-read` where no more than the ends of its logs were, `findings`, `damaged` or `unreadable`, the worst that holds."""
     replicas: int
     segments: int
     bytes: int
@@ -128,6 +128,8 @@ class FleetSummary:
     """What changed since an earlier audit, where there is one to compare with."""
     gate: Gate | None = None
     """Whether the audit fails a schedule, where rules for that are given."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs was read."""
     counts: tuple[tuple[int, int], ...] = ()
     """When each audit of its history up to this one began, in milliseconds since 1970, and how many findings it had; the latest of the same clusters."""
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
@@ -9,9 +10,11 @@ from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileR
 from kforensics.evidence.file_kinds import row_of
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
-from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.observed.leadership import LeadershipAccount
 
 MOST_OF_A_FILE = 100
 """Damaged places of one file that become findings of their own; the file's row lists all."""
@@ -58,7 +61,7 @@ def verify_findings(
     verification: Verification,
     intact: IntactReplicas,
     inputs: Sequence[Input],
-    leaders: Mapping[TopicPartition, LeadershipAccount] | None = None,
+    leaders: "Mapping[TopicPartition, LeadershipAccount] | None" = None,
 ) -> tuple[Finding, ...]:
     """Every finding, the gravest first; what brokers repair by themselves is one note a kind.
 
@@ -89,7 +92,7 @@ def _file_findings(
     report: FileReport,
     intact: IntactReplicas,
     inputs: Sequence[Input],
-    leaders: Mapping[TopicPartition, LeadershipAccount],
+    leaders: "Mapping[TopicPartition, LeadershipAccount]",
 ) -> Iterator[Finding]:
     owner = intact.owner(report.input, report.path)
     context = None if owner is None else owner.context
@@ -140,7 +143,7 @@ def _file_findings(
 _OF_SERVED_RECORDS = frozenset({"KF101", "KF102", "KF116"})
 
 
-def _who_led(account: LeadershipAccount | None, broker_id: int | Absent) -> tuple[str, tuple[Citation, ...]]:
+def _who_led(account: "LeadershipAccount | None", broker_id: int | Absent) -> tuple[str, tuple[Citation, ...]]:
     """Say whether consumers were served from a damaged log, where any input shows who led last."""
     last = None if account is None else next((s for s in reversed(account.states) if isinstance(s.leader, int)), None)
     if last is None:

@@ -22,6 +22,7 @@ from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.source.priority import lower_priority
+from kforensics.units import Depth
 
 if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
@@ -74,6 +75,8 @@ class AuditRequest:
     storage: Mapping[str, str] = field(default_factory=dict)
     """Options of storage that is not of this machine."""
     gate: "GateRequest | None" = None
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +173,7 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         is_stopped=request.is_stopped,
         topics=request.topics,
         partitions=request.partitions,
+        depth=request.depth,
     )
     since = parse_location(request.since, request.storage) if request.since else None
     with _named_errors(target):
@@ -313,7 +317,7 @@ def run_trend(request: TrendRequest) -> Result[AuditTrend]:
     for place in (parse_location(text, storage) for text in request.tables):
         with _named_errors(place):
             audits += open_audits(place)
-    audits.sort(key=lambda one: (one.audited_ns, one.audit_id))
+    audits.sort(key=lambda one: one.age)
     trend = trend_of(audits, request.last, _filters(request.report))
     return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from kforensics.findings.gate import GatedFinding
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, is_in, one_of
 from kforensics.reconcile.replicas.partition import Verdict
-from kforensics.units import OffsetRange
+from kforensics.units import Depth, OffsetRange
 
 MOST_LISTED = 10_000
 """Findings of each change that a comparison lists; it counts all."""
@@ -86,6 +87,9 @@ def gated_findings(tables: AuditTables, earlier: AuditTables | None, filters: Fi
 def _scope(before: AuditTables, after: AuditTables) -> tuple[Any, tuple[str, ...]]:
     """Return the rows that both audits looked for, as a condition, and the sentences that say so."""
     limits = []
+    if before.depth is not after.depth:
+        deep, words = ("earlier", "no longer") if after.depth is Depth.TAILS else ("later", "not yet")
+        limits.append(f"Only the {deep} audit read the content of logs: what only content shows is {words} looked at.")
     condition = None
     for name, column, kind in (("topics", "topic", pa.string()), ("partitions", "partition", pa.int32())):
         chosen = [frozenset(one.manifest.get("scope", {}).get(name, ())) for one in (before, after)]
@@ -121,7 +125,9 @@ def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: A
         one_of("partition", {row["partition"] for row in asked}, pa.int32()),
     )
     replicas = before.rows("replicas", columns=TABLES["earlier_replicas"], where=of_asked)
-    yield from changed_rows(
+    # What the ends of logs don't show may be there all the same.
+    is_less = before.depth is Depth.CONTENT and after.depth is Depth.TAILS
+    for row in changed_rows(
         {
             "earlier_findings": findings["earlier"],
             "later_findings": findings["later"],
@@ -130,7 +136,8 @@ def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: A
             "later_problems": problems,
             "earlier_replicas": replicas,
         }
-    )
+    ):
+        yield replace(row, change=Change.UNCHECKED) if is_less and row.change is Change.GONE else row
 
 
 def _nodes(tables: AuditTables) -> Iterator[Mapping[str, Any]]:

@@ -34,7 +34,7 @@ def fingerprint_of(
 
 def _options(options: DiffOptions) -> str:
     chosen = (options.leader, options.protocol, sorted(options.protocol_hints.items()))
-    stated = (options.replicas, options.is_stopped)
+    stated = (options.replicas, options.is_stopped, options.depth.value)
     return f"{chosen} {stated} {sorted(options.topics)} {sorted(options.partitions)}"
 
 

@@ -6,32 +6,42 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from kforensics.commands.diff import QUIET_STATES, DiffOptions, judge_partition, missing_isr
+from kforensics.commands.diff import CHUNK_PARTITIONS, QUIET_STATES, DiffOptions, judge_partition, missing_isr
 from kforensics.damage import Absent, Gravity
+from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
-from kforensics.evidence.replica.collect import as_captured, changes_since
+from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.evidence.replica.collect import as_captured, changes_since, collect_directory, collect_replica
+from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.fleet import placement_findings, undecided_findings
 from kforensics.findings.model import Finding, Severity
 from kforensics.fleet.parcel import PartitionKey, unpack
+from kforensics.fleet.plan import LogDirTask, place_of
 from kforensics.fleet.reader import FleetBatchReader
 from kforensics.fleet.report_rows import finding_rows, problem_row
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.reconcile.replicas.placement import Placement, place_partition
 from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
+from kforensics.source.mapped import read_counts
 from kforensics.source.walk import Listings
+from kforensics.units import Depth
+
+READ_BYTES = "read_bytes"
+"""The bytes that the judge read of the ends of logs, beside the number of rows that it wrote to each table."""
 
 STATE = "state"
 """The folder of what workers need beyond the rows, and of the files that record failed attempts."""
@@ -54,8 +64,8 @@ class JudgeContext:
     """The directory of the evidence of each input; none where its files are read."""
     clusters: tuple[str, ...]
     """The cluster of each input."""
-    order: Mapping[str, int]
-    """The order of the log directories, by their source key."""
+    tasks: tuple[LogDirTask, ...]
+    """The log directories, in order."""
     audited: Mapping[str, frozenset[int]]
     """Brokers whose disks were looked at, by cluster."""
     options: DiffOptions
@@ -95,13 +105,67 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
     sources = {(row["input"], row["path"]): row["source"] for row in scanned.replicas}
     reader = FleetBatchReader(context.roots, context.evidence, sources)
     out = JudgedRows(context)
+    places = _places(scanned, context)
+    ends = FileBatchReader(context.roots)
+    begun = read_counts.bytes
+    keys = sorted(places)
+    for at in range(0, len(keys), CHUNK_PARTITIONS):
+        chunk = keys[at : at + CHUNK_PARTITIONS]
+        with ends_at_hand([one.place for one in places[key]] for key in chunk if key not in by_partition):
+            for key in chunk:
+                beside = by_partition.pop(key, [])
+                _judge_by_ends(key, places[key], beside, knowledge[key[0]], reader if beside else ends, out)
+    read_bytes = read_counts.bytes - begun
     for key in sorted(by_partition):
         replicas = by_partition[key]
         try:
             out.judge(key, replicas, knowledge[key[0]], reader)
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
-            out.failed(replicas, error)
-    return out.write(f"group-{group:05d}")
+            out.failed(replicas[0][1], error)
+    return {**out.write(f"group-{group:05d}"), READ_BYTES: read_bytes}
+
+
+class _Listed(NamedTuple):
+    """A partition directory that no task has read yet."""
+
+    row: Row
+    place: PartitionPlace
+
+
+def _places(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[_Listed]]:
+    out: dict[PartitionKey, list[_Listed]] = {}
+    for row in sorted(scanned.directories, key=lambda row: (row["input"], row["task"], row["sequence"])):
+        task = context.tasks[row["task"]]
+        known = {"source": task.source, "sequence": row["sequence"], "content": "files"}
+        key = (context.clusters[row["input"]], row["topic"], row["partition"])
+        out.setdefault(key, []).append(_Listed({**known, "segment_files": row["segment_files"]}, place_of(task, row)))
+    return out
+
+
+def _judge_by_ends(
+    key: PartitionKey,
+    listed: Sequence[_Listed],
+    scanned: Sequence[tuple[Row, Replica]],
+    knowledge: ClusterKnowledge,
+    reader: FileBatchReader,
+    out: "JudgedRows",
+) -> None:
+    """Judge a partition by the ends of its logs; by all of them where a scan's evidence is beside them, which says of whole logs what was read."""
+
+    def judge(depth: Depth) -> None:
+        collected = [collect_replica(one.place, depth=depth) for one in listed]
+        read = [(one.row, each.replica) for one, each in zip(listed, collected, strict=True)]
+        problems = [problem for one in collected for problem in one.problems]
+        whole = sorted([*read, *scanned], key=lambda one: one[1].input)
+        out.judge(key, whole, knowledge, reader, problems, depth=Depth.CONTENT if scanned else Depth.TAILS)
+
+    try:
+        try:
+            judge(Depth.CONTENT if scanned else Depth.TAILS)
+        except (EndsDoNotDecideError, EvidenceError):
+            judge(Depth.CONTENT)
+    except Exception as error:  # noqa: BLE001 - as above
+        out.failed(collect_directory(listed[0].place).replica, error)
 
 
 def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
@@ -110,9 +174,8 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
         live, deleted = segments.setdefault((row["source"], row["directory"]), ([], []))
         (deleted if row["is_deleted"] else live).append(scanned.segment(row))
     by_partition: dict[PartitionKey, list[tuple[Row, Replica]]] = {}
-    ordered = sorted(
-        scanned.replicas, key=lambda row: (row["input"], context.order.get(row["source"], 0), row["sequence"])
-    )
+    order = {one.source: one.number for one in context.tasks}
+    ordered = sorted(scanned.replicas, key=lambda row: (row["input"], order.get(row["source"], 0), row["sequence"]))
     for row in ordered:
         live, deleted = segments.get((row["source"], row["path"]), ([], []))
         replica = as_captured(replica_of(row, live, deleted), context.roots[row["input"]])
@@ -150,9 +213,21 @@ class JudgedRows:
         key: PartitionKey,
         replicas: Sequence[tuple[Row, Replica]],
         knowledge: ClusterKnowledge,
-        reader: FleetBatchReader,
+        reader: FileBatchReader,
+        problems: Sequence[Problem] = (),
+        *,
+        depth: Depth = Depth.CONTENT,
     ) -> None:
-        """Judge a partition by its replicas."""
+        """Judge a partition by its replicas.
+
+        Args:
+            key: the partition.
+            replicas: each with its row.
+            knowledge: of its cluster.
+            reader: gives content.
+            problems: what could not be read of them, if no task of the scan has said it.
+            depth: how much of them was read.
+        """
         cluster = key[0]
         options = self._context.options
         hinted = DiffOptions(
@@ -163,11 +238,13 @@ class JudgedRows:
             replicas=options.replicas,
             given=knowledge.given,
             is_stopped=options.is_stopped,
+            depth=depth,
         )
         report, findings = judge_partition(
             [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted
         )
-        unread = [
+        self.problems += [problem_row(one) for one in problems]
+        unread = list(problems) or [
             Problem(input=replica.input, path=replica.path, message="not all of its segments could be read")
             for row, replica in replicas
             if row.get("segment_files") is not None and not replica.is_read_whole
@@ -214,9 +291,8 @@ class JudgedRows:
         self.findings += finding_rows(found, cluster or None, self._context.roots)
         self.partitions.append(_partition_row(cluster, report, judged, placement, replicas, found))
 
-    def failed(self, replicas: Sequence[tuple[Row, Replica]], error: Exception) -> None:
-        """Add the problem of a partition that could not be judged."""
-        replica = replicas[0][1]
+    def failed(self, replica: Replica, error: Exception) -> None:
+        """Add the problem of a partition that could not be judged, at one of its replicas."""
         words = f"{replica.topic_partition} could not be judged: {type(error).__name__}: {error}"
         self.problems.append(problem_row(Problem(input=replica.input, path=replica.path, message=words)))
 

@@ -13,10 +13,16 @@ from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, LeaderSh
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import grouped
 from kforensics.reconcile.replicas.placement import follows_assignment, leader_spread
+from kforensics.units import Depth
 
 
 def node_health(
-    nodes: Sequence[Mapping[str, Any]], replicas: pa.Table, findings: pa.Table, problems: Sequence[Mapping[str, Any]]
+    nodes: Sequence[Mapping[str, Any]],
+    replicas: pa.Table,
+    findings: pa.Table,
+    problems: Sequence[Mapping[str, Any]],
+    *,
+    depth: Depth = Depth.CONTENT,
 ) -> tuple[BrokerHealth, ...]:
     """Each node and how it is: the worst of what could not be read, damage, and findings."""
     by_input = {row["input"]: row for row in grouped(replicas, ["input"], ["bytes", "segments", "damaged_places"])}
@@ -34,7 +40,9 @@ def node_health(
         damaged = own.get("damaged_places_sum") or 0
         found = 0 if row["node_id"] is None else by_node.get((row["cluster_id"] or only, row["node_id"]), 0)
         unread = by_problem[row["input"]]
-        health = "unreadable" if unread else "damaged" if damaged else "findings" if found else "sound"
+        # The evidence of a scan is of whole logs.
+        best = "sound" if depth is Depth.CONTENT or row.get("is_evidence") else "ends-read"
+        health = "unreadable" if unread else "damaged" if damaged else "findings" if found else best
         out.append(
             BrokerHealth(
                 input=row["input"],

@@ -11,8 +11,9 @@ from typing import Any
 
 from kforensics.evidence.captured.rows import Row
 from kforensics.fleet.scan import Scanned
-from kforensics.fleet.schemas import REPLICAS, SEGMENTS
+from kforensics.fleet.schemas import PLAN, REPLICAS, SEGMENTS
 
+_DIRECTORY_COLUMNS = ("input", "task", *PLAN.names)
 _REPLICA_COLUMNS = tuple(REPLICAS.names)
 _SEGMENT_COLUMNS = tuple(name for name in SEGMENTS.names if name not in {"node_id", "topic", "partition", "scanned_ns"})
 
@@ -34,11 +35,11 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
         clusters: of each input.
         groups: how many there are.
     """
-    contents: dict[int, tuple[list[Any], list[Any]]] = {}
+    contents: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
 
-    def content(row: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    def content(row: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
         group = group_of((clusters[row["input"]], row["topic"], row["partition"]), groups)
-        return contents.setdefault(group, ([], []))
+        return contents.setdefault(group, ([], [], []))
 
     for row in scanned.replicas:
         content(row)[0].append([row[name] for name in _REPLICA_COLUMNS])
@@ -46,6 +47,8 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
         key = (row["source"], row["path"])
         values = [row[name] for name in _SEGMENT_COLUMNS]
         content(row)[1].append([values, scanned.digests.get(key, []), scanned.epochs.get(key, [])])
+    for row in scanned.directories:
+        content(row)[2].append([row[name] for name in _DIRECTORY_COLUMNS])
     return {
         group: zlib.compress(json.dumps(items, separators=(",", ":")).encode(), 6)
         for group, items in sorted(contents.items())
@@ -56,8 +59,9 @@ def unpack(parcels: Iterable[bytes]) -> Scanned:
     """Return the rows that several tasks sent to one group."""
     out = Scanned()
     for parcel in parcels:
-        replicas, segments = json.loads(zlib.decompress(parcel))
+        replicas, segments, directories = json.loads(zlib.decompress(parcel))
         out.replicas.extend(dict(zip(_REPLICA_COLUMNS, values, strict=True)) for values in replicas)
+        out.directories.extend(dict(zip(_DIRECTORY_COLUMNS, values, strict=True)) for values in directories)
         for values, digests, epochs in segments:
             row: Row = dict(zip(_SEGMENT_COLUMNS, values, strict=True))
             out.add_segment(row, digests, epochs)

@@ -59,6 +59,8 @@ class Keeper(Protocol):
 class Scanned:
     """Rows of what was read; digests and epochs by (source, path)."""
 
+    directories: list[Row] = field(default_factory=list)
+    """Rows of the plan, each with its `task`: directories whose logs are read where they are judged."""
     replicas: list[Row] = field(default_factory=list)
     segments: list[Row] = field(default_factory=list)
     digests: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class Scanned:
 
     def add(self, other: "Scanned") -> None:
         """Take all of another look up."""
+        self.directories += other.directories
         self.replicas += other.replicas
         self.segments += other.segments
         self.digests |= other.digests

@@ -3,7 +3,7 @@
 import functools
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,11 +17,12 @@ from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
 from kforensics.fleet.places import LISTERS, FoundSources
-from kforensics.fleet.plan import LogDirTask, LogDirTotals, Piece, list_log_dir, part_name, place_of
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name, place_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
 from kforensics.fleet.schemas import PLAN
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
+from kforensics.units import Depth
 from kforensics.words import byte_count, counted
 
 LISTED_HERE = 6_000
@@ -118,11 +119,11 @@ def _list_slice(
 
 def scan_and_judge(
     session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
-) -> tuple[list[Problem], Mapping[str, int]]:
+) -> tuple[list[Problem], Counter[str]]:
     """Scan and judge; where tasks kill their workers again and again, without them.
 
     Returns:
-        What was left out, as problems, and the rows that the groups wrote, by table.
+        What was left out, as problems, and the rows that the groups wrote, by table, with the bytes that they read.
     """
     lost: list[Problem] = []
     rows: Counter[str] = Counter()
@@ -170,13 +171,12 @@ def _run(
     grouped = spread(min(scan.groups, MOST_GROUP_TASKS), "group").groupBy("group")
     judge_rows = _on_workers(functools.partial(_judge, judge, counters), "string")
     judged = grouped.agg(collect_list("parcel").alias("parcels")).select(judge_rows("group", "parcels").alias("counts"))
-    stage = Stage(
-        name="scan",
-        tasks=count,
-        files=sum(one.segments for one in totals),
-        bytes=sum(one.bytes for one in totals),
-    )
-    amount = f"{counted(stage.files, 'segment')} of {byte_count(stage.bytes)}"
+    segments, length = sum(one.segments for one in totals), sum(one.bytes for one in totals)
+    stage = Stage(name="scan", tasks=count, files=segments, bytes=length)
+    amount = f"{counted(segments, 'segment')} of {byte_count(length)}"
+    if scan.options.depth is Depth.TAILS:
+        stage = Stage(name="scan", tasks=count)
+        amount = f"the ends of {counted(sum(one.replicas for one in totals), 'log')}"
     words = f"kforensics fleet audit, {scan.tables}: read {amount} and judge their partitions"
     with watch_tasks(context, stage, counters, progress, words):
         groups = judged.collect()
@@ -223,6 +223,10 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
                 schema=PLAN,
                 filters=(pd.field("at") >= piece.start) & (pd.field("at") < piece.end),
             ).to_pylist()
+            if scan.options.depth is Depth.TAILS:
+                of_task = {"input": task.input, "task": task.number}
+                whole.directories += [{**row, **of_task} for row in listing if row["kind"] == IS_DIRECTORY]
+                continue
             places = [scan.tables, *([scan.since] if scan.since else [])]
             earlier = EarlierLooks(places if scan.run > 1 else places[1:])
             read = scan_piece(task, listing, place_of=place_of, earlier=earlier)

@@ -94,7 +94,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         verdicts=counts_of(parts, "verdict"),
         states=(states := counts_of(parts, "state")),
         judged=_judged(tables, filters, states),
-        brokers=node_health(nodes, replicas, findings, shown),
+        brokers=node_health(nodes, replicas, findings, shown, depth=tables.depth),
         damage_by_disk=damage_by_disk(nodes, replicas),
         unclean_elections=sum_of(parts, "unclean_elections"),
         **set_aside(replicas),
@@ -125,6 +125,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         counts=_counts(tables) if filters == Filters() else (),
         seconds=dict(tables.manifest.get("seconds", {})),
         findings_by_cluster=_by_cluster(findings),
+        depth=tables.depth,
     )
 
 

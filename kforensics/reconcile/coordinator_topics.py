@@ -21,6 +21,8 @@ class CoordinatorTopic:
 
     unread: Mapping[int, str] = field(default_factory=dict)
     """Partitions whose log is here in part, each with a clause that says why."""
+    renamed: Mapping[str, str | bytes] = field(default_factory=dict)
+    """The names that pseudonyms stand for."""
 
     @property
     def lacks(self) -> Mapping[int, str]:
@@ -38,7 +40,7 @@ class CoordinatorTopic:
         """Return the partition that holds a group or a transactional id; unknown where the count is."""
         if isinstance(self.count, Absent) or not self.count:
             return Absent.UNKNOWN
-        return coordinator_partition(name, self.count)
+        return coordinator_partition(self.renamed.get(name, name) if isinstance(name, str) else name, self.count)
 
     def may_lack(self, name: str | bytes) -> bool:
         """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic."""

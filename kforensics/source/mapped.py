@@ -101,8 +101,7 @@ class EvidenceFile:
     _descriptor = -1
     """None where the bytes are not those of a file of the operating system."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
-        status = os.fstat(descriptor)
+    def __init__(self, path: Path, descriptor: int, status: os.stat_result) -> None:
         self.path = path
         self.size = status.st_size
         self.mtime_ns = status.st_mtime_ns
@@ -250,14 +249,15 @@ def open_evidence(path: Path | str) -> EvidenceFile:
     """Open a regular file for reading; anything else, or one that can't be opened, is an `EvidenceError`."""
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
-    path = Path(path)
+    path = Path(path) if isinstance(path, str) else path
     try:
         descriptor = _open(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     try:
-        _require_regular(path, os.fstat(descriptor).st_mode)
-        return EvidenceFile(path, descriptor)
+        status = os.fstat(descriptor)
+        _require_regular(path, status.st_mode)
+        return EvidenceFile(path, descriptor, status)
     except BaseException:
         os.close(descriptor)
         raise
@@ -275,10 +275,10 @@ def open_image(path: Path | str) -> EvidenceFile:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISBLK(mode):
-            _require_regular(path, mode)
-        file = EvidenceFile(path, descriptor)
+        status = os.fstat(descriptor)
+        if not stat.S_ISBLK(status.st_mode):
+            _require_regular(path, status.st_mode)
+        file = EvidenceFile(path, descriptor, status)
         file.size = os.lseek(descriptor, 0, os.SEEK_END)  # a device has no length of its own
     except BaseException:
         os.close(descriptor)

@@ -72,8 +72,7 @@ class Obstacle(NamedTuple):
 Found = FoundDirectory | FoundFile | Obstacle
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class Entry(NamedTuple):
     """One name in a directory with its mode, size and times."""
 
     name: str
@@ -159,7 +158,7 @@ class _Packed(NamedTuple):
     def listing(self, relative: str) -> Listing:
         names = self.names.split("/") if self.names else []
         numbers = iter(self.numbers)
-        entries = tuple(map(Entry, names, numbers, numbers, numbers))
+        entries = tuple(map(Entry._make, zip(names, numbers, numbers, numbers, strict=False)))
         return Listing(
             entries,
             tuple(Obstacle(join(relative, name) if name else relative or ".", text) for name, text in self.obstacles),
@@ -242,7 +241,7 @@ def walk_log_dir(listings: Listings, log_dir: str = "") -> Iterator[Found]:
     yield from listing.obstacles
     for entry in listing.entries:
         if not entry.is_directory:
-            yield from _found_file(entry, log_dir, log_dir, Absent.NOT_APPLICABLE)
+            yield from _found_files(entry, join(log_dir, entry.name), log_dir, Absent.NOT_APPLICABLE)
     for entry in listing.entries:
         if entry.is_directory:
             yield from _walk_directory(listings, join(log_dir, entry.name), log_dir, entry.name)
@@ -288,7 +287,7 @@ def _walk_below(
     for entry in listing.entries:
         path = join(folder, entry.name)
         if not entry.is_directory:
-            yield from _found_file(entry, folder, log_dir, partition)
+            yield from _found_files(entry, path, log_dir, partition)
         elif levels == 0:
             yield Obstacle(path, f"directories are nested more than {DEEPEST} levels deep here; not looked into")
         else:
@@ -296,13 +295,11 @@ def _walk_below(
             yield from _walk_below(listings, path, log_dir, Absent.NOT_APPLICABLE, levels - 1)
 
 
-def _found_file(entry: Entry, folder: str, log_dir: str, partition: FoundDirectory | Absent) -> Iterator[Found]:
-    path = join(folder, entry.name)
+def _found_files(entry: Entry, path: str, log_dir: str, partition: FoundDirectory | Absent) -> tuple[Found, ...]:
     if stat.S_ISREG(entry.mode):
-        name = parse_file_name(entry.name)
-    elif stat.S_ISLNK(entry.mode):
-        name = FileName(kind=FileKind.SYMBOLIC_LINK)
-        yield Obstacle(path, "a symbolic link, which is not followed: name its target as an input of its own")
-    else:
-        name = FileName(kind=FileKind.SPECIAL)
-    yield FoundFile(path, log_dir, partition, name, entry.length, entry.mtime_ns)
+        return (FoundFile(path, log_dir, partition, parse_file_name(entry.name), entry.length, entry.mtime_ns),)
+    kind = FileKind.SYMBOLIC_LINK if stat.S_ISLNK(entry.mode) else FileKind.SPECIAL
+    found = FoundFile(path, log_dir, partition, FileName(kind=kind), entry.length, entry.mtime_ns)
+    if kind is FileKind.SPECIAL:
+        return (found,)
+    return Obstacle(path, "a symbolic link, which is not followed: name its target as an input of its own"), found

@@ -7,6 +7,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_pl
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.group import GROUP_TABLES
+from kforensics.formats.messages.txn import TXN_TABLES
 from tests.builders.messages import encode_coordinator_record
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
@@ -71,10 +72,24 @@ def batch(offset, records, *, producer=-1, producer_epoch=0, transactional=False
     )
 
 
-def marker(offset, producer, *, commits, producer_epoch=0, epoch=0, time_ms=NOW):
+def transaction_state(name, status, *, producer=7, producer_epoch=0, partitions=(), started_ms=NOW, updated_ms=NOW):
+    """Key and value of a state of a transactional id."""
+    value = {
+        "producer_id": producer,
+        "producer_epoch": producer_epoch,
+        "transaction_timeout_ms": 60_000,
+        "transaction_status": status,
+        "transaction_partitions": [{"topic": topic, "partition_ids": list(ids)} for topic, ids in partitions],
+        "transaction_last_update_timestamp_ms": updated_ms,
+        "transaction_start_timestamp_ms": started_ms,
+    }
+    return encode_coordinator_record(TXN_TABLES, 0, {"transactional_id": name}, 0, value)
+
+
+def marker(offset, producer, *, commits, producer_epoch=0, epoch=0, coordinator_epoch=0, time_ms=NOW):
     """The bytes of an end marker."""
     kind = ControlType.COMMIT if commits else ControlType.ABORT
-    record = encode_control_record(kind, {"version": 0, "coordinator_epoch": 0})
+    record = encode_control_record(kind, {"version": 0, "coordinator_epoch": coordinator_epoch})
     return encode_record_batch(
         build_record_batch(
             offset,

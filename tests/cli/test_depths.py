@@ -5,6 +5,8 @@ import pytest
 
 import kforensics
 from kforensics.cli.app import run
+from kforensics.commands import cluster_evidence
+from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.random_history import random_cluster
@@ -119,9 +121,17 @@ def test_a_person_gets_the_answer_of_the_ends_first(command, incident, capsys, m
     recording = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
     run([command, str(recording)])
     whole = capsys.readouterr().out
+    read = []
+
+    def counted(files):
+        read.append(files)
+        return read_metadata_log(files)
+
+    monkeypatch.setattr(cluster_evidence, "read_metadata_log", counted)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     code = run([command, str(recording), "--color", "never"])
     out = capsys.readouterr().out
+    assert len({id(one) for one in read}) == len(read) == len(list(recording.glob("*/__cluster_metadata-0")))
 
     first, _, last = out.partition("This is the answer of the ends of the logs.")
     assert code == run([command, str(recording), "--depth", "content"])

@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -12,6 +14,10 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands import salvage as salvage_command
+from kforensics.commands.salvaging import saving
+from kforensics.commands.salvaging.folder import OutFile, WriteFailed
+from kforensics.evidence import parallel
 from tests import salvaged
 
 
@@ -143,6 +149,28 @@ def test_filters_leave_out_what_was_not_asked_for(capsys, lost, tmp_path):
     assert (0, 10) == (code, document["records"])
     assert list(range(70, 80)) == [line["offset"] for line in lines]
     assert {"certain"} == {line["committed"] for line in lines}
+
+
+def test_what_was_not_asked_for_is_no_gap_and_not_called_lost(capsys, lost, unclean, tmp_path):
+    final = (unclean / "99-final", unclean.parent / "logs", "--topic", "orders", "--partition", "0")
+
+    code, unheld = salvage(capsys, *final, "--offsets", "70..79", "-o", tmp_path / "gap")
+    assert (1, 10) == (code, unheld["missing"])
+    assert "0 of 10 records of orders-0 at offsets 70 to 79 that may be lost are saved" in unheld["answer"]["headline"]
+
+    code, outside = salvage(capsys, *final, "--offsets", "500..", "-o", tmp_path / "outside")
+    assert (3, 0) == (code, outside["missing"])
+    assert "No lost records from offset 500 on are shown" in outside["answer"]["headline"]
+
+    code, nothing = salvage(capsys, *lost, "--time", "2020-01-01..2020-01-02")
+    assert (3, 0) == (code, nothing["records"])
+    assert "No lost records with timestamps in --time" in nothing["answer"]["headline"]
+    assert not list((tmp_path / "out").glob("orders-*"))
+
+    code, found = salvage(capsys, *lost[:-1], tmp_path / "part", "--offsets", "60..70", "--partition", "0")
+    manifest = json.loads((tmp_path / "part" / "manifest.json").read_text())
+    assert "11 of 11 lost records of orders-0 at offsets 60 to 70 saved" in found["answer"]["headline"]
+    assert {"first": 60, "last": 70} == manifest["partitions"][0]["runs"][0]["offsets"]
 
 
 def test_times_choose_records_by_their_timestamps(capsys, unclean, tmp_path):
@@ -303,6 +331,58 @@ def test_a_directory_that_holds_anything_is_refused(capsys, lost, tmp_path):
 
     assert (2, ["file"]) == (code, [path.name for path in (tmp_path / "out").iterdir()])
     assert "not empty" in words
+
+
+@pytest.fixture
+def in_several_processes(monkeypatch):
+    monkeypatch.setattr(saving, "WORTH_PROCESSES", 1)
+    monkeypatch.setattr(saving, "TASK_LENGTH", 2_000)
+    monkeypatch.setattr(salvage_command, "LARGE", 1)
+    return ["--jobs", "3"]
+
+
+@pytest.mark.process
+def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, monkeypatch, in_several_processes):
+    inputs = (incident("all-codecs-4.x") / "snapshots" / "99-final", "--what", "all", "--with-aborted")
+    started = []
+    start = parallel.InTurn.__init__
+
+    def counted(*given, **jobs):
+        started.append(jobs)
+        start(*given, **jobs)
+
+    monkeypatch.setattr(parallel.InTurn, "__init__", counted)
+
+    salvage(capsys, *inputs, *in_several_processes, "-o", tmp_path / "several")
+    assert {"jobs": 3} in started
+    count = len(started)
+    salvage(capsys, *inputs, "--jobs", "1", "-o", tmp_path / "one")
+
+    assert len(started) == count
+    assert files_in(tmp_path / "one") == files_in(tmp_path / "several")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("how", ["refused", "killed"])
+def test_a_process_that_can_not_write_is_said(capsys, incident, tmp_path, monkeypatch, in_several_processes, how):
+    def fail(file, _pieces):
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise WriteFailed(file.name, OSError(28, "No space left on device"))
+
+    monkeypatch.setattr(OutFile, "append", fail)
+    inputs = (incident("all-codecs-4.x") / "snapshots" / "99-final", "--what", "all")
+
+    code, document = salvage(capsys, *inputs, *in_several_processes, "-o", tmp_path / "out")
+
+    assert (3, "unknown") == (code, document["answer"]["state"])
+    words = {"refused": "No space left on device", "killed": "was killed"}
+    assert words[how] in document["answer"]["headline"]
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def files_in(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_an_output_that_can_not_be_written_is_said(capsys, lost, tmp_path, monkeypatch):

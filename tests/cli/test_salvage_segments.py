@@ -1,7 +1,9 @@
 """`kforensics salvage --form segments`: logs byte for byte, which loading leaves as they are."""
 
+import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from kforensics.cli.app import run
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.salvaging import segments
 from kforensics.damage import Damage
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
@@ -48,6 +51,19 @@ def records_of(folder):
     )
 
 
+def require_digests(out):
+    """Every run and every file has the SHA-256 that the manifest gives it."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    for one in [saved for partition in manifest["partitions"] for saved in (partition, *partition["alternates"])]:
+        for file in one["files"]:
+            assert hashlib.sha256((out / file["path"]).read_bytes()).hexdigest() == file["sha256"], file
+        for run_ in one["runs"]:
+            source = run_["source"]
+            data = Path(manifest["inputs"][source["input"]]["path"], source["path"]).read_bytes()
+            part = data[source["position"] : source["position"] + source["length"]]
+            assert hashlib.sha256(part).hexdigest() == run_["sha256"], run_
+
+
 def log_of(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
 
@@ -57,6 +73,7 @@ def test_logs_are_copied_byte_for_byte(capsys, final, tmp_path):
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
 
     assert (0, []) == (code, list((tmp_path / "out").glob("*.py")))
+    require_digests(tmp_path / "out")
     for one in manifest["partitions"]:
         folder = tmp_path / "out" / f"{one['topic']}-{one['partition']}"
         sources = {run_["source"]["path"] for run_ in one["runs"]}
@@ -92,6 +109,7 @@ def test_made_logs_with_damage_load_too(tmp_path):
 
     assert len(folders) > 8
     assert any(len(list(folder.glob("*.log"))) > 1 for folder in folders)
+    require_digests(tmp_path / "out")
     for folder in folders:
         outcome, changed, end = load(folder)
         assert (end, {}) == (outcome.state.log_end_offset, changed), folder.name
@@ -156,6 +174,38 @@ def test_a_lower_leader_epoch_begins_another_log(tmp_path, capsys, incident, mon
     folders = logs_in(tmp_path / "out")
     assert len(folders) >= 2
     assert all({} == load(folder)[1] for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("kept", "missing"),
+    [(({1, 3, 5, 9}, {3, 9}), []), (({1, 3, 5, 9}, {2, 3, 9}), [(2, 2)])],
+    ids=["nested", "not nested"],
+)
+def test_the_most_complete_copy_of_a_cleaned_batch_is_copied_whole(tmp_path, capsys, kept, missing):
+    whole = build_record_batch(0, [(1_700_000_000_000, b"%d" % at, b"value") for at in range(10)])
+    batches = [
+        encode_record_batch(replace(whole, records=tuple(one for one in whole.records if one.offset_delta in those)))
+        for those in kept
+    ]
+    for broker, data in enumerate(batches):
+        folder = tmp_path / f"broker-{broker}" / "orders-0"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020d}.log").write_bytes(data)
+        (folder.parent / "meta.properties").write_text(f"version=1\nbroker.id={broker}\ncluster.id=a\n")
+    brokers = [tmp_path / "broker-1", tmp_path / "broker-0"]
+
+    code, document = salvage(
+        capsys, *brokers, "--what", "all", "--leader", "1", "--form", "segments", "-o", tmp_path / "out"
+    )
+    salvage(capsys, *brokers, "--what", "all", "--leader", "1", "-o", tmp_path / "records")
+    (partition,) = document["partitions"]
+    lines = (tmp_path / "records" / "orders-0.jsonl").read_text().splitlines()
+
+    assert batches[0] == log_of(tmp_path / "out" / "orders-0")
+    assert missing == [(gap["offsets"]["first"], gap["offsets"]["last"]) for gap in partition["gaps"]]
+    assert {"overlapping"} >= {gap["reason"] for gap in partition["gaps"]}
+    assert (1 if missing else 0) == code
+    assert kept[0] | kept[1] == {json.loads(line)["offset"] for line in lines}
 
 
 @pytest.mark.parametrize(

@@ -319,7 +319,7 @@ def test_a_glance_at_one_offset_says_what_reading_all_says(
 ):
     given = (incident(name) / "snapshots" / "99-final", "-t", topic, "-p", partition, "--offset", offset)
     code, glanced = trace(capsys, *given)
-    monkeypatch.setattr("kforensics.commands.trace.outline_of", lambda place: None)
+    monkeypatch.setattr("kforensics.commands.tracing.glance.outline_of", lambda place: None)
     other_code, whole = trace(capsys, *given)
 
     assert (code, glanced["records"], glanced["findings"]) == (other_code, whole["records"], whole["findings"])

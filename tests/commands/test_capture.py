@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -27,7 +28,7 @@ from kforensics.source import capture as container
 from kforensics.source.capture import CapturePath, MissingBytes, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
 from tests import schemas
-from tests.captures import compare_recording, document, take
+from tests.captures import compare_ends, compare_recording, document, take
 from tests.conftest import FIXTURES, ROOT, tree_state
 
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
@@ -59,6 +60,35 @@ def test_commands_say_of_captures_what_they_say_of_the_directories(name, inciden
     )  # such documents are held against the schemas elsewhere, which takes longer than to make them
 
     assert [] == list(compare_recording(incident(name), tmp_path, of_every_moment=False))
+
+
+def test_ends_of_logs_are_captured_and_what_is_not_in_them_is_said(incident, tmp_path):
+    snapshot = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    found, code = document("diff", sorted(snapshot.iterdir()), "--depth", "tails")
+
+    assert [] == list(compare_ends(snapshot, tmp_path / "ends"))
+    assert (0, "same-ends", "tails") == (code, found["answer"]["state"], found["depth"])
+
+    printed, code = document("diff", [tmp_path / "ends"])
+    verified, its_code = document("verify", [tmp_path / "ends" / "broker-2.kfc"])
+    message = next(one["message"] for one in printed["problems"] if one["path"] == "orders-0")
+
+    assert (3, "unknown") == (code, printed["answer"]["state"])
+    assert re.match(
+        r"the capture was taken at depth tails: of content below offset \d+ it holds nothing\. Compare the ends with --depth tails, or read INPUT/orders-0 of broker \d",
+        message,
+    )
+    assert 3 == its_code
+    assert "unknown" == verified["answer"]["state"]
+
+
+def test_a_capture_of_ends_takes_nothing_along_that_needs_more(tmp_path, capsys):
+    arguments = ["capture", str(BROKER), "--depth", "tails", "--normal-priority", "-o"]
+    assert 0 == run([*arguments, str(tmp_path / "one.kfc")])
+    assert "one.kfc has the evidence of node 1, of logs their ends alone." in capsys.readouterr().out
+    assert 2 == run([*arguments, str(tmp_path / "two.kfc"), "--with-tail"])
+    assert "it does not go with --all-batches, --with-tail or --since" in " ".join(capsys.readouterr().err.split())
+    assert ["one.kfc"] == [one.name for one in tmp_path.iterdir()]
 
 
 def test_captures_and_directories_are_mixed_freely(tmp_path):
@@ -208,12 +238,73 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
     assert "placed" not in here
 
 
-def test_predict_refuses_it_and_says_where_the_log_directory_is(taken, capsys):
-    assert 3 == run(["predict", str(taken)])
-    captured = capsys.readouterr()
-    assert not captured.out
-    assert "a capture does not hold the segments and indexes that a start reads" in captured.err
-    assert f"name {BROKER.resolve()} of broker 1" in captured.err
+def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_stayed_there(tmp_path, monkeypatch):
+    node = tmp_path / "broker-1"
+    shutil.copytree(BROKER, node)
+    there, _ = document("predict", [node])
+    (node / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    clean, _ = document("predict", [node])
+    for name, with_marker in (("clean", True), ("killed", False)):
+        if not with_marker:
+            (node / ".kafka_cleanshutdown").unlink()
+        taken = take([node], tmp_path / f"{name}.kfc")
+        assert (clean if with_marker else there) == document("predict", [taken])[0]
+
+    # Of longer logs the rows do not begin with the log: a start that finds no marker reads what is before them.
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 20)
+    monkeypatch.setattr("kforensics.commands.capturing.plan._scanned_from", lambda *_: 20)
+    lacking = take([node], tmp_path / "lacking.kfc")
+    found, code = document("predict", [lacking])
+    unknown = {log["path"] for log in found["logs"] if log["outcome"] == "unknown"}
+
+    assert 3 == code
+    assert "unknown" == found["answer"]["state"]
+    assert unknown
+    message = next(log["message"] for log in found["logs"] if log["path"] in unknown)
+    assert message.startswith("a start reads bytes that the capture does not hold: those of ")
+    assert message.endswith("/00000000000000000000.log of broker 1")
+    assert [log for log in found["logs"] if log["path"] not in unknown] == [
+        log for log in there["logs"] if log["path"] not in unknown
+    ]
+
+
+@pytest.mark.parametrize("wrong", [None, 7])
+def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, monkeypatch):
+    node = tmp_path / "broker-1"
+    partition = node / "orders-0"
+    partition.mkdir(parents=True)
+    for name in ("meta.properties", ".kafka_cleanshutdown"):
+        (node / name).write_text("version=0\nbroker.id=1\ncluster.id=6It1kTHbTjKY3LNflMZizQ\n")
+    batches = [
+        encode_record_batch(
+            build_record_batch(at, [(1_790_000_000_000 + at, None, b"value")], partition_leader_epoch=0)
+        )
+        for at in range(300)
+    ]
+    starts = [sum(map(len, batches[:at])) for at in range(300)]
+    entries = [(at, starts[at]) for at in range(20, 300, 20)]
+    if wrong is not None:
+        entries[wrong] = (entries[wrong][0], entries[wrong][1] + 1)
+    (partition / f"{0:020}.log").write_bytes(b"".join(batches))
+    (partition / f"{0:020}.index").write_bytes(b"".join(struct.pack(">ii", *one) for one in entries))
+    (partition / f"{0:020}.timeindex").write_bytes(struct.pack(">qi", 1_790_000_000_280, 280))
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 250)
+    taken = take([node], tmp_path / "broker-1.kfc")
+    options = ("--kafka", "3.9.1")
+
+    index = open_capture(taken).entry(f"broker-1/orders-0/{0:020}.index")
+    assert index is not None
+    there, here = document("predict", [node], *options), document("predict", [taken], *options)
+
+    assert index is not None
+    if wrong is None:
+        assert {"index": {"entries": 14, "last": [280, starts[280]]}} == index.content
+    else:
+        assert "tar" in index.content  # one that does not lead to batches goes along itself
+    assert "loads" == there[0]["logs"][0]["outcome"]
+    assert 250 <= there[0]["logs"][0]["after"]["log_end_offset"]
+    assert there == here
 
 
 def test_a_path_that_can_not_be_used_is_named_and_the_rest_captured(tmp_path):
@@ -329,6 +420,7 @@ def test_rows_far_below_the_end_are_left_out_and_what_they_would_tell_is_unknown
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
     for number, node in enumerate(nodes):
         _write_log_dir(node, number + 1, _long_log(marked=2 if number else None), 200_000)
+        (node / ".kafka_cleanshutdown").touch()  # without it the batches that a start reads go along
     there, code = document("diff", nodes)
     taken = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
     here, its_code = document("diff", taken)
@@ -348,11 +440,15 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
     data = _long_log()
     for number, node in enumerate(nodes):
         _write_log_dir(node, number + 1, data, 200_000)
+        (node / ".kafka_cleanshutdown").touch()
     taken = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
 
     assert document("diff", nodes) == document("diff", taken)
     with zipfile.ZipFile(taken[0]) as archive:
         assert 14 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
+    (nodes[0] / ".kafka_cleanshutdown").unlink()
+    with zipfile.ZipFile(take([nodes[0]], tmp_path / "killed.kfc")) as archive:
+        assert 20 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
 
 
 # ---------------------------------------------------------------- with the records that are at stake

@@ -12,6 +12,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.render.json.diff import plain_report
+from kforensics.units import Depth
 
 pytestmark = pytest.mark.spark
 
@@ -29,11 +30,16 @@ MORE_SNAPSHOTS = [
     "mixed-magic-1.1/snapshots/99-final",
     "recreated-topic-4.x/snapshots/99-final",
 ]
+READ_BY_ENDS = {
+    "hw-divergence-0.10/snapshots/99-final",
+    "silent-divergence-4.x/snapshots/03-follower-tampered",
+    "unclean-election-4.x/snapshots/02-old-leader-killed",
+}
 QUIET = {"leader", "consistent"}
 
 
-def compared(*places):
-    return compare(find_inputs(list(places), with_server_logs=True), DiffOptions(), jobs=1, keep_quiet=True)
+def compared(*places, **options):
+    return compare(find_inputs(list(places), with_server_logs=True), DiffOptions(**options), jobs=1, keep_quiet=True)
 
 
 def of_the_fleet(finding):
@@ -41,14 +47,19 @@ def of_the_fleet(finding):
 
 
 @pytest.mark.parametrize(
-    "snapshot", [*SNAPSHOTS, *(pytest.param(one, marks=pytest.mark.slow) for one in MORE_SNAPSHOTS)]
+    ("snapshot", "depth"),
+    [
+        *((one, Depth.CONTENT) for one in SNAPSHOTS),
+        *((one, Depth.TAILS) for one in SNAPSHOTS if one in READ_BY_ENDS),
+        *(pytest.param(one, Depth.CONTENT, marks=pytest.mark.slow) for one in MORE_SNAPSHOTS),
+    ],
 )
-def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, untouched):
+def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, depth, untouched):
     name, _, below = snapshot.partition("/")
     place = incident(name) / below
     with untouched(place):
-        summary, _ = run_audit(place)
-    expected = compared(place)
+        summary, _ = run_audit(place, options=DiffOptions(depth=depth))
+    expected = compared(place, depth=depth)
 
     assert sorted(map(plain, expected.findings)) == sorted(
         plain(one) for one in summary.findings if not of_the_fleet(one)

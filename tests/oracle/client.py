@@ -111,14 +111,14 @@ def create_topic(port: int, topic: str, replicas: Sequence[int], configs: dict[s
     answer.require_success()
 
 
-def produce(port: int, topic: str, records: Sequence[tuple[bytes, bytes]], *, has_v3: bool) -> None:
-    """Produce v2 with messages of magic 1, or v3 with one batch of magic 2, acknowledged by all in sync.
+def produce(port: int, topic: str, records: Sequence[tuple[bytes, bytes]], *, has_v3: bool, behind_ms: int = 0) -> None:
+    """Produce v2 with messages of magic 1, or v3 with one batch of magic 2, acknowledged by all in sync, with a time so long ago.
 
     Raises:
         RefusedError: the broker does not take them.
         OSError: no answer.
     """
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // 1_000_000 - behind_ms
     if has_v3:
         data = encode_record_batch(
             build_record_batch(0, [(now_ms, key, value) for key, value in records], partition_leader_epoch=-1)

@@ -138,6 +138,7 @@ def measure_latency(
 ) -> None:
     """Phases without and with readers by turns, so that whatever else the machine does falls on both."""
     samples: dict[bool, list[Sample]] = {False: [], True: []}
+    medians: dict[bool, list[float]] = {False: [], True: []}
     reads = 0
     for _ in range(rounds):
         for with_readers in (False, True):
@@ -148,9 +149,14 @@ def measure_latency(
             time.sleep(max(0.0, begin + seconds - time.time()))
             found = producer.samples(begin, time.time())
             samples[with_readers] += found
+            medians[with_readers] += [statistics.median(one.latency_ms for one in found)] if found else []
             _say(_describe("with readers" if with_readers else "without readers", found))
     for with_readers, found in samples.items():
         _say("all " + _describe(f"with readers ({reads} runs)" if with_readers else "without readers", found))
+        if of_phases := sorted(medians[with_readers]):
+            _say(
+                f"    p50 of {len(of_phases)} phases: {of_phases[0]:.1f} to {of_phases[-1]:.1f} ms, median {statistics.median(of_phases):.1f}"
+            )
 
 
 def _describe(name: str, samples: Sequence[Sample]) -> str:

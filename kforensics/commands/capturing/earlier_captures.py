@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,9 @@ class EarlierCaptures:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._captures = tuple((open_capture(path), path) for path in paths)
         self._roots = tuple(
-            (capture, str(one["path"]), str(one["name"]), capture.started_ns)
+            (capture, path, name, capture.started_ns)
             for capture, _ in self._captures
-            for one in capture.manifest.get("roots", ())
+            for path, name in _roots_of(capture)
         )
 
     def __bool__(self) -> bool:
@@ -78,7 +78,9 @@ class EarlierCaptures:
             UsageError: one is of another.
         """
         for capture, path in self._captures:
-            its = capture.manifest.get("node") or {}
+            its = capture.manifest.get("node")
+            if not isinstance(its, dict):
+                continue
             other = (its.get("cluster_id"), its.get("node_id"))
             if any(a is not None and b is not None and a != b for a, b in zip(node, other, strict=True)):
                 raise UsageError(f"{path} is a capture of node {other[1]} of cluster {other[0]}, not of this one")
@@ -99,8 +101,16 @@ class EarlierCaptures:
                 known = _unchanged(capture, inner, task.path, started_ns)
                 found = known and _reused(known, task, with_bytes=with_bytes)
                 if found:
+                    found.scan.indexes = dict(_indexes(capture, inner, task))
                     return found
         return None
+
+
+def _roots_of(capture: Capture) -> list[tuple[str, str]]:
+    try:
+        return [(str(one["path"]), str(one["name"])) for one in capture.manifest.get("roots", ())]
+    except (KeyError, TypeError) as error:
+        raise capture.refuse("its manifest does not say what was captured") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +138,15 @@ def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> _Kn
     if max(now.st_mtime_ns, now.st_ctime_ns) > started_ns - SETTLED_NS:
         return None
     return _Known(file=CapturedSegment(capture, inner, entry), row=row)
+
+
+def _indexes(capture: Capture, inner: str, task: SegmentTask) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what the capture says of the indexes of a segment that is the same, where they are, too."""
+    for ending in task.indexes:
+        entry, now = capture.entry(inner.removesuffix(".log") + ending), task.path.with_suffix(ending).lstat()
+        is_same = entry is not None and (now.st_size, now.st_mtime_ns) == (entry.length, entry.mtime_ns)
+        if entry is not None and is_same and "index" in entry.content:
+            yield ending, dict(entry.content)
 
 
 def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan | None:

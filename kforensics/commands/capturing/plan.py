@@ -29,13 +29,16 @@ from kforensics.evidence.model import BUCKET_OFFSETS, Input, Problem
 from kforensics.evidence.replica.collect import collect_directory
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.protocol.recovery import first_scanned
 from kforensics.source.discover import Shape
+from kforensics.source.locks import is_locked
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     LOST_AND_FOUND,
     DirectoryState,
     FileKind,
     FileName,
+    FileSuffix,
     parse_file_name,
     parse_partition_directory,
 )
@@ -66,6 +69,11 @@ _BYTE_FOR_BYTE = frozenset(
         FileKind.SERVER_PROPERTIES,
     }
 )
+
+LARGEST_CLEANED_LOG = 4 << 20
+"""Bytes of a compacted log up to which its records are digested at depth tails, too."""
+
+LARGEST_OFFSET = 2**63 - 1
 
 LARGEST_COPY = 4 << 30
 """Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are divided into files."""
@@ -140,7 +148,7 @@ class FolderPlan:
         name = parse_file_name(entry.name)
         if not stat.S_ISREG(entry.mode) or entry.length > LARGEST_COPY:
             return False
-        if name.kind is FileKind.SEGMENT:
+        if name.kind in {FileKind.SEGMENT, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX}:
             return self.is_metadata
         if name.kind in _BYTE_FOR_BYTE:
             return name.remote_segment_id is Absent.NOT_APPLICABLE
@@ -170,6 +178,8 @@ class CapturePlan:
     places: list[PartitionPlace]
     histories: list[MetadataHistory]
     """What the metadata logs of the node say."""
+    is_running: bool | None
+    """Whether a process holds the lock of a log directory; none where that is not known."""
 
     def folders(self) -> Iterator[FolderPlan]:
         """Every directory, those first of which a broker may take content away at any time."""
@@ -178,7 +188,12 @@ class CapturePlan:
 
 
 def plan_capture(
-    paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS, keep_going: bool = False
+    paths: Sequence[Path],
+    *,
+    all_batches: bool = False,
+    margin: int = MARGIN_OFFSETS,
+    keep_going: bool = False,
+    is_by_ends: bool = False,
 ) -> CapturePlan:
     """List what is below the paths; reads names, and of partition directories the small files.
 
@@ -187,6 +202,7 @@ def plan_capture(
         all_batches: take a row a batch along everywhere.
         margin: offsets below the lowest point from which a truncation can still happen.
         keep_going: a path that can't be used is a problem in the report, and the others are read.
+        is_by_ends: the ends of logs alone are read; rows of batches are taken along from the high watermark or the recovery point on.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
@@ -224,14 +240,22 @@ def plan_capture(
     for root in roots:
         for folder in root.folders:
             folder.place = by_path.get((folder.root, folder.relative))
+    is_running = is_locked(_locks(roots))
+    for root in roots:
+        for folder in root.folders:
             if folder.place is not None and not folder.is_metadata:
                 _decide(folder, compacted, all_batches=all_batches, margin=margin)
+                if is_by_ends and folder.place.directory_state != DirectoryState.DELETED.value:
+                    _decide_by_ends(folder, folder.place)
+                elif not is_running and not folder.place.state.clean_shutdown:
+                    folder.carried_from = min(folder.carried_from, _scanned_from(folder, folder.place))
     return CapturePlan(
         roots=roots,
         inputs=tuple(one.described for one in inputs),
         problems=problems,
         places=list(by_path.values()),
         histories=histories,
+        is_running=is_running,
     )
 
 
@@ -364,6 +388,37 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
     folder.bytes_from = stake(place, margin)
     if not all_batches and not folder.by_record:
         folder.carried_from = folder.bytes_from
+
+
+def _decide_by_ends(folder: FolderPlan, place: PartitionPlace) -> None:
+    """Of small logs that a cleaner works on all rows and records are taken along; of others rows from the high watermark or the recovery point on."""
+    length = sum(entry.length for entry, _, _ in folder.segments())
+    if folder.with_content or (folder.by_record and length <= LARGEST_CLEANED_LOG):
+        folder.carried_from = 0
+        return
+    folder.by_record = False
+    values = [
+        checkpoint_value(place.state, name, place.topic_partition) for name in ("high_watermark", "recovery_point")
+    ]
+    folder.carried_from = min((one.value for one in values if not isinstance(one, Absent)), default=LARGEST_OFFSET)
+
+
+def _locks(roots: Sequence[RootPlan]) -> Iterator[Path]:
+    for root in roots:
+        for folder in root.folders:
+            if folder.place is None:
+                for entry in folder.entries:
+                    if parse_file_name(entry.name).kind is FileKind.LOCK:
+                        yield folder.path / entry.name
+
+
+def _scanned_from(folder: FolderPlan, place: PartitionPlace) -> int:
+    """Return the base offset of the segment that holds the recovery point, from which a start after an unclean shutdown reads every batch."""
+    if not folder.carried_from:
+        return 0
+    point = checkpoint_value(place.state, "recovery_point", place.topic_partition)
+    bases = sorted(base for _, name, base in folder.segments() if name.suffix is FileSuffix.NONE)
+    return bases[first_scanned(bases, 0 if isinstance(point, Absent) else point.value)] if bases else 0
 
 
 def stake(place: PartitionPlace, margin: int) -> int:

@@ -1,5 +1,6 @@
 """What one segment comes to in a capture: its summary, and where it can matter a row a batch and digests of its records."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,31 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.columns import NO_CONTROL, BatchPacker, Columns, RecordPacker, narrow
 from kforensics.evidence.captured.digests import controls, digest_record
+from kforensics.evidence.captured.indexes import OFFSET_INDEX, IndexWatch
 from kforensics.evidence.captured.rows import digest_lists, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
+from kforensics.evidence.model import Segment
+from kforensics.evidence.replica.captured_loading import UNSOUND
+from kforensics.evidence.replica.collect import read_ends
+from kforensics.evidence.replica.loader_reader import reader_at
+from kforensics.evidence.replica.positions import indexed_start
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import SegmentBytes, iter_records
+from kforensics.formats.segment.walk import Level, SegmentBytes, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.walk import Listings
+from kforensics.source.walk import FoundFile, Listings
 from kforensics.units import TopicPartition
 
 MOST_RUNS = 65_536
 """Leader epochs, digests or damaged places of one segment that a capture describes; sound segments have some hundred."""
+
+NEAR_BYTES = 64 << 10
+"""Bytes of a segment within which depth tails takes along all rows from the beginning of the last leader epoch but one."""
+
+MOST_STOPS = 64
+"""Damaged places of a segment at which it is looked how a broker's reader goes on; it stops at the first where it checks the batches."""
 
 _WORTH_NARROWING = 64
 """Rows; fewer are made narrow together with those of other segments."""
@@ -47,6 +60,8 @@ class SegmentTask:
     """The key of digests of records; empty where they have none."""
     by_record: bool
     """Batches alone may decide nothing: digests of the records are taken along."""
+    indexes: tuple[str, ...] = ()
+    """Endings of the indexes that it has, but of empty ones."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +77,8 @@ class CapturedScan:
     changed: bool = False
     bytes_from: int = 0
     """The position behind the last batch whose bytes are not asked for."""
+    indexes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the capture says of its indexes, by their endings."""
 
     @property
     def differs_by_batch(self) -> bool:
@@ -74,14 +91,68 @@ def capture_segment(task: SegmentTask) -> CapturedScan:
     """Read one segment once, its records a second time where they are asked for; what can't be read becomes a problem."""
     try:
         with open_evidence(task.path) as file:
-            return _scanned(task, file)
+            watch = _Watch(file, task)
+            segment = scan_segment(file, path="", base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see)
+            return _described(task, file, segment, watch)
     except EvidenceError as error:
         return CapturedScan(content={"problem": error.problem}, length=task.length, mtime_ns=0, problem=error.problem)
 
 
-def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
-    watch = _Watch(file, task.carried_from, task.bytes_from)
-    segment = scan_segment(file, path="", base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see)
+def capture_ends(place: PartitionPlace, tasks: Mapping[str, SegmentTask]) -> dict[str, CapturedScan] | None:
+    """Read of a partition directory what depth tails reads.
+
+    Args:
+        place: the directory.
+        tasks: its segments in use, by name; besides what is read, rows are taken along of the batches that they ask for.
+
+    Returns:
+        The scans by name; none where the ends of the log decide too little, so that all of it has to be read.
+    """
+    scans: dict[str, CapturedScan] = {}
+
+    def scan(found: FoundFile) -> Segment:
+        task = replace(tasks[_name(found.path)], carried_from=0)
+        with open_evidence(task.path) as file:
+            watch = _Watch(file, task)
+            segment = scan_segment(
+                file, path=found.path, base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see
+            )
+            scans[_name(found.path)] = _described(task, file, segment, watch)
+            return segment
+
+    segments = read_ends(place, scan)
+    if segments is None:
+        return None
+    for segment in segments:
+        if segment.unread_below or _name(segment.path) not in scans:
+            scans[_name(segment.path)] = _end(tasks[_name(segment.path)], segment)
+    return scans
+
+
+def _end(task: SegmentTask, segment: Segment) -> CapturedScan:
+    """Return a segment of which the end or nothing was read, with the rows that are asked for."""
+    task = replace(task, carried_from=min(task.carried_from, segment.unread_below), indexes=())
+    index = task.path.with_suffix(OFFSET_INDEX)
+    try:
+        with open_evidence(task.path) as file:
+            start = indexed_start(index, file, task.base_offset, task.bytes_from)
+            if task.bytes_from < task.carried_from and file.size - start <= NEAR_BYTES:
+                task = replace(task, carried_from=task.bytes_from)
+            watch = _Watch(file, task)
+            if isinstance(segment.last_offset, int) and segment.last_offset >= task.carried_from:
+                start = indexed_start(index, file, task.base_offset, task.carried_from)
+                for window in walk_segment(file, level=Level.CRC, start=start):
+                    watch.see(window.batches)
+            return _described(task, file, segment, watch)
+    except EvidenceError as error:
+        return CapturedScan(content={"problem": error.problem}, length=task.length, mtime_ns=0, problem=error.problem)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _described(task: SegmentTask, file: EvidenceFile, segment: Segment, watch: "_Watch") -> CapturedScan:
     too_many = max(len(segment.epochs), len(segment.digests), len(segment.damage)) > MOST_RUNS
     if too_many:
         words = "it has more leader epochs, runs of offsets or damaged places than a capture describes"
@@ -100,8 +171,13 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     row["tail"], row["extent"] = watch.tail, watch.extent
     row["carried_from"] = task.carried_from if watch.pieces else None
     row["first"] = watch.packer.first
+    if segment.damage and not segment.unread_below:
+        row["stops"] = [[position, reader_at(file, position)] for position in watch.gaps(file.size)]
+        row["unsound"] = watch.unsound
     row["identity"] = list(file.identity)
     row["records"] = [] if task.by_record else None
+    if segment.unread_below:
+        row["unread_below"] = segment.unread_below
     if commits is not None:
         row["commits"] = commits
     return CapturedScan(
@@ -112,19 +188,25 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
         records=records,
         changed=segment.changed,
         bytes_from=watch.bytes_from,
+        indexes=watch.indexes.contents(is_damaged=bool(segment.damage)),
     )
 
 
 class _Watch:
     """Sees the batches of each window, and keeps those that are taken along."""
 
-    def __init__(self, source: SegmentBytes, carried_from: int, bytes_from_offset: int) -> None:
+    def __init__(self, source: SegmentBytes, task: SegmentTask) -> None:
         self._source = source
-        self._bytes_from_offset = bytes_from_offset
+        self._bytes_from_offset = task.bytes_from
         self._is_below = True
         self.bytes_from = 0
-        self._carried_from = carried_from
+        self._carried_from = task.carried_from
         self.packer = BatchPacker()
+        self.indexes = IndexWatch(task.path, task.base_offset, task.indexes)
+        self._end = 0
+        self._gaps: list[int] = []
+        self.unsound: list[list[int]] | None = []
+        """Of batches whose checksum fails, what their headers say; none where they are too many."""
         self.pieces: list[Columns] = []
         self.tail: list[int] | None = None
         self.extent: list[int] | None = None
@@ -132,6 +214,11 @@ class _Watch:
 
     def see(self, batches: BatchTable) -> None:
         sound = batches[batches["crc_valid"]]
+        if len(sound) < len(batches) and self.unsound is not None:
+            rows = batches[~batches["crc_valid"]]
+            self.unsound += [list(one) for one in zip(*(rows[name].tolist() for name in UNSOUND), strict=True)]
+            if len(self.unsound) > MOST_STOPS:
+                self.unsound = None
         if not len(sound):
             return
         first, last = sound[0], sound[-1]
@@ -144,6 +231,12 @@ class _Watch:
             int(last["max_timestamp"]),
         ]
         self._see_bytes(sound)
+        self.indexes.see(sound)
+        ends = sound["position"] + sound["length"]
+        before = np.concatenate((np.array([self._end], dtype=np.int64), ends[:-1]))
+        if len(self._gaps) < MOST_STOPS:
+            self._gaps += before[sound["position"] != before].tolist()
+        self._end = int(ends[-1])
         wanted = sound[sound["last_offset"] >= self._carried_from]
         if len(wanted):
             found = [(NO_CONTROL, -1) if one is None else one for one in controls(wanted, self._source)]
@@ -151,6 +244,10 @@ class _Watch:
             columns = self.packer.pack(wanted, types.astype(np.int16), epochs.astype(np.int32))
             is_small = len(wanted) < _WORTH_NARROWING
             self.pieces.append(columns if is_small else {name: narrow(values) for name, values in columns.items()})
+
+    def gaps(self, size: int) -> list[int]:
+        """Return where bytes begin that are no sound batch, in a file of this size."""
+        return [*self._gaps, *([self._end] if self._end < size else [])][:MOST_STOPS]
 
     def _see_bytes(self, sound: BatchTable) -> None:
         """Find where the bytes begin: behind the last batch before the first that is asked for, so that damage between them is among the bytes."""

@@ -163,7 +163,7 @@ class WaysOut:
         members = dict(self.node.members)
         for number, path in paths:
             names = [entry.name for entry in members[number].listings.of(path).entries if not entry.is_directory]
-            for kind, chosen in _chosen(names):
+            for kind, chosen in removable_files(names):
                 found.setdefault(kind, []).append((number, tuple(join(path, name) for name in chosen)))
             found.setdefault(ChangeKind.DIRECTORY_AWAY, []).append((number, (path,)))
         yield from found.items()
@@ -258,12 +258,12 @@ class WaysOut:
             need = checked if checked in reads else Need(entry.name, Content.BATCHES)
             try:
                 found = cast("Batches", reads[need] if need in reads else read_needed(folder, need))
+                reads[need] = found
+                for batch in found.batches:
+                    if batch.leader_epoch >= 0 and (not epochs or batch.leader_epoch > epochs[-1].leader_epoch):
+                        epochs = assign(epochs, batch.leader_epoch, batch.base_offset)
             except EvidenceError:
                 return None
-            reads[need] = found
-            for batch in found.batches:
-                if batch.leader_epoch >= 0 and (not epochs or batch.leader_epoch > epochs[-1].leader_epoch):
-                    epochs = assign(epochs, batch.leader_epoch, batch.base_offset)
         return epochs
 
 
@@ -291,8 +291,12 @@ def _changed(conditions: Conditions, changes: Iterable[VirtualChange]) -> Condit
     return replace(conditions, without=without)
 
 
-def _chosen(names: Sequence[str]) -> Iterator[tuple[ChangeKind, list[str]]]:
-    """Files of a directory by the change that moves them away."""
+def removable_files(names: Sequence[str]) -> Iterator[tuple[ChangeKind, list[str]]]:
+    """Yield the files of a directory that each change moves away.
+
+    Args:
+        names: of all its files.
+    """
     odd = [name for name in names if name.endswith((SWAP, CLEANED)) or not _has_offset(name)]
     if odd:
         yield ChangeKind.FILES_AWAY, odd

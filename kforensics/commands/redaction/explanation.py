@@ -35,7 +35,7 @@ _OWN_WORDS = frozenset(
 
 def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:
     """Return the explanation with every path, message, detail and sentence redacted; topics, offsets and times stay."""
-    return dataclasses.replace(_redacted(result, _knowing(result, pseudonyms)), hosts=())
+    return dataclasses.replace(redacted(result, _knowing(result, pseudonyms)), hosts=())
 
 
 def redact_cited_files(
@@ -56,8 +56,9 @@ def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:
     return pseudonyms.knowing(hosts=result.hosts, topics=result.topics)
 
 
-def _redacted(value: T, pseudonyms: Pseudonyms, name: str = "") -> T:
-    return _any(value, pseudonyms, name)  # type: ignore[no-any-return] # a value becomes one of its own type
+def redacted(value: T, pseudonyms: Pseudonyms) -> T:
+    """Return a value of dataclasses and tuples with every path, message, detail and sentence redacted, which fields of those names are."""
+    return _any(value, pseudonyms, "")  # type: ignore[no-any-return] # a value becomes one of its own type
 
 
 def _any(value: Any, pseudonyms: Pseudonyms, name: str) -> Any:

@@ -41,6 +41,11 @@ class Carved:
     first_image: int
 
     @property
+    def images(self) -> dict[int, Path]:
+        """Where each image is, by the index of its input."""
+        return dict(enumerate(self.roots[self.first_image :], start=self.first_image))
+
+    @property
     def batches(self) -> int:
         """Batches that were found, each as often as it lies there."""
         return sum(chain.batches for chain in self.chains)
@@ -123,16 +128,31 @@ def _named(
     return named
 
 
-def carved_plans(carved: Carved, reader: BatchReader) -> Iterator[tuple[PartitionPlan, CarvedReader]]:
+def carved_copies(carved: Carved, partition: TopicPartition) -> tuple[list[LogCopy], dict[str, tuple[int, ...]]]:
+    """Return what the images hold of a partition, an image each, and for `CarvedReader` where its chains begin."""
+    copies: list[LogCopy] = []
+    starts: dict[str, tuple[int, ...]] = {}
+    for log in carved.logs:
+        if log.partition == partition:
+            members = [carved.chains[at] for at in log.chains]
+            copies += _copies(partition, members, f"{safe_name(partition.topic)}-{partition.partition}", starts)
+    return copies, starts
+
+
+def carved_plans(
+    carved: Carved, reader: BatchReader, *, with_named: bool = True
+) -> Iterator[tuple[PartitionPlan, CarvedReader]]:
     """Yield a plan for each log: what the images hold of it and no given replica does.
 
     Args:
         carved: the logs.
         reader: reads given replicas.
+        with_named: whether logs are wanted of which the partition is proven.
     """
     number = 0
-    images = dict(enumerate(carved.roots[carved.first_image :], start=carved.first_image))
     for log in carved.logs:
+        if log.partition is not None and not with_named:
+            continue
         if log.partition is None:
             number += 1
         name = f"carved-{number:04d}"
@@ -144,11 +164,7 @@ def carved_plans(carved: Carved, reader: BatchReader) -> Iterator[tuple[Partitio
         if log.partition is not None:
             copies, leader = _given(carved.places.get(log.partition, ()))
         starts: dict[str, tuple[int, ...]] = {}
-        for image in sorted({chain.image for chain in members}):
-            those = [chain for chain in members if chain.image == image]
-            path = f"{called}@{image}"
-            starts[path] = tuple(chain.start for chain in those)
-            copies.append(_copy(partition, those, image, path))
+        copies += _copies(partition, members, called, starts)
         first = len(copies) - len(starts)
         for at in range(first, len(copies)):
             # Earlier images show what need not be taken from later ones.
@@ -165,7 +181,7 @@ def carved_plans(carved: Carved, reader: BatchReader) -> Iterator[tuple[Partitio
                     is_named=log.partition is not None,
                     likely="" if log.likely is None else str(log.likely),
                 ),
-                CarvedReader(reader, images, starts),
+                CarvedReader(reader, carved.images, starts),
             )
 
 
@@ -175,6 +191,17 @@ def _given(places: Sequence[PartitionPlace]) -> tuple[list[LogCopy], LogCopy | N
     choice = choose_leader([copy.view for copy in found.live], wanted=None, leaderships=())
     leader = next((copy for copy in found.copies if choice is not None and copy.view is choice.view), None)
     return sorted(found.copies, key=lambda copy: copy is not leader), leader
+
+
+def _copies(
+    partition: TopicPartition, chains: Sequence[Chain], called: str, starts: dict[str, tuple[int, ...]]
+) -> Iterator[LogCopy]:
+    """Yield the chains of a log as one copy an image, and note by its path where they begin."""
+    for image in sorted({chain.image for chain in chains}):
+        those = [chain for chain in chains if chain.image == image]
+        path = f"{called}@{image}"
+        starts[path] = tuple(chain.start for chain in those)
+        yield _copy(partition, those, image, path)
 
 
 def _copy(partition: TopicPartition, chains: Sequence[Chain], image: int, path: str) -> LogCopy:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kforensics.commands.salvaging.background import Background
 from kforensics.errors import KforensicsError, UsageError
@@ -19,16 +19,22 @@ from kforensics.errors import KforensicsError, UsageError
 PARTIAL = ".partial"
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 _BUFFER_LENGTH = 1 << 20
+_PIECE_LENGTH = 256 << 10
 
 
 class WriteFailed(KforensicsError):  # noqa: N818 - named like its siblings
     """A file of the output could not be written; what is there keeps its name ending in `.partial`."""
 
     def __init__(self, path: str, error: OSError) -> None:
-        super().__init__(f"{path} can't be written: {error.strerror or error}")
+        super().__init__(path, error)
+        self.path = path
+        self.error = error
+
+    def __str__(self) -> str:
+        return f"{self.path} can't be written: {self.error.strerror or self.error}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +59,7 @@ class OutFile:
         self._pieces: list[bytes | bytearray | memoryview] = []
         self._waiting = 0
         self._background = Background()
+        self._hashing = Background()
         try:
             self._descriptor = os.open(self._partial, _FLAGS, mode)
         except OSError as error:
@@ -70,6 +77,34 @@ class OutFile:
         """Add lines, each with its line break."""
         self.write(b"".join(lines))
 
+    def pause(self) -> None:
+        """Write what waits and end the threads, so that processes can be forked that write to the same file."""
+        self.digest()
+        self._background.close()
+        self._hashing.close()
+
+    def digest(self) -> Any:
+        """Return the SHA-256 of the bytes so far, which more can be added to."""
+        self.flush()
+        self._background.wait()
+        self._hashing.wait()
+        return self._digest.copy()
+
+    def append(self, pieces: Iterable[bytes]) -> int:
+        """Write bytes in a forked process while this one writes nothing, and return their number, which this one has to be told by `appended`.
+
+        Raises:
+            WriteFailed: the system takes no more.
+        """
+        data = b"".join(pieces)
+        self._put(data)
+        return len(data)
+
+    def appended(self, count: int) -> None:
+        """Take note of bytes that forked processes wrote behind those so far."""
+        self._background.do(partial(self._hash, self.length, self.length + count))
+        self.length += count
+
     def flush(self) -> None:
         """Give what waits to the system, beside the main thread."""
         if not self._pieces:
@@ -80,7 +115,22 @@ class OutFile:
 
     def _write(self, pieces: "list[bytes | bytearray | memoryview]") -> None:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._digest.update(data)
+        self._hashing.do(partial(self._digest.update, data))
+        self._put(data)
+
+    def _hash(self, position: int, end: int) -> None:
+        buffer = memoryview(bytearray(min(_PIECE_LENGTH, end - position)))
+        while position < end:
+            try:
+                count = os.preadv(self._descriptor, [buffer[: end - position]], position)
+            except OSError as error:
+                raise WriteFailed(str(self._partial), error) from error
+            if not count:
+                raise WriteFailed(str(self._partial), OSError("it became shorter meanwhile"))
+            self._digest.update(buffer[:count])
+            position += count
+
+    def _put(self, data: bytes | bytearray | memoryview) -> None:
         left = memoryview(data)
         try:
             while left:
@@ -93,22 +143,26 @@ class OutFile:
         return self.length + self._waiting
 
     def finish(self) -> WrittenFile:
-        """Make it safe on disk and give it its name."""
-        self.flush()
-        self._background.wait()
+        """Give it its name, now that all of it is written; the system brings it to the disk when it will."""
+        digest = self.digest()
         try:
-            os.fsync(self._descriptor)
             self.close()
             if os.path.lexists(self._path):
                 raise FileExistsError(17, "File exists")
             self._partial.rename(self._path)
         except OSError as error:
             raise WriteFailed(str(self._path), error) from error
-        return WrittenFile(path=self.name, bytes=self.length, sha256=self._digest.hexdigest())
+        return WrittenFile(path=self.name, bytes=self.length, sha256=digest.hexdigest())
+
+    def discard(self) -> None:
+        """Remove a file that is not finished."""
+        self.close()
+        self._partial.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Give the descriptor back; a file that was not finished keeps its name ending in `.partial`."""
         self._background.close()
+        self._hashing.close()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

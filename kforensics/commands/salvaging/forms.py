@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
+from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
 from kforensics.commands.salvaging.reading import CopyFiles, Run
 from kforensics.errors import KforensicsError, MissingExtra
 from kforensics.formats.columns.record_stream import RecordChunk
@@ -71,6 +71,8 @@ class Given:
 class RecordWriter(Protocol):
     """Writes the records of one partition and label."""
 
+    file: OutFile
+
     def add(self, chunk: RecordChunk, given: Given) -> None:
         """Add records in order of offset; the chunk's bytes hold until this returns."""
 
@@ -83,6 +85,9 @@ class RecordWriter(Protocol):
 
 class BatchWriter(Protocol):
     """Writes whole batches of one partition and label, byte for byte."""
+
+    copied: list[tuple[OutFile, int, int, int]]
+    """The bytes that were added last as they were: to which file and position, and from which position up to which."""
 
     def add(self, run: Run, files: CopyFiles) -> BatchTable:
         """Batches in order of offset; returns those that were not taken over."""

@@ -1,11 +1,13 @@
 """Records as Parquet, the same fields as in JSON lines in Arrow's types: `--form parquet`."""
 
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kforensics.commands.salvaging.background import Background
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import Given
 from kforensics.commands.salvaging.reading import CERTAINTIES
@@ -14,8 +16,8 @@ from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL
 from kforensics.formats.log.records import parse_headers
 from kforensics.units import TopicPartition
 
-ROW_GROUP_BYTES = 16 << 20
-"""Bytes of keys and values in one row group: what is held before it is written."""
+ROW_GROUP_BYTES = 8 << 20
+"""Bytes of keys and values in one row group: three are held, one that is made, one that waits, one that is written."""
 ROW_GROUP_RECORDS = 1 << 17
 
 _HEADER = pa.struct([pa.field("name", pa.binary(), nullable=False), pa.field("value", pa.binary())])
@@ -73,15 +75,16 @@ class ParquetRecords:
 
     def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition) -> None:
         self._partition = partition
-        self._file = folder.open(f"{stem}.parquet")
+        self.file = folder.open(f"{stem}.parquet")
         self._writer = pq.ParquetWriter(
-            pa.PythonFile(_Sink(self._file), mode="w"),
+            pa.PythonFile(_Sink(self.file), mode="w"),
             SCHEMA,
             compression="zstd",
             compression_level=1,
             use_dictionary=["topic", "timestamp_type", "committed", "source_path"],
             write_statistics=["partition", "offset", "timestamp_ms"],
         )
+        self._encoder = Background()
         self._waiting: list[Any] = []
         self._bytes = self._records = 0
 
@@ -125,19 +128,22 @@ class ParquetRecords:
     def _write(self) -> None:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, schema=SCHEMA).unify_dictionaries()
-            self._writer.write_table(table, row_group_size=max(self._records, 1))
+            # Arrow compresses without the interpreter's lock.
+            self._encoder.do(partial(self._writer.write_table, table, row_group_size=max(self._records, 1)))
         self._waiting, self._bytes, self._records = [], 0, 0
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the file."""
         self._write()
+        self._encoder.wait()
         self._writer.close()
-        return (self._file.finish(),)
+        return (self.file.finish(),)
 
     def close(self) -> None:
         """Give the file back."""
         self._waiting = []
-        self._file.close()
+        self._encoder.close()
+        self.file.close()
 
 
 def _text(path: str) -> str:

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.diff import DiffOptions, compare
@@ -10,8 +13,9 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.salvaging.saving import PartitionPlan
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
-from kforensics.evidence.model import CheckpointValue, Problem, Replica
+from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.committed.judge import CommittedRun
@@ -21,8 +25,8 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted
-from kforensics.reconcile.salvage.gaps import Gap, GapReason
+from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted, identities
+from kforensics.reconcile.salvage.gaps import Gap, GapReason, without
 from kforensics.source.naming import FileSuffix
 from kforensics.units import OffsetRange, TopicPartition
 
@@ -37,7 +41,8 @@ class Task:
     """Input and path of the leader's directory."""
     leader_source: str
     wanted: tuple[Wanted, ...] | None
-    gaps: tuple[Gap, ...] = ()
+    unheld: tuple[Wanted, ...] = ()
+    """Of which no input holds a copy, unless an image does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +94,8 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         wanted += tuple(
             _other_side(entry, leader) for entry in incident.losses if leader and entry.is_replaced and entry.in_use
         )
-        gaps = tuple(_unseen(entry) for entry in incident.losses if not entry.held_by)
-        if wanted or gaps:
+        unheld = tuple(_wanted_of(entry) for entry in incident.losses if not entry.held_by)
+        if wanted or unheld:
             tasks.append(
                 Task(
                     partition=incident.partition,
@@ -98,7 +103,7 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
                     leader=leader,
                     leader_source=_source(scope, incident.leader, is_known=incident.is_leader_known),
                     wanted=wanted,
-                    gaps=gaps,
+                    unheld=unheld,
                 )
             )
     return Tasks(
@@ -124,15 +129,6 @@ def _wanted_of(entry: LossEntry) -> Wanted:
 def _other_side(entry: LossEntry, leader: tuple[int, str]) -> Wanted:
     """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
     return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
-
-
-def _unseen(entry: LossEntry) -> Gap:
-    return Gap(
-        offsets=entry.offsets,
-        count=entry.offsets.count,
-        reason=GapReason.NEVER_SEEN,
-        detail="log lines say that it was truncated, and no input holds a copy",
-    )
 
 
 def _leader_of(incident: PartitionIncident) -> tuple[int, str] | None:
@@ -240,7 +236,14 @@ def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
 
 
 def plans_of(
-    task: Task, evidence: Evidence, scope: Scope, facts: ClusterFacts | None, problems: list[Problem]
+    task: Task,
+    evidence: Evidence,
+    scope: Scope,
+    facts: ClusterFacts | None,
+    problems: list[Problem],
+    *,
+    carved: Sequence[LogCopy],
+    reader: BatchReader,
 ) -> Iterator[PartitionPlan]:
     """Yield the partition, and other topics that had its name.
 
@@ -250,6 +253,8 @@ def plans_of(
         scope: whose log decides.
         facts: who leads, where everything is wanted.
         problems: what can't be read is added.
+        carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.
+        reader: gives batch rows of all copies.
     """
     collected = [collect_replica(place, left_over=(FileSuffix.DELETED, FileSuffix.SWAP)) for place in task.places]
     problems += [problem for one in collected for problem in one.problems]
@@ -257,7 +262,12 @@ def plans_of(
     topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
     found = _copies(replicas, evidence, topic_id)
     leader, source = _chosen(task, found, scope, facts)
-    yield _plan(task, found.copies, leader, source, found.topic_id)
+    beside = () if found.other_topics else tuple(carved)
+    if carved and not beside:
+        words = f"its batches of {task.partition} are left out: two topics had that name"
+        problems += [Problem(input=one.view.replica.input, path=WHOLE_INPUT, message=words) for one in carved]
+    plan = _plan(task, (*found.copies, *beside), leader, source, found.topic_id)
+    yield replace(plan, **_filled(task, leader, beside, reader)) if task.unheld else plan
     if task.wanted is not None:
         return
     ids = sorted({str(one.topic_id) for one in found.other_topics})
@@ -267,6 +277,31 @@ def plans_of(
         leader = next((copy for copy in those.copies if choice is not None and copy.view is choice.view), None)
         plan = _plan(task, those.copies, leader, "guessed", other)
         yield replace(plan, is_other_topic=True)
+
+
+def _filled(task: Task, leader: LogCopy | None, carved: Sequence[LogCopy], reader: BatchReader) -> dict[str, Any]:
+    """Return what is wanted with what images hold of it, and the gaps that are left."""
+    wanted, gaps = list(task.wanted or ()), []
+    for one in task.unheld:
+        left = [one.offsets]
+        for copy in carved:
+            rows = reader.batches(copy.view.replica, one.offsets.first, one.offsets.last)
+            if one.leader_epoch != NO_EPOCH:
+                rows = rows[rows["partition_leader_epoch"] == one.leader_epoch]
+            if leader is not None:
+                its = reader.batches(leader.view.replica, one.offsets.first, one.offsets.last)
+                rows = rows[~np.isin(identities(rows), identities(its))]
+            holders = frozenset({(copy.view.replica.input, copy.view.replica.path)})
+            epochs = np.unique(rows["partition_leader_epoch"]).tolist()
+            wanted += [replace(one, leader_epoch=epoch, holders=holders) for epoch in epochs]
+            for row in rows:
+                held = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
+                left = [part for before in left for part in without(before, held)]
+        gaps += [Gap(offsets=part, count=part.count, reason=GapReason.NEVER_SEEN, detail=_UNHELD) for part in left]
+    return {"wanted": tuple(wanted), "gaps": tuple(gaps)}
+
+
+_UNHELD = "log lines say that it was truncated, and no input holds a copy"
 
 
 def _copies(replicas: Iterable[Replica], evidence: Evidence, topic_id: str | Absent) -> LogCopies:
@@ -322,7 +357,6 @@ def _plan(
         leader=leader,
         leader_source=source,
         wanted=task.wanted,
-        gaps=task.gaps,
         certain_below=mark.value if isinstance(mark, CheckpointValue) and source != "guessed" else 0,
     )
 

@@ -1,8 +1,10 @@
 """One partition saved: its best copy and its alternates, read run by run and handed to the writers of a form."""
 
 import hashlib
+import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.commands.salvaging.background import Background
-from kforensics.commands.salvaging.folder import OutFolder, WrittenFile, safe_name
+from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed, WrittenFile, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
+from kforensics.commands.salvaging.jsonl import JsonRecords
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem
+from kforensics.evidence.parallel import InTurn
 from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
@@ -29,7 +33,15 @@ from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_ga
 from kforensics.reconcile.salvage.transactions import Outcomes, are_transactional
 from kforensics.units import OffsetRange, TopicPartition
 
-_PIECE = 1 << 20
+_PIECE = 256 << 10
+
+_IN_RECORDS = "--form jsonl holds them"
+
+TASK_LENGTH = 4 << 20
+"""Bytes of batches whose records one process writes at a time."""
+
+WORTH_PROCESSES = 48 << 20
+"""Bytes of a copy for which processes pay that write its records in turn."""
 
 _HOLDING_RECORDS = frozenset({DamageKind.EPOCH, DamageKind.ORDER})
 """What is wrong between batches whose records can all be read."""
@@ -162,6 +174,7 @@ def save_partition(
     roots: Sequence[Path],
     reader: BatchReader,
     batch_writer: "Callable[[str, PartitionPlan], BatchWriter] | None" = None,
+    jobs: int = 1,
 ) -> SavedPartition:
     """Write the records of one partition.
 
@@ -173,6 +186,7 @@ def save_partition(
         roots: where each input really is, by its index.
         reader: gives batch rows.
         batch_writer: makes the writer of a form of whole batches, by the stem of its files.
+        jobs: the most processes to use.
 
     Raises:
         WriteFailed: the output can't be written.
@@ -180,7 +194,7 @@ def save_partition(
     """
     files = CopyFiles(copies=plan.copies, roots=roots)
     try:
-        return _Saver(plan, folder, form, filters, files, reader, batch_writer).run()
+        return _Saver(plan, folder, form, filters, files, reader, batch_writer, jobs).run()
     finally:
         files.close()
 
@@ -196,6 +210,30 @@ class _Output:
     records: RecordWriter | None
     batches: BatchWriter | None
     digest: Any = None
+    """Of the bytes of the last run; a file where they are all that is in it so far."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """What came of one run of batches."""
+
+    records: int = 0
+    certain: int = 0
+    possible: int = 0
+    markers: int = 0
+    aborted_records: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Written:
+    """What a process made of a task, and then what it wrote of it."""
+
+    parts: list[_Part]
+    pieces: list[bytes] = field(default_factory=list)
+    length: int = 0
+    failure: WriteFailed | None = None
 
 
 class _Saver:
@@ -208,6 +246,7 @@ class _Saver:
         files: CopyFiles,
         reader: BatchReader,
         batch_writer: "Callable[[str, PartitionPlan], BatchWriter] | None",
+        jobs: int,
     ) -> None:
         self._plan = plan
         self._folder = folder
@@ -223,6 +262,15 @@ class _Saver:
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
         self._background = Background()
+        self._gaps: list[Gap] = []
+        """Those before the next run of batches."""
+        largest = max((sum(one.length for one in copy.view.segments) for copy in plan.copies), default=0)
+        self._jobs = jobs if largest >= WORTH_PROCESSES and hasattr(os, "fork") else 1
+        self._processes: InTurn[list[Run], _Written] | None = None
+        self._task: list[tuple[Run, list[Gap]]] = []
+        """Runs for the next process, each with the gaps before it."""
+        self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
+        """Those that processes have."""
         files.before_close = self._background.wait
         self._next = self._first_offset()
         self._saved = SavedPartition(
@@ -231,7 +279,7 @@ class _Saver:
             leader=plan.leader.broker_id if plan.leader is not None else Absent.UNKNOWN,
             leader_source=plan.leader_source,
             is_other_topic=plan.is_other_topic,
-            gaps=list(plan.gaps),
+            gaps=self._in_view_of_gaps(plan.gaps),
             likely=plan.likely,
             is_named=plan.is_named,
         )
@@ -249,20 +297,32 @@ class _Saver:
                         self._merge(part)
                     else:
                         self._run(part)
+            self._settle()
             self._end()
+            for gap in self._gaps:
+                join_gaps(self._saved.gaps, gap)
             for number in sorted(self._outputs):
                 output = self._outputs[number]
                 writer = output.records or output.batches
                 assert writer is not None
+                if output.records is not None and not output.saved.records:
+                    output.records.close()
+                    output.records.file.discard()
+                    continue
                 output.saved.files = writer.finish()
                 self._seal(output)
+        except ChildProcessError as error:
+            raise WriteFailed(self._stem(None), error) from error
         finally:
+            if self._processes is not None:
+                self._processes.close()
             self._background.close()
             for output in self._outputs.values():
                 for writer in (output.records, output.batches):
                     if writer is not None:
                         writer.close()
-        self._saved.labels = [self._outputs[number].saved for number in sorted(self._outputs)]
+        written = (self._outputs[number].saved for number in sorted(self._outputs))
+        self._saved.labels = [one for one in written if one.files]
         alternates = [one.offsets for label in self._saved.labels if label.owner for one in label.runs]
         self._saved.gaps = without_held(self._saved.gaps, alternates)
         return self._saved
@@ -278,6 +338,17 @@ class _Saver:
             labels=selection.labels[kept],
             merged=selection.merged[kept],
         )
+
+    def _in_view_of_gaps(self, gaps: Sequence[Gap]) -> list[Gap]:
+        wanted = self._filters.offsets
+        if wanted is None:
+            return list(gaps)
+        out = []
+        for gap in gaps:
+            first, last = max(gap.offsets.first, wanted.first), min(gap.offsets.last, wanted.last)
+            if first <= last:
+                out.append(replace(gap, offsets=OffsetRange(first, last), count=min(gap.count, last - first + 1)))
+        return out
 
     # ---- holes ----
 
@@ -312,14 +383,10 @@ class _Saver:
             self._add_hole(OffsetRange(self._next, end - 1))
 
     def _add_hole(self, hole: OffsetRange) -> None:
-        for gap in self._holes.gaps(hole):
-            join_gaps(self._saved.gaps, gap)
+        self._gaps += self._holes.gaps(hole)
 
     def _lack(self, rows: BatchTable, reason: GapReason, detail: str) -> None:
-        for row in rows:
-            offsets = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
-            gap = Gap(offsets=offsets, count=int(row["count"]), reason=reason, detail=detail)
-            join_gaps(self._saved.gaps, gap)
+        self._gaps += _lacking(rows, reason, detail)
 
     # ---- runs ----
 
@@ -372,43 +439,130 @@ class _Saver:
         return None
 
     def _take(self, run: Run) -> None:
+        if self._jobs > 1 and run.label == MAIN and self._form is FormName.JSONL:
+            self._hand_out(run)
+            return
+        self._settle()
         output = self._output(run.label)
         if output.batches is not None:
+            part = _Part()
+            if not self._goes_on(run, output):
+                self._seal(output)
             left = output.batches.add(run, self._files)
             kept = run.rows[~np.isin(run.rows["position"], left["position"])]
-            self._count_batches(run, kept, output)
-            self._lack(left, GapReason.OVERLAPPING, "--form jsonl holds them")
-            self._note(run, output, int(kept["count"].sum()))
+            self._count_batches(run, kept, part)
+            self._add(run, output, part, int(kept["count"].sum()))
+            self._lack(left, GapReason.OVERLAPPING, _IN_RECORDS)
             return
-        records = 0
-        for chunk in self._chunks(run):
-            records += self._write(chunk, run, output)
+        assert output.records is not None
+        for one in _split(run):
+            part = _Part()
+            for chunk, given in self._records(one, part):
+                output.records.add(chunk, given)
+            self._add(one, output, part, part.records)
+
+    def _add(self, run: Run, output: _Output, part: _Part, records: int) -> None:
+        """Take note of what came of a run, and of the gaps before it."""
+        for gap in (*self._gaps, *part.gaps):
+            join_gaps(self._saved.gaps, gap)
+        self._gaps.clear()
+        self._saved.markers += part.markers
+        self._saved.aborted_records += part.aborted_records
+        self._saved.problems += part.problems
+        output.saved.records += part.records
+        output.saved.certain += part.certain
+        output.saved.possible += part.possible
         self._note(run, output, records)
 
-    def _count_batches(self, run: Run, rows: BatchTable, output: _Output) -> None:
+    def _count_batches(self, run: Run, rows: BatchTable, part: _Part) -> None:
         control = (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0)
-        self._saved.markers += int(rows["count"][control].sum())
-        output.saved.records += int(rows["count"][~control].sum())
+        part.markers += int(rows["count"][control].sum())
+        part.records += int(rows["count"][~control].sum())
         if control.all():
             return
         kept = rows[~control]
         codes = self._certainty(run, kept["base_offset"], kept["partition_leader_epoch"].astype(np.int64))
-        output.saved.certain += int(kept["count"][codes == CERTAINTIES.index("certain")].sum())
-        output.saved.possible += int(kept["count"][codes == CERTAINTIES.index("possible")].sum())
+        part.certain += int(kept["count"][codes == CERTAINTIES.index("certain")].sum())
+        part.possible += int(kept["count"][codes == CERTAINTIES.index("possible")].sum())
 
-    def _chunks(self, run: Run) -> Iterator[RecordChunk]:
-        """Yield the records of a run that are wanted; control records and those of aborted transactions are counted."""
+    # ---- several processes ----
+
+    def _hand_out(self, run: Run) -> None:
+        """Give batches to a process as soon as they are enough; of a long run a part to each."""
+        for one in _split(run):
+            self._task.append((one, self._gaps))
+            self._gaps = []
+            if sum(other.end - other.start for other, _ in self._task) >= TASK_LENGTH // 2:
+                self._submit()
+
+    def _submit(self) -> None:
+        if self._processes is None:
+            for output in self._outputs.values():
+                if isinstance(output.records, JsonRecords):
+                    output.records.file.pause()
+            self._output(MAIN)
+            self._background.wait()
+            self._background.close()
+            self._processes = InTurn(self._lines, self._append, jobs=self._jobs)
+        task, self._task = self._task, []
+        for done in self._processes.submit([run for run, _ in task]):
+            self._take_over(done)
+        self._tasks.append(task)
+
+    def _settle(self) -> None:
+        """Wait for what processes have."""
+        if self._task:
+            self._submit()
+        for done in self._processes.results() if self._processes is not None else ():
+            self._take_over(done)
+
+    def _take_over(self, done: _Written) -> None:
+        if done.failure is not None:
+            raise done.failure
+        output, after = self._output(MAIN), self._gaps
+        assert isinstance(output.records, JsonRecords)
+        output.records.file.appended(done.length)
+        for (run, gaps), part in zip(self._tasks.popleft(), done.parts, strict=True):
+            self._gaps = gaps
+            self._add(run, output, part, part.records)
+        self._gaps = after
+
+    def _lines(self, task: list[Run]) -> _Written:
+        """Make the lines of some runs, in a process of its own."""
+        writer = self._outputs[MAIN].records
+        assert isinstance(writer, JsonRecords)
+        done = _Written([])
+        for run in task:
+            part = _Part()
+            for chunk, given in self._records(run, part):
+                done.pieces += writer.pieces(chunk, given)
+            done.parts.append(part)
+        return done
+
+    def _append(self, done: _Written) -> _Written:
+        """Write lines when those of every task before are written."""
+        writer = self._outputs[MAIN].records
+        assert isinstance(writer, JsonRecords)
         try:
-            for part in iter_record_chunks(self._files.source(run), start=run.start, end=run.end):
-                if isinstance(part, Damage):
-                    self._damaged(run, part)
-                else:
-                    yield part
-        except EvidenceError as error:
-            self._problem(run, error)
-            self._lack(run.rows, GapReason.DAMAGED, error.problem)
+            return _Written(done.parts, length=writer.file.append(done.pieces))
+        except WriteFailed as error:
+            return _Written(done.parts, failure=error)
 
-    def _damaged(self, run: Run, damage: Damage) -> None:
+    # ---- records of a run ----
+
+    def _chunks(self, run: Run, part: _Part) -> Iterator[RecordChunk]:
+        """Yield the records of a run; damage and what can't be read are noted."""
+        try:
+            for found in iter_record_chunks(self._files.source(run), start=run.start, end=run.end):
+                if isinstance(found, Damage):
+                    self._damaged(run, found, part)
+                else:
+                    yield found
+        except EvidenceError as error:
+            part.problems.append(self._problem_of(run, error))
+            part.gaps += _lacking(run.rows, GapReason.DAMAGED, error.problem)
+
+    def _damaged(self, run: Run, damage: Damage, part: _Part) -> None:
         """Note records that break off although the checksum of their batch holds."""
         if damage.kind in _HOLDING_RECORDS:
             return
@@ -421,49 +575,51 @@ class _Saver:
             lost if isinstance(lost, OffsetRange) else OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
         )
         where = f"{self._files.segment(run.copy, run.segment).path}, byte {damage.span.position:,}: {damage.found}"
-        join_gaps(self._saved.gaps, Gap(offsets=offsets, count=offsets.count, reason=GapReason.DAMAGED, detail=where))
+        part.gaps.append(Gap(offsets=offsets, count=offsets.count, reason=GapReason.DAMAGED, detail=where))
 
     def _problem(self, run: Run, error: EvidenceError) -> None:
-        replica = self._plan.copies[run.copy].view.replica
-        path = replica.segments[run.segment].path
-        self._saved.problems.append(Problem(input=replica.input, path=path, message=error.problem))
+        self._saved.problems.append(self._problem_of(run, error))
 
-    def _write(self, chunk: RecordChunk, run: Run, output: _Output, *, only: NDArray[np.bool_] | None = None) -> int:
-        batches, rows = chunk.batches, chunk.rows
-        control = ((batches["magic"] == 2) & (batches["attributes"] & CONTROL_BIT > 0))[rows]
-        in_view = self._wanted_records(chunk)
-        if only is not None:
-            in_view &= only
-        aborted = self._aborted(batches, run)[rows]
-        self._saved.markers += int((control & in_view).sum())
-        kept = in_view & ~control
-        if not self._filters.with_aborted and aborted.any():
-            for offset in chunk.offset[kept & aborted].tolist():
-                gap = Gap(offsets=OffsetRange(offset, offset), count=1, reason=GapReason.ABORTED)
-                join_gaps(self._saved.gaps, gap)
-            self._saved.aborted_records += int((kept & aborted).sum())
-            kept &= ~aborted
-        if not kept.any():
-            return 0
-        part = chunk if kept.all() else part_of(chunk, kept)
-        epochs = part.batches["partition_leader_epoch"][part.rows].astype(np.int64)
-        codes = self._certainty(run, part.offset, epochs)
+    def _problem_of(self, run: Run, error: EvidenceError) -> Problem:
         replica = self._plan.copies[run.copy].view.replica
-        assert output.records is not None
-        output.records.add(
-            part,
-            Given(
-                input=replica.input,
-                path=replica.segments[run.segment].path,
-                committed=codes,
-                aborted=aborted[kept],
-            ),
-        )
-        count = len(part.rows)
-        output.saved.records += count
-        output.saved.certain += int((codes == 1).sum())
-        output.saved.possible += int((codes == 2).sum())
-        return count
+        return Problem(input=replica.input, path=replica.segments[run.segment].path, message=error.problem)
+
+    def _records(self, run: Run, part: _Part, seen: set[int] | None = None) -> Iterator[tuple[RecordChunk, Given]]:
+        """Yield the records of a run that are wanted, and count them; control records and those of aborted transactions are counted apart.
+
+        Args:
+            run: batches.
+            part: what is counted.
+            seen: offsets that are taken already, to which these are added.
+        """
+        for chunk in self._chunks(run, part):
+            batches, rows = chunk.batches, chunk.rows
+            control = ((batches["magic"] == 2) & (batches["attributes"] & CONTROL_BIT > 0))[rows]
+            in_view = self._wanted_records(chunk)
+            if seen is not None:
+                offsets = chunk.offset.tolist()
+                in_view &= np.array([offset not in seen for offset in offsets], dtype=np.bool_)
+                seen.update(offsets)
+            aborted = self._aborted(batches, run)[rows]
+            part.markers += int((control & in_view).sum())
+            kept = in_view & ~control
+            if not self._filters.with_aborted and aborted.any():
+                for offset in chunk.offset[kept & aborted].tolist():
+                    gap = Gap(offsets=OffsetRange(offset, offset), count=1, reason=GapReason.ABORTED)
+                    join_gaps(part.gaps, gap)
+                part.aborted_records += int((kept & aborted).sum())
+                kept &= ~aborted
+            if not kept.any():
+                continue
+            found = chunk if kept.all() else part_of(chunk, kept)
+            epochs = found.batches["partition_leader_epoch"][found.rows].astype(np.int64)
+            codes = self._certainty(run, found.offset, epochs)
+            replica = self._plan.copies[run.copy].view.replica
+            part.records += len(found.rows)
+            part.certain += int((codes == CERTAINTIES.index("certain")).sum())
+            part.possible += int((codes == CERTAINTIES.index("possible")).sum())
+            path = replica.segments[run.segment].path
+            yield found, Given(input=replica.input, path=path, committed=codes, aborted=aborted[kept])
 
     def _wanted_records(self, chunk: RecordChunk) -> NDArray[np.bool_]:
         kept = np.ones(len(chunk.rows), dtype=np.bool_)
@@ -512,24 +668,35 @@ class _Saver:
 
     def _merge(self, merge: Merge) -> None:
         """Write records of batches over the same offsets, each offset once: of the preferred batch that has it."""
+        self._settle()
         rows = np.concatenate([part.rows for part in merge.parts])
         self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
         output = self._output(merge.label)
         if output.batches is not None:
-            best = max(merge.parts, key=lambda part: int(part.rows["count"].sum()))
-            for part in self._readable(best):
-                self._take(part)
+            self._merge_batches(merge)
             return
+        assert output.records is not None
         seen: set[int] = set()
-        for part in merge.parts:
-            for run in self._readable(part):
-                records = 0
-                for chunk in self._chunks(run):
-                    offsets = chunk.offset.tolist()
-                    new = np.array([offset not in seen for offset in offsets], dtype=np.bool_)
-                    seen.update(offsets)
-                    records += self._write(chunk, run, output, only=new)
-                self._note(run, output, records)
+        for one in merge.parts:
+            for run in self._readable(one):
+                part = _Part()
+                for chunk, given in self._records(run, part, seen):
+                    output.records.add(chunk, given)
+                self._add(run, output, part, part.records)
+
+    def _merge_batches(self, merge: Merge) -> None:
+        """Copy the batches of the copy that has most records; what others have beside them is a gap, since batches are never made anew."""
+        parts = sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum()))
+        held: set[int] = set()
+        for at, one in enumerate(parts):
+            for run in self._readable(one):
+                offsets = {offset for chunk, _ in self._records(run, _Part()) for offset in chunk.offset.tolist()}
+                if not at:
+                    self._take(run)
+                for offset in sorted(offsets - held) if at else ():
+                    place = OffsetRange(offset, offset)
+                    self._gaps.append(Gap(offsets=place, count=1, reason=GapReason.OVERLAPPING, detail=_IN_RECORDS))
+                held |= offsets
 
     # ---- outputs ----
 
@@ -567,18 +734,17 @@ class _Saver:
 
     def _note(self, run: Run, output: _Output, records: int) -> None:
         """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one."""
-        if not records:
+        if not records and (output.batches is None or not output.batches.copied):
             return
         replica = self._plan.copies[run.copy].view.replica
         path = replica.segments[run.segment].path
-        last = output.saved.runs[-1] if output.saved.runs else None
         first_offset, last_offset = int(run.rows["base_offset"].min()), int(run.rows["last_offset"].max())
+        if self._filters.offsets is not None and output.batches is None:
+            first_offset = max(first_offset, self._filters.offsets.first)
+            last_offset = min(last_offset, self._filters.offsets.last)
         epochs = run.rows["partition_leader_epoch"]
-        if (
-            last is not None
-            and output.digest is not None
-            and (last.input, last.path, last.position + last.length) == (replica.input, path, run.start)
-        ):
+        if self._goes_on(run, output):
+            last = output.saved.runs[-1]
             last.offsets = OffsetRange(min(last.offsets.first, first_offset), max(last.offsets.last, last_offset))
             last.records += records
             last.length += run.end - run.start
@@ -587,7 +753,6 @@ class _Saver:
             )
         else:
             self._seal(output)
-            output.digest = hashlib.sha256()
             output.saved.runs.append(
                 SavedRun(
                     offsets=OffsetRange(first_offset, last_offset),
@@ -600,22 +765,65 @@ class _Saver:
                     leader_epochs=OffsetRange(int(epochs.min()), int(epochs.max())),
                 )
             )
-        self._hash(run, output.digest)
+        self._hash(run, output)
 
-    def _hash(self, run: Run, digest: Any) -> None:
-        """Hash the bytes of a run beside the main thread."""
+    def _goes_on(self, run: Run, output: _Output) -> bool:
+        """Whether the last run of bytes goes on with this one."""
+        if output.digest is None:
+            return False
+        last = output.saved.runs[-1]
+        replica = self._plan.copies[run.copy].view.replica
+        place = (replica.input, replica.segments[run.segment].path, run.start)
+        return (last.input, last.path, last.position + last.length) == place
+
+    def _hash(self, run: Run, output: _Output) -> None:
+        """Hash the bytes of a run beside the main thread; what is copied to a file that holds nothing else is hashed once, with the file."""
+        position = run.start
+        if output.digest is None or isinstance(output.digest, OutFile):
+            position = self._hashed_with_file(run, output)
+        if position == run.end:
+            return
         try:
-            file = self._files.source(run)
+            source = self._files.source(run)
         except EvidenceError as error:
             self._problem(run, error)
             return
-        self._background.do(partial(_update, digest, file, run.start, run.end))
+        self._background.do(partial(_update, output.digest, source, position, run.end))
+
+    def _hashed_with_file(self, run: Run, output: _Output) -> int:
+        """Return the position up to which the digest of the run is that of the file that it is copied to."""
+        begin, position = output.saved.runs[-1].position, run.start
+        copied = output.batches.copied if output.batches is not None else []
+        target = output.digest or (copied[0][0] if copied else None)
+        there = [one for one in copied if one[0] is target]
+        if len(there) == 1 and there[0][1:3] == (run.start - begin, run.start):
+            output.digest, position = target, there[0][3]
+        elif there:  # it holds something else, too, or not all of the run
+            output.digest, position = None, begin
+        if position < run.end:
+            output.digest = output.digest.digest() if output.digest is not None else hashlib.sha256()
+        return position
 
     def _seal(self, output: _Output) -> None:
         if output.digest is not None:
             self._background.wait()
-            output.saved.runs[-1].sha256 = output.digest.hexdigest()
+            digest = output.digest.digest() if isinstance(output.digest, OutFile) else output.digest
+            output.saved.runs[-1].sha256 = digest.hexdigest()
             output.digest = None
+
+
+def _split(run: Run) -> Iterator[Run]:
+    """Yield a run in parts that are small enough to be held as records."""
+    ends = np.cumsum(run.rows["length"].astype(np.int64))
+    edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
+    for first, end in pairwise(edges):
+        yield Run(copy=run.copy, label=run.label, rows=run.rows[first:end])
+
+
+def _lacking(rows: BatchTable, reason: GapReason, detail: str) -> Iterator[Gap]:
+    for row in rows:
+        offsets = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
+        yield Gap(offsets=offsets, count=int(row["count"]), reason=reason, detail=detail)
 
 
 def _update(digest: Any, file: SegmentBytes, start: int, end: int) -> None:

@@ -99,6 +99,10 @@ class SegmentLog:
         self._part = 1
         self._written: list[WrittenFile] = []
         self._segment: _Segment | None = None
+        self.copied: list[tuple[OutFile, int, int, int]] = []
+        """The bytes that were added last as they were: to which file and position, and from which position up to which."""
+        self._begins_segment = False
+        """Whether the next batch began a segment where it was, so that it does so here."""
         self._begin()
 
     def _begin(self) -> None:
@@ -120,6 +124,8 @@ class SegmentLog:
             EvidenceError: they can't be read.
             NotRebased: `--from-zero` with messages that hold absolute offsets inside.
         """
+        self.copied = []
+        self._begins_segment = run.start == 0
         parts, left = self._ordered(run.rows)
         for part in parts:
             self._copy(Run(copy=run.copy, label=run.label, rows=part), files)
@@ -185,8 +191,10 @@ class SegmentLog:
 
     def _room_for(self, row: np.void) -> _Segment:
         segment = self._segment
+        begins, self._begins_segment = self._begins_segment, False
         is_full = segment is not None and (
-            segment.log.tell() + int(row["length"]) > self._options.segment_length
+            begins
+            or segment.log.tell() + int(row["length"]) > self._options.segment_length
             or int(row["last_offset"]) - segment.base_offset > LARGEST_RELATIVE
             or (len(segment.offsets) + 1) * 8 > LARGEST_INDEX
             or (len(segment.times) + 2) * 12 > LARGEST_INDEX
@@ -267,6 +275,12 @@ class SegmentLog:
             segment.log.write(view)
             position += count
         segment.log.flush()
+        if not self._shift:
+            begin = int(source["position"][0])
+            at = segment.log.tell() - (end - begin)
+            if self.copied and (self.copied[-1][0], self.copied[-1][3]) == (segment.log, begin):
+                _, at, begin, _ = self.copied.pop()
+            self.copied.append((segment.log, at, begin, end))
 
     def _close_segment(self, end_offset: int, *, is_last: bool = False) -> None:
         segment = self._segment

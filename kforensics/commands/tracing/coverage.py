@@ -217,7 +217,11 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
         if one.kind is not CopyKind.LIVE:
             continue
         own = merged([OffsetRange(first, last) for first, last, _ in one.coverage.runs])
-        if any(segment.damage for segment in one.replica.segments) or any(holes(own, one.log.log_end_offset)):
+        if (
+            one.replica.unread_below
+            or any(segment.damage for segment in one.replica.segments)
+            or any(holes(own, one.log.log_end_offset))
+        ):
             return False
     return True
 

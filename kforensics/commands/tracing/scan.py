@@ -247,11 +247,21 @@ def _scanned(
     collected = collect_replica(place, left_over=LEFT_OVER, scanned=segments)
     problems += collected.problems
     replica = collected.replica
-    kind = CopyKind.SNAPSHOT if replica.input in ranks else _KINDS[replica.state]
+    kind = kind_of(replica, ranks)
     problems += [
         Problem(input=replica.input, path=path, message=file.problem) for path, file in files.items() if file.problem
     ]
     return scanned_replica(place, collected, kind, files)
+
+
+def kind_of(replica: Replica, ranks: Mapping[int, int]) -> CopyKind:
+    """Return what copies in a directory are.
+
+    Args:
+        replica: what was read of it.
+        ranks: of inputs that are earlier snapshots.
+    """
+    return CopyKind.SNAPSHOT if replica.input in ranks else _KINDS[replica.state]
 
 
 def scanned_replica(

@@ -37,6 +37,8 @@ _NUMBERS = (
     "recovered_record_count",
 )
 _OPTIONAL = ("recovered_end_offset", "first_offset", "last_offset", "max_timestamp_ms")
+_ADDED = ("longest_batch",)
+"""Columns that captures of earlier versions do not have."""
 _LARGEST = 2**63 - 1
 
 
@@ -57,6 +59,7 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
         segment = segment_of(
             {
                 **{name: row[name] for name in (*_NUMBERS, *_OPTIONAL)},
+                **{name: row.get(name) for name in _ADDED},
                 "path": path,
                 "base_offset": base_offset,
                 "length": file.size,
@@ -70,12 +73,27 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
             row["epochs"],
         )
         batches = _whole_table(file) if row["batch_count"] <= KEPT_BATCHES else Absent.NOT_WRITTEN
+        if unread := unread_below(file):
+            is_unknown = not segment.batch_count and row["max_timestamp_ms"] is None
+            newest = Absent.UNKNOWN if is_unknown else segment.max_timestamp_ms
+            segment = replace(segment, unread_below=unread, max_timestamp_ms=newest)
         return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
 
 
+def unread_below(file: CapturedSegment) -> int:
+    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was."""
+    value = file.row.get("unread_below", 0)
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise file.capture.refuse(f"what it says of {file.inner} can't be: {value!r} as an offset")
+    return value
+
+
 def _batches_from(file: CapturedSegment, segment: Segment) -> int:
+    if unread := unread_below(file):
+        start = carried_from(file)
+        return unread if start is None else start
     if not segment.batch_count or isinstance(segment.last_offset, Absent):
         return 0
     held = sum(run[2] for run in _runs(file.row, "batches"))
@@ -92,18 +110,23 @@ def _check(row: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         if isinstance(row[name], bool) or not isinstance(row[name], int) or not 0 <= row[name] <= _LARGEST:
             raise ValueError(name)
-    for name in _OPTIONAL:
-        if row[name] is not None and not (isinstance(row[name], int) and -_LARGEST <= row[name] <= _LARGEST):
+    for name in (*_OPTIONAL, *_ADDED):
+        value = row.get(name) if name in _ADDED else row[name]
+        if value is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
             raise ValueError(name)
     for name, width in (("digests", 5), ("epochs", 2)):
         for one in row[name]:
-            if len(one) != width or not all(isinstance(value, int) and abs(value) <= _LARGEST + 1 for value in one):
+            if len(one) != width or not all(type(value) is int and abs(value) <= _LARGEST + 1 for value in one):
                 raise ValueError(name)
-    if not all(isinstance(one, int) and 0 <= one <= 127 for one in row["magics"]):
+    if not all(type(one) is int and 0 <= one <= 127 for one in row["magics"]):
         raise ValueError("magics")
 
 
 def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
+    count = file.row["batch_count"]
+    if unread_below(file):
+        rows = captured_batches(file) if count else empty_batches()
+        return rows[len(rows) - count :] if 0 < count <= len(rows) else Absent.NOT_WRITTEN
     if not file.row["batch_count"]:
         return captured_batches(file)
     whole = sum(run[2] for run in _runs(file.row, "batches")) == file.row["batch_count"]
@@ -121,7 +144,7 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
     tail = file.row.get("tail")
     if tail is None:
         return None
-    if not isinstance(tail, list) or len(tail) != 3 or not all(isinstance(one, int) for one in tail):
+    if not isinstance(tail, list) or len(tail) != 3 or not all(type(one) is int for one in tail):
         raise file.capture.refuse(f"what it says of the end of {file.inner} can't be")
     end, epoch, timestamp = tail
     return end, epoch, timestamp
@@ -132,7 +155,7 @@ def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
-    if not isinstance(extent, list) or len(extent) != 3 or not all(isinstance(one, int) and one >= 0 for one in extent):
+    if not isinstance(extent, list) or len(extent) != 3 or not all(type(one) is int and one >= 0 for one in extent):
         raise file.capture.refuse(f"what it says of the sound part of {file.inner} can't be")
     return Span(extent[0], extent[1]), extent[2]
 

@@ -5,8 +5,6 @@ from pathlib import Path
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.formats.log.records import Record
-from kforensics.formats.messages.control import ControlType, parse_control_record
-from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
@@ -31,6 +29,9 @@ def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Abs
 
 
 def _voters_of(path: Path) -> frozenset[int] | None:
+    from kforensics.formats.messages.control import ControlType, parse_control_record  # noqa: PLC0415 - the tables of messages take a while to load
+    from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - likewise
+
     try:
         with open_evidence(path) as file:
             for record in iter_records(file, end=HEAD_LENGTH):

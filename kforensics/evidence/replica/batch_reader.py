@@ -79,7 +79,7 @@ class FileBatchReader:
                 continue
             if segment.unread_below and not self._is_captured(replica):
                 rows = self._rows_by_index(replica, segment, first_offset, last_offset)
-            elif isinstance(segment.batches, Absent):
+            elif isinstance(segment.batches, Absent) or first_offset < segment.unread_below:
                 rows = self._read_rows(replica, segment, first_offset, last_offset)
             else:
                 rows = segment.batches
@@ -87,10 +87,9 @@ class FileBatchReader:
                 (rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset) & rows["crc_valid"]
             ]
             if len(rows):
-                rows = rows.copy()
                 rows["segment"] = at
                 parts.append(rows)
-        return np.concatenate(parts) if parts else empty_batches()
+        return _joined(parts)
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
         """Every record at the offsets, in file order; damaged places give none."""
@@ -141,7 +140,8 @@ class FileBatchReader:
         rows = self._run(replica, segment, first_offset, below)
         if last_offset < segment.unread_below or not len(kept):
             return rows
-        return np.concatenate([rows[rows["position"] < kept["position"][0]], kept])
+        below_kept = rows[rows["position"] < kept["position"][0]]
+        return _joined([below_kept, kept] if len(below_kept) else [kept])
 
     def _run(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
         """Rows that touch the offsets, with others around them; what was read before is not read again."""
@@ -187,7 +187,7 @@ class FileBatchReader:
             if segment.unread_below and not self._is_captured(replica):
                 raise
             self._note_error(replica, segment, error)
-        return np.concatenate(parts) if parts else empty_batches()
+        return _joined(parts)
 
     def _place_of(
         self, replica: Replica, segment: Segment, file: EvidenceFile, first_offset: int, last_offset: int
@@ -215,6 +215,16 @@ class FileBatchReader:
 
     def _note(self, file: CapturedSegment, replica: Replica, segment: Segment, what: str) -> None:
         self._lacks[replica.input, segment.path] = f"the capture does not hold its {what}: read {file.missing().where}"
+
+
+def _joined(parts: Sequence[BatchTable]) -> BatchTable:
+    match parts:  # joining costs more than most questions
+        case []:
+            return empty_batches()
+        case [only]:
+            return only
+        case _:
+            return np.concatenate(parts)
 
 
 def _walk(file: EvidenceFile, start: int, end: int) -> Iterator[SegmentWindow]:

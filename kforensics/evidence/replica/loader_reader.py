@@ -11,6 +11,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.errors import FormatError
+from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_text import read_epoch_file, read_topic_id
 from kforensics.evidence.replica.loader_values import (
     SHORT_MARKER,
@@ -21,6 +22,7 @@ from kforensics.evidence.replica.loader_values import (
     LoadFailure,
     Need,
     ProducerState,
+    ReaderStep,
     TransactionEnd,
 )
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
@@ -37,6 +39,7 @@ from kforensics.formats.log.record_batch import (
     iter_batch_records,
 )
 from kforensics.formats.primitives.checksum import crc32, crc32c
+from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 HEADER_UP_TO_MAGIC = 17
@@ -66,8 +69,12 @@ def read_needed(folder: Path, need: Need) -> object:
 
     Raises:
         EvidenceError: the file can't be read.
+        MissingBytes: it is in a capture, which does not hold what is asked for.
     """
-    with open_evidence(folder / need.file) as file:
+    path = folder / need.file
+    if isinstance(path, CapturePath) and (kept := captured_content(path, need)) is not None:
+        return kept
+    with open_evidence(path) as file:
         match need.content:
             case Content.BATCHES | Content.CHECKED_BATCHES:
                 return read_batches(file, need.position, checked=need.content is Content.CHECKED_BATCHES)
@@ -133,6 +140,20 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
             break
         position += length + LOG_OVERHEAD
     return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt)
+
+
+def reader_at(file: EvidenceFile, position: int) -> ReaderStep:
+    """Return how `FileLogInputStream.nextBatch` goes on at a position where a batch should begin."""
+    window, size = _Window(file), file.size
+    if position >= size - HEADER_UP_TO_MAGIC:
+        return ReaderStep.ENDS
+    offset, length, magic = _OFFSET_LENGTH_MAGIC(window.at(position, HEADER_UP_TO_MAGIC))
+    if length < SHORTEST_RECORD:
+        return ReaderStep.THROWS
+    if position > size - LOG_OVERHEAD - length:
+        return ReaderStep.ENDS
+    batch = _batch(window, position, offset, length, magic, checked=True)
+    return ReaderStep.SOUND if batch.is_valid else ReaderStep.INVALID
 
 
 def _batch(window: _Window, position: int, offset: int, length: int, magic: int, *, checked: bool) -> LoadedBatch:
@@ -256,6 +277,7 @@ def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:
             one.coordinator_epoch,
             one.timestamp,
             max(one.current_transaction_first_offset, -1),
+            one.last_offset,
         )
         for one in parsed.entries
     )

@@ -29,6 +29,18 @@ class Content(StrEnum):
     """When the file was changed last, in milliseconds since 1970."""
 
 
+class ReaderStep(StrEnum):
+    """What Kafka's reader of batches does at a position of a file."""
+
+    ENDS = "ends"
+    """Too few bytes are left for a batch."""
+    THROWS = "throws"
+    """A length below 14 is there, at which it throws CorruptRecordException."""
+    INVALID = "invalid"
+    """It reads a batch whose length or checksum fails."""
+    SOUND = "sound"
+
+
 class Need(NamedTuple):
     """The content of one file, by the name that it has on disk; `position` counts for batches only."""
 
@@ -115,6 +127,8 @@ class ProducerState(NamedTuple):
     last_timestamp: int
     transaction_start: int
     """First offset of its open transaction; -1 for none."""
+    last_offset: int = -1
+    """Of its last record; -1 for none."""
 
 
 class TopicIdFile(NamedTuple):

@@ -25,6 +25,8 @@ __all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_p
 
 _MOST_NAMED = 5
 
+BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and undamaged"
+
 _CALM = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
 
 _HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
@@ -492,7 +494,7 @@ class _Words:
             return
         named = ", ".join(f"{partition} below {offset:,}" for partition, offset in unread[:_MOST_NAMED])
         more = f" and {counted(len(unread) - _MOST_NAMED, 'other')}" if len(unread) > _MOST_NAMED else ""
-        yield f"Whether content below the ends of the logs is the same and undamaged: it was not compared ({named}{more}); --depth content compares it."
+        yield f"{BELOW_THE_ENDS}: it was not compared ({named}{more}); --depth content compares it."
 
     def _settled_by(self) -> str:
         """Return the input that shows who leads: what the accounts of leaders lack, where they lack one thing alone."""

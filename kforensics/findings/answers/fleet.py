@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.diff import diff_answer
+from kforensics.findings.answers.diff import BELOW_THE_ENDS, diff_answer
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.model import Severity
+from kforensics.units import Depth
 from kforensics.words import byte_count, counted
 
 _GRAVE = ("critical", "error", "warning")
@@ -32,6 +33,12 @@ def fleet_answer(summary: FleetSummary) -> Answer:
             now=("Look at the disks that are listed below; `kforensics verify` shows the damaged bytes.", *answer.now),
             tell=answer.tell,
             unknown=answer.unknown,
+        )
+    if summary.depth is Depth.TAILS and summary.partition_count:
+        # Of the partitions that were judged only the worst are known here.
+        unknown = [one for one in answer.unknown if not one.startswith(BELOW_THE_ENDS)]
+        answer = replace(
+            answer, unknown=(*unknown, f"{BELOW_THE_ENDS}: it was not compared; --depth content compares it.")
         )
     return _with_problems(answer, summary)
 
@@ -127,8 +134,8 @@ def comparison_answer(comparison: AuditComparison) -> Answer:
         unknown.append(f"The later audit could not read {counted(comparison.problem_count, 'thing')}.")
     if unchecked:
         unknown.append(
-            f"{counted(unchecked, 'finding')} of the earlier audit {'is' if unchecked == 1 else 'are'} no longer found, but not all brokers that showed "
-            f"{'it' if unchecked == 1 else 'them'} were read again."
+            f"{counted(unchecked, 'finding')} of the earlier audit {'is' if unchecked == 1 else 'are'} no longer found, but not all that showed "
+            f"{'it' if unchecked == 1 else 'them'} was read again."
         )
     return Answer(
         state=State.CHANGED if grown else State.UNKNOWN if is_open else State.UNCHANGED,

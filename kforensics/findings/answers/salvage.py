@@ -8,7 +8,6 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.units import TopicPartition
 from kforensics.words import byte_count, counted, listed
 
-_KIND = {"lost": "lost record", "at-risk": "record at risk", "all": "record"}
 _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"}
 
 _REASONS = {
@@ -21,6 +20,21 @@ _REASONS = {
 
 
 _CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_ENDS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarvedFigures:
+    """What was found in disk images, each batch as often as it lies there."""
+
+    bytes_read: int
+    batches: int
+    records: int
+    bytes: int
+    old_batches: int
+    """Of magic 0 or 1, which less proves."""
+    logs: int
+    named_logs: int
+    """Those that share a batch with a given replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +70,8 @@ def salvage_answer(
     looked_at: int,
     unsettled: Sequence[TopicPartition] = (),
     not_all_given: Sequence[TopicPartition] = (),
+    of_images: Sequence[str] = (),
+    chosen: str = "",
 ) -> Answer:
     """Return the answer of `salvage`: how much is saved.
 
@@ -71,6 +87,8 @@ def salvage_answer(
         looked_at: partitions.
         unsettled: those of which it is not known whether anything is lost or at risk.
         not_all_given: those with something to save and a replica that is not among the inputs.
+        of_images: what the images beside the replicas leave open.
+        chosen: the part of the records that was asked for, by offset or time; empty for all.
 
     Returns:
         `saved` only where the records are shown to be all: of lost ones the leader is known and every replica given, of those at risk no partition is
@@ -85,12 +103,14 @@ def salvage_answer(
             now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
         )
     if not saved and not missing:
-        return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
+        is_calm = premise_state in _CALM and not problems
+        return _nothing(what, premise, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
     total = saved + missing
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
-    words = f"{saved:,} of {total:,} {_KIND[what] if total == 1 else _KINDS[what]} of {named} saved"
+    noun, clause = _kind(what, premise_state, total)
+    words = f"{saved:,} of {total:,} {noun} of {named}{chosen}{clause} saved"
     details = [f"{certain:,} certainly committed"] if certain else []
     if guessed:
         details.append("by a leader that is guessed")
@@ -112,6 +132,7 @@ def salvage_answer(
         unknown.append(
             f"what replicas of {listed([str(one) for one in not_all_given], most=4)} hold that are not among the inputs"
         )
+    unknown += of_images
     state = State.GAPS if missing else State.SAVED
     if problems and state is State.SAVED:
         state = State.UNKNOWN
@@ -129,15 +150,26 @@ def salvage_answer(
     )
 
 
+def carved_unknown(figures: CarvedFigures, *, has_replicas: bool = True) -> tuple[str, ...]:
+    """Return what disk images leave open.
+
+    Args:
+        figures: what was found.
+        has_replicas: replicas are given beside the images.
+    """
+    out = ["what is overwritten, or is not in one piece, is not found"]
+    if figures.old_batches:
+        many = counted(figures.old_batches, "batch", "batches")
+        out.append(f"{many} of magic 0 or 1: proven by CRC-32 and structure alone, so some may be chance")
+    if nameless := figures.logs - figures.named_logs:
+        why = "no given replica shares a batch" if has_replicas else "give replicas of the cluster along with the image"
+        out.append(f"which partitions {counted(nameless, 'log')} of the images are of: {why}")
+    return tuple(out)
+
+
 def carved_answer(
+    figures: CarvedFigures,
     *,
-    records: int,
-    batches: int,
-    old_batches: int,
-    logs: int,
-    named_logs: int,
-    bytes_found: int,
-    bytes_read: int,
     saved: int,
     missing: int,
     out: str,
@@ -148,13 +180,7 @@ def carved_answer(
     """Return what disk images hold.
 
     Args:
-        records: in batches that were found, each as often as it lies there.
-        batches: that were found.
-        old_batches: those of magic 0 or 1.
-        logs: that they were put together into.
-        named_logs: those of them that share a batch with a given replica.
-        bytes_found: of batches.
-        bytes_read: of images.
+        figures: what was found.
         saved: records that no given replica holds, and that were written.
         missing: records that could not be read although their batches are sound.
         out: the directory.
@@ -164,21 +190,15 @@ def carved_answer(
     """
     if failure:
         return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.")
-    if not batches:
-        words = f"No record batch was found in {byte_count(bytes_read)}."
+    if not figures.batches:
+        words = f"No record batch was found in {byte_count(figures.bytes_read)}."
         unknown = ("whether there were any: what is overwritten, encrypted or not in one piece can't be found",)
         return Answer(state=State.UNKNOWN, headline=words, unknown=unknown)
-    found = f"{counted(records, 'record')} in {counted(batches, 'sound batch', 'sound batches')}"
-    words = f"{found}, {byte_count(bytes_found)} of {byte_count(bytes_read)}, in {counted(logs, 'log')}"
-    words += f", {named_logs:,} of them of partitions given here" if named_logs else ""
+    found = f"{counted(figures.records, 'record')} in {counted(figures.batches, 'sound batch', 'sound batches')}"
+    share = f"{byte_count(figures.bytes)} of {byte_count(figures.bytes_read)}"
+    words = f"{found}, {share}, in {counted(figures.logs, 'log')}"
+    words += f", {figures.named_logs:,} of them of partitions given here" if figures.named_logs else ""
     words += f"; {counted(saved, 'record')}{' that no given replica holds' if has_replicas else ''} saved."
-    unknown_of = ["what is overwritten, or is not in one piece, is not found"]
-    if old_batches:
-        many = counted(old_batches, "batch", "batches")
-        unknown_of.append(f"{many} of magic 0 or 1: proven by CRC-32 and structure alone, so some may be chance")
-    if logs > named_logs:
-        why = "no given replica shares a batch" if has_replicas else "give replicas of the cluster along with the image"
-        unknown_of.append(f"which partitions {counted(logs - named_logs, 'log')} are of: {why}")
     state = State.GAPS if missing else State.UNKNOWN if is_incomplete else State.SAVED
     return Answer(
         state=state,
@@ -187,22 +207,35 @@ def carved_answer(
             f"{out}/README says how to put them back; nothing was sent anywhere.",
             f"Keep {out} private: it holds keys and values as they were produced.",
         ),
-        unknown=tuple(unknown_of),
+        unknown=carved_unknown(figures, has_replicas=has_replicas),
     )
 
 
-def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int) -> Answer:
+def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int, chosen: str) -> Answer:
     where = counted(looked_at, "partition")
     if what == "all":
-        return Answer(state=State.UNKNOWN, headline=f"No record is in any input; {where} looked at.")
+        return Answer(state=State.UNKNOWN, headline=f"No record{chosen} is in any input; {where} looked at.")
     kinds = _KINDS[what]
     if is_calm:
         return Answer(state=State.SAVED, headline=f"There is nothing to save: {premise}")
     return Answer(
         state=State.UNKNOWN,
-        headline=f"No {kinds} are shown by these inputs, and it is not shown that there are none.",
+        headline=f"No {kinds}{chosen} are shown by these inputs, and it is not shown that there are none.",
         unknown=(premise,) if premise else (),
     )
+
+
+def _kind(what: str, premise: State, total: int) -> tuple[str, str]:
+    """Return what the records are called, and what follows their partitions: they are called lost only where that is certain."""
+    plural = "" if total == 1 else "s"
+    verb = "is" if total == 1 else "are"
+    if what == "lost" and premise in {State.NOTHING_LOST, State.UNCOMMITTED_LOST}:
+        return f"uncommitted record{plural}", f" that the leader does not hold {verb}"
+    if what == "lost" and premise is not State.LOST:
+        return f"record{plural}", f" that may be lost {verb}"
+    if what == "at-risk" and premise in {State.MAYBE_AT_RISK, State.UNKNOWN}:
+        return f"record{plural}", f" that may be at risk {verb}"
+    return {"lost": f"lost record{plural}", "at-risk": f"record{plural} at risk", "all": f"record{plural}"}[what], ""
 
 
 def _why(reasons: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.transactions.coordinators import Coordinators
-from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions
+from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import TopicPartition
 from kforensics.words import counted, listed, name_text
@@ -22,6 +22,10 @@ _STATES = {
     TransactionVerdict.UNKNOWN: State.UNKNOWN,
     TransactionVerdict.IN_TIME: State.IN_TIME,
 }
+
+
+_Key = tuple[TopicPartition, int, int]
+"""The partition, the producer id and the offset of the marker."""
 
 
 class _Seen(NamedTuple):
@@ -71,14 +75,16 @@ def transactions_answer(
         `none-open` and `in-time` only where the coordinators' log is here as a whole and nothing was unreadable.
     """
     seen = _gravest(judged)
-    torn = {
-        (one.topic_partition, each.producer_id, each.marker.offset)
+    closed = {
+        (one.topic_partition, each.producer_id, each.marker.offset): each
         for one in judged
         if one.counts and one.absent_leader is None
         for each in one.torn
     }
+    split = {key: each for key, each in closed.items() if each.committed_in is not None}
+    torn = closed.keys() - split.keys()
     states = [_STATES[each.one.judgement.verdict] for each in seen]
-    states += [State.TORN] if torn else []
+    states += [State.TORN] if closed else []
     doubts = list(_doubts(coordinators, waiting, has_transactions=has_transactions, unread=unread, skipped=skipped))
     doubts += _lacks(lacking)
     doubts += _without_leader(judged)
@@ -87,9 +93,9 @@ def transactions_answer(
     state = worst_state("transactions", states) or State.NONE_OPEN
     return Answer(
         state=state,
-        headline=_headline(state, seen, len(torn), judged, f" of {listed(asked)}" if asked else ""),
-        now=tuple(_now(seen, endings)),
-        tell=tuple(_tell(seen)),
+        headline=_headline(state, seen, len(torn), split, judged, f" of {listed(asked)}" if asked else ""),
+        now=(*_now(seen, endings), *_save(split)),
+        tell=(*_tell(seen), *_miss(split)),
         later=tuple(_later(seen)),
         unknown=tuple(doubts),
     )
@@ -172,12 +178,19 @@ def _some(partitions: Sequence[TopicPartition]) -> str:
 
 
 def _headline(
-    state: State, seen: Sequence[_Seen], torn: int, judged: Sequence[PartitionTransactions], whose: str
+    state: State,
+    seen: Sequence[_Seen],
+    torn: int,
+    split: Mapping[_Key, TornTransaction],
+    judged: Sequence[PartitionTransactions],
+    whose: str,
 ) -> str:
     by_state = {
         wanted: [each for each in seen if _STATES[each.one.judgement.verdict] is wanted] for wanted in _STATES.values()
     }
     others = _others(state, by_state)
+    if split and (state is not State.TORN or torn or by_state[State.TORN]):
+        others += f"; {len(split):,} committed in one partition and aborted in another"
     match state:
         case State.HANGING:
             found = by_state[State.HANGING]
@@ -192,6 +205,9 @@ def _headline(
                     else ""
                 )
                 return f"{words}{_hedge(found)}{more}{others}."
+            if not torn:
+                where = _names({partition for partition, _, _ in split})
+                return f"{counted(len(split), 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {where}: committed in another partition and aborted there (likely){others}."
             partitions = {one.topic_partition for one in judged if one.torn and one.counts}
             return f"{counted(torn, 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
         case State.PREPARED:
@@ -267,6 +283,22 @@ def _tell(seen: Sequence[_Seen]) -> Iterator[str]:
     }
     if stuck:
         yield f"Whoever reads {_names(stuck)} with isolation.level=read_committed gets nothing from the last stable offset on."
+
+
+def _save(split: Mapping[_Key, TornTransaction]) -> Iterator[str]:
+    for (partition, _, _), one in list(split.items())[:MOST_NAMED]:
+        assert isinstance(one.records, int)
+        records = counted(one.records, "aborted record")
+        yield (
+            f"{partition}, producer {one.producer_id}: copy the {records} at offsets {one.first_offset}..{one.last_offset} (kforensics dump), which were "
+            "acknowledged as committed, and produce them again."
+        )
+
+
+def _miss(split: Mapping[_Key, TornTransaction]) -> Iterator[str]:
+    if split:
+        where = _names({partition for partition, _, _ in split})
+        yield f"Whoever reads {where} with isolation.level=read_committed: acknowledged records are not given to them."
 
 
 def _later(seen: Sequence[_Seen]) -> Iterator[str]:

@@ -149,7 +149,7 @@ class _Loader:
         return LoadedState(
             log_start_offset=start,
             log_end_offset=end,
-            recovery_point=max(point, start),
+            recovery_point=point if self._rules.keeps_offsets_below_start else max(point, start),
             last_stable_offset=stable,
             epochs=self.cache.epochs,
             producer_count=len(self._producers.by_id),
@@ -303,11 +303,14 @@ class _Loader:
                 producers.map_end = first
                 if base in snapshots:
                     producers.take_snapshot()
-                limit = segment.length
-                if base == holder:
-                    position = segment.position_of(end)
-                    limit = segment.length if position is None else position
-                found = segment.read(first, limit)
+                if self._rules.reads_up_to_offset:
+                    found = segment.read_up_to(first, end)
+                else:
+                    limit = segment.length
+                    if base == holder:
+                        position = segment.position_of(end)
+                        limit = segment.length if position is None else position
+                    found = segment.read(first, limit)
                 if found is not None:
                     producers.load(found)
         producers.map_end = end
@@ -323,6 +326,11 @@ class _Loader:
     def _offset_found(self, offset: int, end: int) -> int:
         """Return the offset that a read at `offset` finds, the base of its batch (`LocalLog.convertToOffsetMetadataOrThrow`)."""
         bases = sorted(self._segments)
+        if self._rules.needs_unstable_offset:
+            position = self._segments[bases[first_scanned(bases, offset)]].position_of(offset)
+            if position is None or offset < bases[0]:
+                raise thrown("NullPointerException", f"no position of the first unstable offset {offset}")
+            return offset
         for base in bases[first_scanned(bases, offset) :] if offset < end else []:
             segment = self._segments[base]
             position = segment.position_of(offset)
@@ -337,7 +345,7 @@ class _Loader:
         unstable = self._producers.first_unstable()
         if unstable is not None:
             self._offset_found(max(unstable, start), end)
-        high_watermark = max(start, end)
+        high_watermark = end if self._rules.keeps_offsets_below_start else max(start, end)
         self._producers.high_watermark_reached(high_watermark)
         unstable = self._producers.first_unstable()
         if unstable is None:

@@ -30,6 +30,13 @@ class _Producer:
     coordinator_epoch: int = -1
     last_timestamp: int = -1
     transaction_start: int = -1
+    last_offset: int = -1
+
+    def enter_epoch(self, epoch: int, *, forgets_batches: bool) -> None:
+        """Take over an epoch; with another one its last batch is forgotten (before 2.4)."""
+        if forgets_batches and self.epoch != epoch:
+            self.last_offset = self.last_timestamp = -1
+        self.epoch = epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +144,10 @@ class Producers:
             self.map_end = max(self.map_end, log_start_offset)
             newest = self.newest_snapshot
             self._snapshot_end = log_start_offset if newest is None else newest
+            if self._rules.evicts_producers_below_start:
+                gone = {at for at, one in self.by_id.items() if one.last_offset < log_start_offset}
+                self.by_id = {at: one for at, one in self.by_id.items() if at not in gone}
+                self._ongoing = {at: one for at, one in self._ongoing.items() if one.producer_id not in gone}
             return
         self._clear()
         self._load(log_start_offset)
@@ -152,8 +163,14 @@ class Producers:
             for one in read:
                 if one.transaction_start < 0 and self._is_expired(one):
                     continue
+                if self._rules.evicts_producers_below_start and one.last_offset < log_start_offset:
+                    continue
                 self.by_id[one.producer_id] = _Producer(
-                    one.producer_epoch, one.coordinator_epoch, one.last_timestamp, one.transaction_start
+                    one.producer_epoch,
+                    one.coordinator_epoch,
+                    one.last_timestamp,
+                    one.transaction_start,
+                    one.last_offset,
                 )
                 if one.transaction_start >= 0:
                     self._ongoing[one.transaction_start] = _Transaction(one.producer_id, one.transaction_start)
@@ -213,7 +230,9 @@ class Producers:
         name = f"{padded(self.map_end)}{SNAPSHOT}"
         length = SNAPSHOT_HEADER_LENGTH + SNAPSHOT_ENTRY_LENGTH * len(self.by_id)
         states: object = tuple(
-            ProducerState(at, one.epoch, one.coordinator_epoch, one.last_timestamp, one.transaction_start)
+            ProducerState(
+                at, one.epoch, one.coordinator_epoch, one.last_timestamp, one.transaction_start, one.last_offset
+            )
             for at, one in self.by_id.items()
         )
         if name in self._disk.files and self._disk.length(name) > length:
@@ -246,6 +265,12 @@ def _append(
             raise LoadingError(end)
         if not isinstance(end, TransactionEnd):
             return None, []  # the records of the marker's batch were removed by compaction
+        if rules.fences_markers and batch.producer_epoch < producer.epoch:
+            raise thrown(
+                "ProducerFencedException", f"Producer's epoch at offset {batch.base_offset} is no longer valid"
+            )
+        if rules.fences_markers and end.coordinator_epoch < producer.coordinator_epoch:
+            raise thrown("TransactionCoordinatorFencedException", f"Invalid coordinator epoch {end.coordinator_epoch}")
         ended = None
         begun: list[int] = []
         if producer.transaction_start < 0 and rules.completes_unknown_transactions:
@@ -253,10 +278,16 @@ def _append(
             begun = [batch.base_offset]
         if producer.transaction_start >= 0:
             ended = CompletedTransaction(batch.producer_id, producer.transaction_start, batch.base_offset, end.is_abort)
-        producer.epoch, producer.coordinator_epoch = batch.producer_epoch, end.coordinator_epoch
-        producer.last_timestamp, producer.transaction_start = end.timestamp, -1
+        producer.enter_epoch(batch.producer_epoch, forgets_batches=rules.evicts_producers_below_start)
+        producer.coordinator_epoch, producer.transaction_start = end.coordinator_epoch, -1
+        if not rules.evicts_producers_below_start:
+            producer.last_timestamp = end.timestamp
         return ended, begun
-    producer.epoch, producer.last_timestamp = batch.producer_epoch, batch.max_timestamp
+    producer.epoch, producer.last_timestamp, producer.last_offset = (
+        batch.producer_epoch,
+        batch.max_timestamp,
+        batch.last_offset,
+    )
     if producer.transaction_start >= 0 and not batch.is_transactional:
         raise thrown("InvalidTxnStateException", f"Expected transactional write from producer {batch.producer_id}")
     if producer.transaction_start < 0 and batch.is_transactional:

@@ -90,9 +90,14 @@ class Segment:
         if found.end_is_corrupt and found.end < end - HEADER_LENGTH:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
 
-    def position_of(self, offset: int) -> int | None:
-        """Return the position of the batch with an offset (`translateOffset`); none where the segment ends below it."""
-        start = self.offset_index.lookup(offset)
+    def position_of(self, offset: int, least: int = 0) -> int | None:
+        """Return the position of the batch with an offset (`translateOffset`); none where the segment ends below it.
+
+        Args:
+            offset: to look for.
+            least: the position to begin at, where the index says none behind it.
+        """
+        start = max(self.offset_index.lookup(offset), least)
         if start < 0:
             raise NotModelledError("an index with a negative position")
         before: LoadedBatch | None = None
@@ -121,6 +126,19 @@ class Segment:
         if position_limit < start:
             raise thrown("IllegalArgumentException", f"Invalid size: {position_limit - start}")
         return self.batches(start, position_limit)
+
+    def read_up_to(self, offset: int, end: int) -> Iterator[LoadedBatch] | None:
+        """Return the batches from an offset up to the one that holds another (`LogSegment.read` with a largest offset, before 2.4)."""
+        start = self.position_of(offset)
+        if start is None:
+            return None
+        if end < offset:
+            return iter(())
+        position = self.position_of(end, start)
+        limit = self.length if position is None else position
+        if limit < start:
+            raise thrown("IllegalArgumentException", f"Invalid size: {limit - start}")
+        return self.batches(start, limit)
 
     def next_offset(self) -> int:
         """Behind its last batch, read from the last index entry on, unchecked (`readNextOffset`)."""

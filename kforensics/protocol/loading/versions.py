@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
 
-OLDEST_MODELLED = KafkaVersion(2, 4)
+OLDEST_MODELLED = KafkaVersion(0, 10)
 FIRST_NOT_MODELLED = KafkaVersion(4, 4)
 NEWEST_MODELLED = KafkaVersion(4, 1)
 
@@ -56,6 +56,16 @@ class LoadingRules:
     """Before 2.5: a segment without batches that is swapped in replaces the one before it where that one goes on (`Log.logSegments`)."""
     indexes_split_batches: bool = True
     """3.9.1, 4.0.1: the batches of a segment that is split are indexed one by one (`LogSegment.append`); before, those that were copied together as one."""
+    evicts_producers_below_start: bool = False
+    """Before 2.4: a producer without a record at or above the log start is forgotten, and markers do not renew it (KAFKA-7190)."""
+    fences_markers: bool = False
+    """Before 2.4: a marker with an older epoch than its producer's or coordinator's ends the load (KAFKA-8764)."""
+    needs_unstable_offset: bool = False
+    """Before 2.4: the first unstable offset is looked up in the segment that should hold it, NullPointerException where it does not (`updateFirstUnstableOffset`)."""
+    reads_up_to_offset: bool = False
+    """Before 2.4: producers are read up to the batch of an offset that each segment is searched for (`LogSegment.read`)."""
+    keeps_offsets_below_start: bool = False
+    """Before 2.4: recovery point and last stable offset may lie below the log start."""
     renames_swaps: bool = True
     """3.0: segments that replace others are renamed (KAFKA-12520); before, they are recovered first (`Log.completeSwapOperations`)."""
     enters_epochs_when_index_is_missing: bool = True
@@ -107,6 +117,11 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         forgets_producers_in_recovery=version < (2, 8),
         empty_swap_replaces=version < (2, 5),
         indexes_split_batches=(3, 9, 1) <= version < (4, 0) or version >= (4, 0, 1),
+        evicts_producers_below_start=version < (2, 4),
+        fences_markers=version < (2, 4),
+        needs_unstable_offset=version < (2, 4),
+        reads_up_to_offset=version < (2, 4),
+        keeps_offsets_below_start=version < (2, 4),
         renames_swaps=version >= (3, 0),
         enters_epochs_when_index_is_missing=version >= (3, 0),
         keeps_recovery_point_of_deleted=version < (3, 0),

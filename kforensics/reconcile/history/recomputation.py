@@ -63,7 +63,7 @@ def recompute(
     if leader is None:
         return None
     outcome = follower_truncation(
-        follower.view.state(),
+        follower.view.state,
         _in_term(leader, truncation.leader_epoch),
         protocol=protocol,
         rules=rules,
@@ -90,7 +90,7 @@ def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> L
 
 def _in_term(leader: LogCopy, leader_epoch: int | Absent) -> LogState:
     """Return the leader's log in the term of the truncation; one that it wrote nothing in is not in its batches."""
-    state = leader.view.state()
+    state = leader.view.state
     if isinstance(leader_epoch, Absent) or (state.epochs and state.epochs[-1].leader_epoch >= leader_epoch):
         return state
     return leader_after_election(state, leader_epoch) if state.epochs else state

@@ -13,7 +13,6 @@ import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation, Replica
-from kforensics.evidence.replica.unaccounted import missing_offsets
 from kforensics.formats.log.batch_table import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
@@ -133,18 +132,8 @@ def divergence_past_damage(
 
 def damage_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
     """Return the damaged or missing range of any of the logs that an offset lies in."""
-    ranges = (one for view in views for one in lost_ranges(view))
+    ranges = (one for view in views for one in view.lost_ranges)
     return next((one for one in ranges if one.first <= offset <= one.last), None)
-
-
-def lost_ranges(view: LoadedLog) -> tuple[OffsetRange, ...]:
-    """Return the offsets below the end of a log that it can't give: their bytes are damaged, or their segment is missing."""
-    missing = (
-        OffsetRange(one.first, one.last)
-        for one in missing_offsets(view.replica)
-        if isinstance(one.last, int) and view.content_start_offset <= one.first and one.last < view.log_end_offset
-    )
-    return (*(lost.offsets for lost in view.damaged), *missing)
 
 
 def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
@@ -211,7 +200,7 @@ def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int
 
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
     """Yield runs of offsets, of bounded size, whose digests do not prove them equal."""
-    left, right = one.digests(), other.digests()
+    left, right = one.digests, other.digests
     buckets = np.union1d(left["bucket"], right["bucket"])
     buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
     run: list[int] = []
@@ -603,5 +592,4 @@ __all__ = [
     "damage_at",
     "divergence_past_damage",
     "first_divergence",
-    "lost_ranges",
 ]

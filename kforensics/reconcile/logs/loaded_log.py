@@ -1,6 +1,7 @@
 """A replica after its broker has loaded the log: the offsets, leader epochs and high watermark that the protocol uses."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
+from kforensics.evidence.replica.unaccounted import missing_offsets
 from kforensics.protocol.outcome import LogState
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
@@ -21,7 +23,7 @@ class DamagedRange:
     citation: Citation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LoadedLog:
     """A replica after its broker's start: the log that recovery leaves, and the content of the leader epoch cache."""
 
@@ -48,8 +50,9 @@ class LoadedLog:
     damaged: tuple[DamagedRange, ...]
     oldest_magic: int | Absent
 
+    @cached_property
     def state(self) -> LogState:
-        """Return the state of the log for the truncation rules."""
+        """The state of the log for the truncation rules."""
         return LogState(
             epochs=self.epochs,
             log_start_offset=self.log_start_offset,
@@ -57,9 +60,20 @@ class LoadedLog:
             high_watermark=self.high_watermark,
         )
 
+    @cached_property
     def digests(self) -> NDArray[np.void]:
-        """Return one digest per bucket over all segments that are kept."""
+        """One digest per bucket over all segments that are kept."""
         return add_digests([segment.digests for segment in self.segments])
+
+    @cached_property
+    def lost_ranges(self) -> tuple[OffsetRange, ...]:
+        """The offsets below its end that the log can't give: their bytes are damaged, or their segment is missing."""
+        missing = (
+            OffsetRange(one.first, one.last)
+            for one in missing_offsets(self.replica)
+            if isinstance(one.last, int) and self.content_start_offset <= one.first and one.last < self.log_end_offset
+        )
+        return (*(lost.offsets for lost in self.damaged), *missing)
 
 
 def load_log(replica: Replica) -> LoadedLog:

@@ -47,13 +47,13 @@ def follower_outcome(
         is_quorum: the partition is the KRaft metadata log.
     """
     if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:
-        return future_replica_truncation(follower.state(), leader.state())
-    elected = leader_after_election(leader.state(), new_epoch)
+        return future_replica_truncation(follower.state, leader.state)
+    elected = leader_after_election(leader.state, new_epoch)
     if is_quorum:
         # Members keep their high watermark in memory only.
-        return quorum_truncation(replace(follower.state(), high_watermark=Absent.NOT_WRITTEN), elected)
+        return quorum_truncation(replace(follower.state, high_watermark=Absent.NOT_WRITTEN), elected)
     rules = epoch_rules_of_protocol(protocol.name)
-    return follower_truncation(follower.state(), elected, protocol=protocol.name, rules=rules)
+    return follower_truncation(follower.state, elected, protocol=protocol.name, rules=rules)
 
 
 def expected_truncation(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from kforensics.evidence.model import BatchReader
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.logs.divergence import lost_ranges
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
@@ -86,7 +85,7 @@ def distinct_counts(
             if other is not view and (again := same_again(view, other)) is not None:
                 both.append(OffsetRange(max(again.first, other_first), min(again.last, other_end - 1)))
             # What a log can't give has not been counted with it.
-            shared += [held for one in both if one.count > 0 for held in one.without(lost_ranges(other))]
+            shared += [held for one in both if one.count > 0 for held in one.without(other.lost_ranges)]
         for piece in OffsetRange(first, end - 1).without(shared):
             total += CommittedCounts.of(count_runs(judge.runs(view, piece), view, reader))
         counted.append((view, first, end))

@@ -1,8 +1,9 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Lineage, Replica
@@ -16,7 +17,6 @@ from kforensics.reconcile.logs.divergence import (
     damage_at,
     divergence_past_damage,
     first_divergence,
-    lost_ranges,
     same_batches_from,
     same_batches_until,
 )
@@ -41,6 +41,10 @@ from kforensics.reconcile.replicas.leader import (
 )
 from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import METADATA_TOPICS, Depth, OffsetRange, TopicPartition
+
+More = ParamSpec("More")
+Value = TypeVar("Value")
+OfPair = Callable[Concatenate["_Session", LoadedLog, LoadedLog, More], Value]
 
 __all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "partition_without_replicas", "reconcile_partition"]
 
@@ -170,6 +174,28 @@ def _named_alone(
     )
 
 
+def _once(*, is_mutual: bool = False) -> Callable[[OfPair[More, Value]], OfPair[More, Value]]:
+    """Let a method say of two logs what it said of them first, or of them in the other order."""
+
+    def known(method: OfPair[More, Value]) -> OfPair[More, Value]:
+        @wraps(method)
+        def of(
+            session: "_Session", one: LoadedLog, other: LoadedLog, /, *more: More.args, **named: More.kwargs
+        ) -> Value:
+            at = (method.__name__, id(one), id(other))
+            if at not in session.known:
+                value = method(session, one, other, *more, **named)
+                # The logs are held too, so that no later one takes the id of one of them.
+                session.known[at] = (value, one, other)
+                if is_mutual:
+                    session.known[method.__name__, id(other), id(one)] = (value, one, other)
+            return session.known[at][0]  # type: ignore[no-any-return]
+
+        return of
+
+    return known
+
+
 class _Session:
     def __init__(
         self,
@@ -236,8 +262,7 @@ class _Session:
         self.outside = [v for v in every if v.replica.broker_id in outside]
         self.future = [v for v in views if v.replica.state == "future"]
         self._undecided: list[OffsetRange] = []
-        self._divergences: dict[tuple[int, int], Divergence | None] = {}
-        self._past_damage: dict[tuple[int, int], Divergence | None] = {}
+        self.known: dict[tuple[str, int, int], tuple[Any, LoadedLog, LoadedLog]] = {}
 
     def _assigned(self, newest: Leadership | None, stated: Sequence[int]) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
@@ -270,34 +295,30 @@ class _Session:
             view, replica=replace(view.replica, high_watermark=Absent.UNKNOWN), high_watermark=view.log_start_offset
         )
 
+    @_once(is_mutual=True)
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        key = (id(one), id(other))
-        if key not in self._divergences:
-            witnesses = [*self.live, *self.outside, *self.future]
-            found = first_divergence(one, other, self.reader, self._undecided, witnesses=witnesses)
-            self._divergences[key] = self._divergences[(id(other), id(one))] = found
-        return self._divergences[key]
+        witnesses = [*self.live, *self.outside, *self.future]
+        return first_divergence(one, other, self.reader, self._undecided, witnesses=witnesses)
 
     def agree_until(self, one: LoadedLog, other: LoadedLog) -> int:
         found = self.divergence(one, other)
         return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
 
+    @_once(is_mutual=True)
     def past_damage(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
         """Return the first difference that is not damage of either log."""
-        key = (id(one), id(other))
-        if key not in self._past_damage:
-            found = self.divergence(one, other)
-            witnesses = [*self.live, *self.outside, *self.future]
-            found = divergence_past_damage(one, other, found, self.reader, witnesses=witnesses)
-            self._past_damage[key] = self._past_damage[id(other), id(one)] = found
-        return self._past_damage[key]
+        found = self.divergence(one, other)
+        witnesses = [*self.live, *self.outside, *self.future]
+        return divergence_past_damage(one, other, found, self.reader, witnesses=witnesses)
 
+    @_once()
     def held_until(self, view: LoadedLog, other: LoadedLog) -> int:
         """Return the offset below which another log holds all of a log, or held it until retention or a request removed it there."""
         if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
             return min(other.log_start_offset, view.log_end_offset)
         return min(self.same_records_until(view, other), view.log_end_offset)
 
+    @_once()
     def held_again_from(self, view: LoadedLog, other: LoadedLog) -> int:
         """Return the offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
@@ -305,6 +326,7 @@ class _Session:
             return view.log_end_offset
         return same_batches_from(view, other, self.held_until(view, other), self.reader)
 
+    @_once()
     def same_again(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
         """Return the offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
@@ -314,6 +336,7 @@ class _Session:
         since = same_batches_from(view, other, parted, self.reader)
         return OffsetRange(since, end - 1) if since < end else None
 
+    @_once()
     def lacked_by(self, other: LoadedLog, view: LoadedLog) -> Sequence[OffsetRange]:
         """Return the offsets of a log that another one does not hold, or holds with other content."""
         first = max(self.held_until(view, other), view.content_start_offset)
@@ -321,6 +344,7 @@ class _Session:
         again = self.same_again(view, other)
         return tuple(OffsetRange(first, end - 1).without([again] if again else []))
 
+    @_once()
     def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
         """Return the offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
 
@@ -572,6 +596,7 @@ class _Session:
             possible=() if isinstance(broker, Absent) else self.possible_protocols.get(broker, ()),
         )
 
+    @_once()
     def _judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         if view is leader:
             return ReplicaReport(
@@ -615,7 +640,7 @@ class _Session:
             return divergence.offset
         until = self.same_records_until(view, leader)
         # What a leader's damage took it can't give back.
-        return min([until, *(lost.first for lost in lost_ranges(leader))])
+        return min([until, *(lost.first for lost in leader.lost_ranges)])
 
     def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
         """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
@@ -746,7 +771,7 @@ class _Session:
             judge: says what was committed.
         """
         total = CommittedCounts()
-        for lost in lost_ranges(candidate):
+        for lost in candidate.lost_ranges:
             for view, begin, counted_from in others:
                 last = min(lost.last, counted_from - 1, view.log_end_offset - 1)
                 start = max(lost.first, begin)
@@ -768,7 +793,7 @@ class _Session:
             return tuple(
                 OddOne(view=v, reason=f"its log can't give offsets {lost[0].first} to {lost[0].last}")
                 for v in self.live
-                if (lost := lost_ranges(v))
+                if (lost := v.lost_ranges)
             )
         offset = min(parted)
         holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]

@@ -134,7 +134,7 @@ class BestCopies:
         ordered: BatchTable = rows[np.argsort(rows["base_offset"], kind="stable")]
         if len(ordered) and not _is_one_log(ordered):
             # Segments of several passes of a cleaner, or pieces of an image, may hold a batch more than once.
-            _, kept = np.unique(_identities(ordered), return_index=True)
+            _, kept = np.unique(identities(ordered), return_index=True)
             ordered = ordered[np.sort(kept)]
         return ordered
 
@@ -328,12 +328,12 @@ class _Taken:
         """Whether no batch of the same offsets, length and checksum was seen before."""
         if self._seen is None or not len(rows):
             return np.ones(len(rows), dtype=np.bool_)
-        return ~np.isin(_identities(rows), self._seen)
+        return ~np.isin(identities(rows), self._seen)
 
     def remember(self, rows: BatchTable) -> None:
         """Batches that need not be taken again."""
         if len(rows):
-            found = _identities(rows)
+            found = identities(rows)
             self._seen = found if self._seen is None else np.concatenate([self._seen, found])
 
     def add(self, rows: BatchTable) -> None:
@@ -356,7 +356,8 @@ class _Taken:
 _IDENTITY = np.dtype([("base_offset", "<i8"), ("last_offset", "<i8"), ("crc", "<u4"), ("length", "<i4")])
 
 
-def _identities(rows: BatchTable) -> NDArray[np.void]:
+def identities(rows: BatchTable) -> NDArray[np.void]:
+    """Return what makes each batch itself: its offsets, length and checksum."""
     out = np.empty(len(rows), dtype=_IDENTITY)
     for name in _IDENTITY.names or ():
         out[name] = rows[name]

@@ -138,7 +138,13 @@ def _outside(gap: Gap, held: OffsetRange) -> Iterator[Gap]:
     if gap.reason is not GapReason.NEVER_SEEN or held.last < first or held.first > last:
         yield gap
         return
-    if first < held.first:
-        yield _gap(first, held.first - 1, gap.reason, gap.detail)
-    if held.last < last:
-        yield _gap(held.last + 1, last, gap.reason, gap.detail)
+    for part in without(gap.offsets, held):
+        yield _gap(part.first, part.last, gap.reason, gap.detail)
+
+
+def without(offsets: OffsetRange, held: OffsetRange) -> Iterator[OffsetRange]:
+    """Yield what is left of some offsets before and behind those that are held."""
+    if offsets.first < held.first:
+        yield OffsetRange(offsets.first, min(offsets.last, held.first - 1))
+    if held.last < offsets.last:
+        yield OffsetRange(max(offsets.first, held.last + 1), offsets.last)

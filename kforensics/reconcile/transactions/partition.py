@@ -45,6 +45,10 @@ class TornTransaction:
     confidence: Confidence
     reason: str
     citations: tuple[Citation, ...]
+    committed_in: TopicPartition | None = None
+    """Another partition with a commit marker of it, where its records are here and were aborted."""
+    commit_offset: int = -1
+    """Of that marker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

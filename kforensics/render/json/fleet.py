@@ -52,6 +52,7 @@ def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     names = (
         "audit_id",
         "audited_ms",
+        "depth",
         "tables",
         "clusters",
         "nodes",
@@ -130,7 +131,15 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "read_bytes",
         "reused_segments",
     )
-    names = (*names, "audit_id", "audited_ms", "seconds", "findings_by_cluster", *(("gate",) if summary.gate else ()))
+    names = (
+        *names,
+        "audit_id",
+        "audited_ms",
+        "depth",
+        "seconds",
+        "findings_by_cluster",
+        *(("gate",) if summary.gate else ()),
+    )
     return {
         **_fields(summary, names),
         "audited_utc": utc_text(summary.audited_ms),

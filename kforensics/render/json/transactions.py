@@ -80,6 +80,13 @@ def _torn(one: TornTransaction) -> dict[str, Any]:
         "records": one.records,
         "marker": one.marker.kind,
         "marker_offset": one.marker.offset,
+        "committed_in": Absent.NOT_APPLICABLE
+        if one.committed_in is None
+        else {
+            "topic": one.committed_in.topic,
+            "partition": one.committed_in.partition,
+            "offset": one.commit_offset,
+        },
         "transactional_id": one.transactional_id,
         "coordinator_state": one.coordinator_state,
         "confidence": one.confidence,

@@ -77,15 +77,16 @@ def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterat
     yield Text("Nodes by health", style=Style.HEADING)
     words = {
         "sound": "sound",
+        "ends-read": "without a finding at the ends of their logs",
         "findings": "with findings",
         "damaged": "with damage",
         "unreadable": "not completely read",
     }
-    parts = [f"{health[one]} {words[one]}" for one in ("unreadable", "damaged", "findings", "sound") if health[one]]
+    order = {"unreadable": 0, "damaged": 1, "findings": 2, "ends-read": 3, "sound": 4}
+    parts = [f"{health[one]} {words[one]}" for one in order if health[one]]
     yield from wrapped(", ".join(parts), width=width, indent=INDENT, first=INDENT)
-    order = {"unreadable": 0, "damaged": 1, "findings": 2, "sound": 3}
     ailing = sorted(
-        (one for one in summary.brokers if verbose or one.health != "sound"),
+        (one for one in summary.brokers if verbose or one.health not in {"sound", "ends-read"}),
         key=lambda one: (order[one.health], -one.damaged_places, -one.grave_findings, one.input),
     )
     shown = ailing if verbose else ailing[:_SHOWN_NODES]

@@ -126,6 +126,8 @@ def _groups(groups: tuple[Name, ...]) -> str:
 
 def _torn_words(one: TornTransaction) -> str:
     what = f"{one.marker.kind.value} marker at offset {one.marker.offset:,}"
+    if one.committed_in is not None:
+        return f"TORN ({one.confidence}): producer {one.producer_id}, {what}: {escape_text(one.reason)}"
     return f"TORN ({one.confidence}): producer {one.producer_id}, {what} without its records: {escape_text(one.reason)}"
 
 

@@ -1,7 +1,8 @@
 """Whole brokers on edited directories, and what was predicted of them.
 
-Run by hand: `python -m tests.oracle.loading.brokers --kafka 4.1.0` (Java 17, Maven or `--jars`). One node without ZooKeeper, with two log directories, is
-started once, written to and stopped; each edit is made in a copy, predicted, and the broker started on it.
+Run by hand: `python -m tests.oracle.loading.brokers --kafka 4.1.0` (Java 17, Maven or `--jars`). One node with two log directories, with ZooKeeper before 3.0,
+is started once, written to and stopped; each edit is made in a copy, predicted, and the broker started on it. Compared are the outcome, log starts and ends,
+the logs that are scanned, strays, and every file of each log that is served; with `--watch 150` also what retention and the deletion of files have left then.
 """
 
 import argparse
@@ -15,66 +16,129 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kforensics.protocol.loading.names import EPOCH_FILE
+from kforensics.protocol.versions import parse_version
 from tests.oracle.client import RefusedError, ask_metadata, create_topic, produce
 from tests.oracle.cluster import free_ports, wait_until
+from tests.oracle.jars import RELEASES, class_path
 from tests.oracle.loading.judge import OPEN_MODULES
 
 TOPICS = tuple(f"orders{at}" for at in range(6))
+AGED, AGE_MS = "aged", 10 * 86_400_000
+"""A topic whose records are older than the default retention."""
 SEGMENT = "00000000000000000000"
-STARTED, START_SECONDS = "Kafka Server started", 150
+FIRST_KRAFT = (3, 0)
+START_SECONDS = 150
+STARTED = re.compile(r"Kafka Server started|\[KafkaServer id=1\] started")
+_LOG4J_1 = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+_SCANNED = re.compile(
+    r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=[^\]]+\] (?:Recovering (?:unflushed )?segment|Could not find offset index)"
+)
+_AGED = re.compile(
+    r"(partition=[^,]+, dir=[^\]]+\] (?:Deleting segment|Found deletable segments).*?(?:baseOffset=\d+|\[[\d,]+\])).*retention time"
+)
 _LOADED = re.compile(
     r"Completed load of Log\(dir=(?P<dir>[^,]+), .*?logStartOffset=(?P<start>\d+), logEndOffset=(?P<end>\d+)\)"
 )
 
 
 class Node:
-    """One node with two log directories; `home` holds them."""
+    """One node with two log directories; `home` holds them, and what ZooKeeper keeps where the version needs it."""
 
-    def __init__(self, jars: str, home: Path, ports: tuple[int, int]) -> None:
-        self.jars, self.home, self.ports = jars, home, ports
+    def __init__(
+        self,
+        kafka: str,
+        jars: str,
+        home: Path,
+        ports: Sequence[int],
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self.kafka, self.jars, self.home, self.ports = kafka, jars, home, ports
+        self.settings = dict(settings or {})
+        self.is_kraft = parse_version(kafka) >= FIRST_KRAFT
+        self._zookeeper: subprocess.Popen[bytes] | None = None
 
     @property
     def log_dirs(self) -> list[Path]:
         """Its log directories; the first has the metadata log."""
         return [self.home / "data-0", self.home / "data-1"]
 
-    def _java(self, *command: str) -> list[str]:
-        log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
-        options = ["-Xmx320m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", log, *OPEN_MODULES]
-        return ["nice", "java", *options, "-cp", f"{self.jars}/*", *command]
+    def copied_to(self, home: Path, ports: Sequence[int] | None = None) -> "Node":
+        """Return a copy of it, which has its ports where none are given."""
+        leave_out = shutil.ignore_patterns("console", "server.properties", "log4j.properties", ".lock")
+        for ending in ("", ".zookeeper"):
+            source = self.home.with_name(self.home.name + ending)
+            if source.is_dir():
+                shutil.copytree(source, home.with_name(home.name + ending), ignore=leave_out)
+        return Node(self.kafka, self.jars, home, ports or self.ports, self.settings)
 
-    def _properties(self) -> Path:
+    def _java(self, *command: str) -> list[str]:
+        log = self.home / "log4j.properties"
+        log.write_text(_LOG4J_1)
+        logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", f"-Dlog4j.configuration=file:{log}"]
+        options = ["-Xmx320m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *logging, *OPEN_MODULES]
+        return ["java", *options, "-cp", f"{self.jars}/*", *command]
+
+    def properties(self) -> Path:
+        """Write its `server.properties`."""
         client, controller = self.ports
         path = self.home / "server.properties"
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        settings: dict[str, object] = {
             "log.dirs": ",".join(map(str, self.log_dirs)),
             "offsets.topic.replication.factor": 1,
             "offsets.topic.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.num.partitions": 1,
+            "transaction.state.log.min.isr": 1,
+            "log.index.size.max.bytes": 65536,
             "log.cleaner.dedupe.buffer.size": 2 << 20,
         }
+        if self.is_kraft:
+            settings |= {
+                "process.roles": "broker,controller",
+                "node.id": 1,
+                "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+                "controller.listener.names": "CONTROLLER",
+                "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+                "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            }
+        else:
+            settings |= {
+                "broker.id": 1,
+                "zookeeper.connect": f"127.0.0.1:{controller}",
+                "zookeeper.session.timeout.ms": 6_000,
+                "listeners": f"PLAINTEXT://127.0.0.1:{client}",
+            }
+        settings |= self.settings
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return path
 
     def format(self) -> None:
         """Make the log directories."""
+        if not self.is_kraft:
+            return
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties()))
+        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.properties()))
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it; what it logs goes to `console`."""
-        properties = self._properties()
+        self.home.mkdir(parents=True, exist_ok=True)
+        properties = self.properties()
+        if not self.is_kraft:
+            self._start_zookeeper()
         with (self.home / "console").open("wb") as console:
             return subprocess.Popen(
                 self._java("kafka.Kafka", str(properties)),
@@ -84,13 +148,59 @@ class Node:
                 stderr=subprocess.STDOUT,
             )
 
+    def _start_zookeeper(self) -> None:
+        data = self.home.with_name(f"{self.home.name}.zookeeper")
+        data.mkdir(exist_ok=True)
+        config = data / "zoo.cfg"
+        config.write_text(
+            f"dataDir={data}\nclientPort={self.ports[1]}\nclientPortAddress=127.0.0.1\ntickTime=500\nadmin.enableServer=false\n"
+        )
+        with (data / "console").open("wb") as console:
+            self._zookeeper = subprocess.Popen(
+                self._java("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)),
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+            )
+
+    def end(self, process: subprocess.Popen[bytes], *, cleanly: bool = False) -> None:
+        """End it, and its ZooKeeper."""
+        if cleanly:
+            process.terminate()
+            process.wait(START_SECONDS)
+        elif process.poll() is None:
+            process.kill()
+            process.wait()
+        if self._zookeeper is not None:
+            self._zookeeper.kill()
+            self._zookeeper.wait()
+            self._zookeeper = None
+
     def console(self) -> str:
         """What it logged."""
         return (self.home / "console").read_text(errors="replace")
 
 
-def edits() -> dict[str, Callable[[Node], None]]:
-    """Edits of a node that was stopped cleanly, by name."""
+def jars_of(kafka: str) -> str:
+    """The folder of a release's jars: fetched by Maven where `jars.RELEASES` has it, else put there by hand."""
+    release = next((one for one in RELEASES if one.version == kafka), None)
+    by_hand = Path.home() / ".cache/kforensics-oracle" / kafka
+    if release is None or (release.is_kraft and by_hand.is_dir()):
+        return str(by_hand)
+    return class_path(release).removesuffix("/*")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file over."""
+    path.write_text(text)
+
+
+def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
+    """Edits of a node that was stopped cleanly, by name.
+
+    Args:
+        is_kraft: whether it runs without ZooKeeper; without, edits of its identity and of topic ids are left out.
+    """
 
     def log(node: Node, name: str, file: str) -> Path:
         return next(one / name / file for one in node.log_dirs if (one / name).is_dir())
@@ -123,60 +233,72 @@ def edits() -> dict[str, Callable[[Node], None]]:
     def cloned(node: Node) -> None:
         shutil.copy(node.log_dirs[0] / "meta.properties", node.log_dirs[1] / "meta.properties")
 
-    return {
+    found = {
         "none": lambda _: None,
         "without marker": without_marker,
         "zeros behind a log": zeros,
         "flipped bit, without marker": flipped_unclean,
-        "malformed epoch file": lambda node: (
-            log(node, "orders3-0", "leader-epoch-checkpoint").write_text("0\n2\n0 0\n"),
-            None,
-        )[1],
-        "empty epoch file": lambda node: (log(node, "orders3-0", "leader-epoch-checkpoint").write_text(""), None)[1],
-        "empty partition.metadata": lambda node: (log(node, "orders4-0", "partition.metadata").write_text(""), None)[1],
+        "malformed epoch file": lambda node: write_text(log(node, "orders3-0", EPOCH_FILE), "0\n2\n0 0\n"),
+        "empty epoch file": lambda node: write_text(log(node, "orders3-0", EPOCH_FILE), ""),
+        "empty partition.metadata": lambda node: write_text(log(node, "orders4-0", "partition.metadata"), ""),
         "no partition.metadata": lambda node: log(node, "orders4-0", "partition.metadata").unlink(),
         "lost+found": lambda node: (node.log_dirs[1] / "lost+found").mkdir(),
         "a partition twice": twice,
         "another cluster.id in one directory": lambda node: meta(node, "cluster.id", "AAAAAAAAAAAAAAAAAAAAAw"),
-        "another node.id in one directory": lambda node: meta(node, "node.id", "7"),
+        "another node.id in one directory": lambda node: meta(node, "node.id" if is_kraft else "broker.id", "7"),
         "a cloned disk": cloned,
         "an index removed": lambda node: log(node, "orders5-0", f"{SEGMENT}.index").unlink(),
-        "malformed recovery points": lambda node: (
-            (node.log_dirs[1] / "recovery-point-offset-checkpoint").write_text("0\n3\norders0 0 5\n"),
-            None,
-        )[1],
+        "malformed recovery points": lambda node: write_text(
+            node.log_dirs[1] / "recovery-point-offset-checkpoint", "0\n3\norders0 0 5\n"
+        ),
     }
+    if not is_kraft:
+        # Both directories of such a broker have the same meta.properties.
+        del found["a cloned disk"]
+    return found
 
 
 def prepare(node: Node) -> None:
-    """Start a new node, write to six topics, stop it cleanly."""
+    """Start a new node, write to its topics, stop it cleanly."""
     node.home.mkdir(parents=True)
     node.format()
     process = node.start()
     try:
-        wait_until(lambda: STARTED in node.console() or process.poll() is not None, "the first start", START_SECONDS)
-        for topic in TOPICS:
+        wait_until(
+            lambda: STARTED.search(node.console()) is not None or process.poll() is not None, "a start", START_SECONDS
+        )
+        for topic in (*TOPICS, AGED):
             create_topic(node.ports[0], topic, (1,), {}, has_v2=True)
-        for topic in TOPICS:
-            wait_until(partial(_leads, node.ports[0], topic), f"a leader of {topic}", START_SECONDS)
+        for topic in (*TOPICS, AGED):
+            wait_until(partial(leads, node.ports[0], topic), f"a leader of {topic}", START_SECONDS)
             for count in (3, 1, 5):
-                produce(node.ports[0], topic, [(b"k", b"v" * 200)] * count, has_v3=True)
+                behind_ms = AGE_MS if topic == AGED else 0
+                produce(node.ports[0], topic, [(b"k", b"v" * 200)] * count, has_v3=True, behind_ms=behind_ms)
     finally:
-        process.terminate()
-        process.wait(START_SECONDS)
+        node.end(process, cleanly=True)
 
 
-def _leads(port: int, topic: str) -> bool:
+def leads(port: int, topic: str) -> bool:
+    """Whether node 1 leads the only partition of a topic."""
     try:
         return ask_metadata(port, topic).leader == 1
     except (OSError, RefusedError):
         return False
 
 
-def predicted(node: Node, kafka: str) -> dict[str, Any]:
+@dataclass
+class Trees:
+    """Files of partition directories with their sizes, by directory: once all logs are loaded, and at the end of the watch."""
+
+    loaded: dict[str, dict[str, int]]
+    watched: dict[str, dict[str, int]]
+
+
+def predicted(node: Node) -> dict[str, Any]:
     """What `kforensics predict` says of the first start."""
+    inputs = [*map(str, node.log_dirs), str(node.properties())]
     done = subprocess.run(
-        [sys.executable, "-m", "kforensics", "predict", str(node.home), "--kafka", kafka, "--format", "json"],
+        [sys.executable, "-m", "kforensics", "predict", *inputs, "--kafka", node.kafka, "--format", "json"],
         capture_output=True,
         text=True,
         check=False,
@@ -187,25 +309,71 @@ def predicted(node: Node, kafka: str) -> dict[str, Any]:
     loaded = {
         Path(log["path"]).name: [log["after"]["log_start_offset"], log["after"]["log_end_offset"]] for log in logs
     }
+    served = [log for log in logs if log["becomes"] == "kept"] if start["outcome"] == "starts" else []
+    folders = {Path(log["path"]).name: node.log_dirs[log["input"]] / Path(log["path"]).name for log in served}
+    trees = Trees({}, {})
+    for log in served:
+        name = Path(log["path"]).name
+        tree = _played(files_of(folders[name]), log["files"])
+        trees.loaded[name] = tree
+        trees.watched[name] = _watched(tree, log)
     return {
         "outcome": start["outcome"],
         "loaded": loaded if start["loads_logs"] else {},
+        "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray"),
+        "aged": sum(len(log["retention"]["segments"]) for log in served if isinstance(log["retention"], dict)),
+        "trees": trees,
     }
 
 
-def observed(node: Node) -> dict[str, Any]:
-    """What a broker does; it is killed once it has started."""
+def files_of(folder: Path) -> dict[str, int]:
+    """Size of each file; the epoch file, to which a leader adds its epoch, only by name."""
+    return {path.name: 0 if path.name == EPOCH_FILE else path.stat().st_size for path in folder.iterdir()}
+
+
+def _played(tree: dict[str, int], files: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the tree after what is predicted of each file."""
+    after = dict(tree)
+    for change in files:
+        length = after.pop(change["name"], 0)
+        if change["action"] != "delete":
+            name = change["to_name"] if change["action"] == "rename" else change["name"]
+            kept = change["to_bytes"] if isinstance(change["to_bytes"], int) else length
+            after[name] = 0 if name == EPOCH_FILE else kept
+    return after
+
+
+def _watched(tree: dict[str, int], log: dict[str, Any]) -> dict[str, int]:
+    """Return the segments once retention has run and what is marked as deleted is gone."""
+    segments = {name: size for name, size in tree.items() if name.endswith(".log")}
+    if isinstance(log["retention"], dict):
+        for base in log["retention"]["segments"]:
+            del segments[f"{base:020d}.log"]
+        if log["retention"]["whole_log"]:
+            segments[f"{log['after']['log_end_offset']:020d}.log"] = 0
+    return segments
+
+
+def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
+    """What a broker does; it is killed once it has started, or after the watch."""
     process = node.start()
-    end = time.monotonic() + START_SECONDS
-    while process.poll() is None and STARTED not in node.console() and time.monotonic() < end:
-        time.sleep(0.5)
-    if process.poll() is None:
-        time.sleep(3)  # an offline directory ends the node a moment after it has started
-    ended = process.poll()
-    if ended is None:
-        process.kill()
-        process.wait()
+    began = time.monotonic()
+    trees = Trees({}, {})
+    try:
+        while process.poll() is None and not STARTED.search(node.console()):
+            if time.monotonic() > began + START_SECONDS:
+                break
+            time.sleep(0.5)
+        if process.poll() is None:
+            time.sleep(3)  # an offline directory ends the node a moment after it has started
+            trees.loaded = _partition_files(node)
+        while process.poll() is None and time.monotonic() < began + watch_seconds:
+            time.sleep(1)
+        trees.watched = _partition_files(node)
+        ended = process.poll()
+    finally:
+        node.end(process)
     console = node.console()
     # Of a directory that is renamed the line has the new name.
     loaded = {
@@ -220,13 +388,26 @@ def observed(node: Node) -> dict[str, Any]:
         for entry in one.iterdir()
         if entry.name.endswith("-stray")
     ]
-    outcome = "exits" if ended is not None else "dir-offline" if is_offline else "starts"
-    return {"outcome": outcome, "loaded": loaded, "strays": sorted(strays)}
+    scanned = {match["name"] for match in _SCANNED.finditer(console)} - {"__cluster_metadata-0"}
+    return {
+        "outcome": "exits" if ended is not None else "dir-offline" if is_offline else "starts",
+        "loaded": loaded,
+        "scanned": len(scanned),
+        "strays": sorted(strays),
+        "aged": len(set(_AGED.findall(console))),
+        "trees": trees,
+    }
 
 
-def differences(told: dict[str, Any], seen: dict[str, Any]) -> list[str]:
+def _partition_files(node: Node) -> dict[str, dict[str, int]]:
+    folders = [path for one in node.log_dirs for path in one.iterdir() if path.is_dir()]
+    return {path.name: files_of(path) for path in folders if path.name != "__cluster_metadata-0"}
+
+
+def differences(told: dict[str, Any], seen: dict[str, Any], *, is_watched: bool = False) -> list[str]:
     """Where they differ; logs that a failing start did not come to are not compared."""
-    out = [f"{key}: {told[key]} predicted, {seen[key]} seen" for key in ("outcome", "strays") if told[key] != seen[key]]
+    keys = ["outcome", "strays", *(["scanned"] if seen["outcome"] == "starts" else []), *(["aged"] * is_watched)]
+    out = [f"{key}: {told[key]} predicted, {seen[key]} seen" for key in keys if told[key] != seen[key]]
     for name, ends in seen["loaded"].items():
         if name in told["loaded"] and told["loaded"][name] != ends:
             out.append(f"{name}: {told['loaded'][name]} predicted, {ends} seen")
@@ -234,7 +415,23 @@ def differences(told: dict[str, Any], seen: dict[str, Any]) -> list[str]:
             out.append(f"{name}: not predicted to load, {ends} seen")
     if seen["outcome"] == "starts":
         out += [f"{name}: predicted to load, not seen" for name in told["loaded"] if name not in seen["loaded"]]
+        out += _tree_differences(told["trees"].loaded, seen["trees"].loaded)
+        if is_watched:
+            segments = {
+                name: {file: size for file, size in files.items() if file.endswith((".log", ".deleted"))}
+                for name, files in seen["trees"].watched.items()
+            }
+            out += [f"at the end, {words}" for words in _tree_differences(told["trees"].watched, segments)]
     return out
+
+
+def _tree_differences(told: dict[str, dict[str, int]], seen: dict[str, dict[str, int]]) -> list[str]:
+    return [
+        f"{name}/{file}: {files.get(file)} bytes predicted, {seen.get(name, {}).get(file)} seen"
+        for name, files in told.items()
+        for file in sorted({*files, *seen.get(name, {})})
+        if files.get(file) != seen.get(name, {}).get(file)
+    ]
 
 
 def main() -> int:
@@ -243,30 +440,29 @@ def main() -> int:
     parser.add_argument("--kafka", default="4.1.0")
     parser.add_argument("--jars", default=None)
     parser.add_argument("--only", default="")
+    parser.add_argument("--watch", type=int, default=0, metavar="SECONDS", help="look again so long after the start")
+    parser.add_argument("--at-once", type=int, default=1, help="brokers that run at the same time")
     given = parser.parse_args()
-    jars = given.jars or str(Path.home() / ".cache/kforensics-oracle" / given.kafka)
-    client, controller = free_ports(2)
-    wrong = 0
+    jars = given.jars or jars_of(given.kafka)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
-        base = Node(jars, Path(work) / "base", (client, controller))
+        base = Node(given.kafka, jars, Path(work) / "base", free_ports(2), {"log.retention.ms": -1})
         prepare(base)
-        for at, (name, edit) in enumerate(edits().items()):
-            if given.only not in name:
-                continue
-            node = Node(jars, Path(work) / str(at), base.ports)
-            shutil.copytree(base.home, node.home)
-            for path in node.home.glob("*.properties"):
-                path.unlink()
+        base.settings.clear()
+
+        def tried(number: int, name: str, edit: Callable[[Node], None]) -> bool:
+            node = base.copied_to(Path(work) / str(number), free_ports(2))
             edit(node)
-            told = predicted(node, given.kafka)
-            odd = differences(told, seen := observed(node))
-            wrong += bool(odd)
-            print(
-                f"{name}: {seen['outcome']}, {len(seen['loaded'])} logs loaded; {'; '.join(odd) or 'as predicted'}",
-                flush=True,
-            )
+            told = predicted(node)
+            seen = observed(node, given.watch)
+            odd = differences(told, seen, is_watched=bool(given.watch))
+            what = f"{seen['outcome']}, {len(seen['loaded'])} logs loaded, {seen['scanned']} scanned"
+            print(f"{name}: {what}; {'; '.join(odd) or 'as predicted'}", flush=True)
             shutil.rmtree(node.home)
-    return wrong
+            return bool(odd)
+
+        chosen = [(name, edit) for name, edit in edits(is_kraft=base.is_kraft).items() if given.only in name]
+        with ThreadPoolExecutor(given.at_once) as pool:
+            return sum(pool.map(lambda each: tried(each[0], *each[1]), enumerate(chosen)))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,15 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Any, Self
 
 from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.commands.predicting.ways_out import removable_files
 from kforensics.damage import Absent
 from kforensics.protocol.loading.values import LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
@@ -76,11 +79,11 @@ class Judge:
         return answer
 
 
-def predicted(folder: Path, case: Case, kafka: str) -> dict[str, Any]:
-    """The same fields by the rules."""
+def predicted(folder: Path, case: Case, kafka: str, without: Collection[str] = ()) -> dict[str, Any]:
+    """The same fields by the rules, as if some files were not there."""
     rules = loading_rules(parse_version(kafka))
     settings = LoadSettings(now_ms=NOW_MS, producer_expiration_ms=rules.default_producer_expiration_ms)
-    entries = list(folder.iterdir())
+    entries = [path for path in folder.iterdir() if path.name not in without]
     outcome = DirectoryOnDisk(
         folder,
         {path.name: path.stat().st_size for path in entries if path.is_file()},
@@ -134,12 +137,30 @@ def differences(told: dict[str, Any], judged: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def judge_case(judge: Judge, case: Case, kafka: str, work: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the rules say and what the loader does."""
+def judge_case(
+    judge: Judge, case: Case, kafka: str, work: Path, *, change: Random | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the rules say and what the loader does.
+
+    Args:
+        judge: the loader.
+        case: the directory.
+        kafka: the version.
+        work: where the directory is made.
+        change: chooses a change of the ways out, which is assumed before the rules and made before the loader.
+    """
     folder = work / case.name
     shutil.rmtree(folder, ignore_errors=True)
     write_files(edited_files(case), folder)
-    told = predicted(folder, case, kafka)
+    without: list[str] = []
+    if change is not None:
+        ways = [files for _, files in removable_files([path.name for path in folder.iterdir() if path.is_file()])]
+        marker, checkpoints = replace(case, clean=not case.clean), replace(case, recovery_point=0, log_start=0)
+        without = change.choice([[], *ways])
+        case = case if without else change.choice([marker, checkpoints])
+    told = predicted(folder, case, kafka, without)
+    for name in without:
+        (folder / name).unlink()
     judged = judge.load(folder, case)
     shutil.rmtree(folder)
     return told, judged
@@ -155,6 +176,7 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=5)
     parser.add_argument("--targeted", action="store_true")
     parser.add_argument("--uncommon", action="store_true")
+    parser.add_argument("--ways-out", action="store_true", help="a change of the ways out, assumed and made")
     parser.add_argument("--write", default=None)
     given = parser.parse_args()
     jars = given.jars or str(Path.home() / ".cache/kforensics-oracle" / given.kafka)
@@ -169,7 +191,8 @@ def main() -> None:
         make = uncommon_case if given.uncommon else random_case
         cases = enumerate(targeted_cases()) if given.targeted else ((seed, make(Random(seed))) for seed in seeds)
         for seed, case in cases:
-            told, judged = judge_case(judge, case, given.kafka, Path(work))
+            change = Random(seed) if given.ways_out else None
+            told, judged = judge_case(judge, case, given.kafka, Path(work), change=change)
             if "unpredictable" in told:
                 counts["unpredictable"] += 1
                 print(seed, told, judged["exception"])

@@ -1,0 +1,145 @@
+"""What every search of a topic's partitions shares: the comparison of replicas, the settings of the topic, and what is told of changes of leaders."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
+from kforensics.commands.diff import Comparison, DiffOptions, comparison_of
+from kforensics.commands.snapshots import Evidence
+from kforensics.commands.tracing.account import TruncationAccount
+from kforensics.commands.tracing.records import Place
+from kforensics.commands.tracing.removal import removal_settings
+from kforensics.commands.tracing.scan import ScannedReplica
+from kforensics.damage import Absent
+from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.discovery.partition_dirs import Places, find_places
+from kforensics.evidence.model import Problem, Replica
+from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
+from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord
+from kforensics.units import TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.commands.trace import TraceRequest
+
+
+class TracedPartition(NamedTuple):
+    """What was searched of a partition, and the records that match."""
+
+    looked: SearchedPartition
+    records: Callable[[], Iterable[TracedRecord]]
+    files: Sequence[Place]
+    """The segment files that were searched."""
+    damaged: Sequence[Place]
+    """Those of them that can't be read at some place."""
+
+
+class Ground:
+    """The inputs of a search, and what is known of them before any log is read.
+
+    Args:
+        request: inputs and what is searched for.
+        search: the records that are wanted.
+        evidence: the inputs.
+        places: their partition directories.
+        gathered: the evidence beyond the replicas.
+        problems: what can't be read is added.
+    """
+
+    def __init__(
+        self,
+        request: "TraceRequest",
+        search: RecordSearch,
+        evidence: Evidence,
+        places: Places,
+        gathered: ClusterEvidence,
+        problems: list[Problem],
+    ) -> None:
+        self.request = request
+        self.search = search
+        self.evidence = evidence
+        self.places = places
+        self.gathered = gathered
+        self.problems = problems
+        self.comparison = _comparison(request, evidence, places, gathered, problems)
+        self.truncations = TruncationAccount(gathered)
+        self.settings = removal_settings(request.topic, evidence, gathered.histories, problems)
+
+    def judge(
+        self,
+        partition: TopicPartition,
+        replicas: Sequence[ScannedReplica],
+        report: PartitionReport | None,
+        incident: PartitionIncident | None = None,
+        successors: Mapping[bytes, Sequence[LaterRecord]] | None = None,
+        *,
+        is_compacted: bool = False,
+    ) -> FateJudge:
+        """Return the judge of the records of one partition.
+
+        Args:
+            partition: theirs.
+            replicas: its directories.
+            report: what `diff` says of it.
+            incident: what `explain` says of it.
+            successors: by key, records of that key, of no aborted or open transaction.
+            is_compacted: a cleaner is shown to work on it.
+        """
+        current = current_id(replicas, report)
+        return FateJudge(
+            partition,
+            report=report,
+            incident=incident,
+            views=[one.log for one in replicas if one.kind is CopyKind.LIVE and is_of(one.replica, current)],
+            is_compacted=is_compacted,
+            successors=successors or {},
+            topic_ids=frozenset(
+                str(one.replica.topic_id)
+                for one in replicas
+                if one.kind is CopyKind.LIVE and not isinstance(one.replica.topic_id, Absent)
+            ),
+            settings=self.settings,
+        )
+
+
+def _comparison(
+    request: "TraceRequest",
+    evidence: Evidence,
+    places: Places,
+    gathered: ClusterEvidence,
+    problems: list[Problem],
+) -> Comparison:
+    options = DiffOptions(
+        leader=request.leader,
+        topics=frozenset({request.topic}),
+        partitions=request.partitions,
+        is_stopped=request.is_stopped,
+    )
+    if not evidence.ranks:
+        return comparison_of(evidence.inputs, places, gathered, options)
+    inputs = replace(
+        evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
+    )
+    now = find_places(inputs)
+    problems += now.problems
+    return comparison_of(inputs, now, gather_cluster_evidence(inputs, now, read=gathered), options)
+
+
+def current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None) -> str | Absent:
+    """Return the id of the topic as it is now.
+
+    Args:
+        scanned: the directories of a partition.
+        report: what `diff` says of it.
+    """
+    if report is not None and not isinstance(report.topic_id, Absent):
+        return report.topic_id
+    ids = [one.replica.topic_id for one in scanned if one.kind is CopyKind.LIVE]
+    return next((one for one in ids if not isinstance(one, Absent)), Absent.UNKNOWN)
+
+
+def is_of(replica: Replica, current: str | Absent) -> bool:
+    """Whether a replica may be of the topic of an id."""
+    return isinstance(current, Absent) or isinstance(replica.topic_id, Absent) or replica.topic_id == current

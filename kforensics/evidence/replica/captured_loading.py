@@ -1,0 +1,260 @@
+"""What the rules of loading ask of a partition directory in a capture: answered from rows of batches, from what is kept of indexes, and from bytes that were taken along."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.damage import Absent
+from kforensics.evidence.captured.reading import captured_batches, captured_controls
+from kforensics.evidence.captured.tail import readable_ranges
+from kforensics.evidence.replica.loader_values import (
+    Batches,
+    Content,
+    LoadedBatch,
+    Need,
+    ReaderStep,
+    TransactionEnd,
+)
+from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
+from kforensics.source.capture import Capture, CapturedSegment, CapturePath, MissingBytes
+
+_ABORT, _COMMIT = 0, 1
+_ENDS_OF_SCAN = frozenset({ReaderStep.ENDS, ReaderStep.THROWS, ReaderStep.INVALID})
+LIES = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+"""What values throw that no capture has written."""
+
+UNSOUND = ("base_offset", "last_offset", "position", "length", "crc", "attributes", "count")
+"""What a capture keeps of the header of a batch whose checksum fails."""
+
+_LARGEST_INT32 = 2**31 - 1
+
+
+def captured_content(path: CapturePath, need: Need) -> object | None:
+    """Return the content of a captured file that a rule asks for; none where its bytes are in the capture, to be read like those of any file.
+
+    Args:
+        path: of the file.
+        need: what of it.
+
+    Raises:
+        MissingBytes: neither the bytes are there, nor what could stand for them.
+        EvidenceUnreadable: what the capture says of them can't be.
+    """
+    capture, inner = path.place()
+    entry = capture.entry(inner)
+    if entry is None:
+        return None
+    if need.content is Content.CHANGED:
+        return entry.mtime_ns // 1_000_000
+    if "problem" in entry.content:
+        raise MissingBytes(capture, inner)
+    if need.content is Content.OFFSET_INDEX and not entry.length:
+        return ()
+    try:
+        if "segment" in entry.content:
+            segment = CapturedSegment(capture, inner, entry)
+            if any(one.position <= need.position and one.end == segment.size for one in readable_ranges(segment)):
+                return None
+            return batches_in(segment, need.position, checked=need.content is Content.CHECKED_BATCHES)
+        kept = entry.content.get("index")
+        if kept is None:
+            return None
+        if need.content is Content.LAST_TIMESTAMP:
+            return int(kept["last_timestamp"])
+        return _KeptEntries(kept, entry.length // INDEX_ENTRY_LENGTH, _first_carried(capture, inner))
+    except LIES as error:
+        raise capture.refuse(f"what it says of {inner} can't be: {error!r}") from error
+
+
+class _KeptEntries:
+    """An offset index that leads to batches: its last entry, and for all before it the first batch whose row was taken along."""
+
+    def __init__(self, kept: Mapping[str, Any], length: int, first: tuple[int, int]) -> None:
+        used, last = kept["entries"], tuple(kept["last"])
+        numbers = (used, *last)
+        if len(last) != 2 or not all(isinstance(one, int) and 0 <= one <= _LARGEST_INT32 for one in numbers):
+            raise ValueError("an index with such entries")
+        if used > length:
+            raise ValueError("more entries than the index has room for")
+        self._length, self._used = length, used
+        self._last = cast("tuple[int, int]", last)
+        self._before = first if first[0] <= last[0] and first[1] <= last[1] else (0, 0)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, at: int) -> tuple[int, int]:
+        if at >= self._used:
+            return 0, 0
+        return self._last if at == self._used - 1 else self._before
+
+
+def _first_carried(capture: Capture, inner: str) -> tuple[int, int]:
+    """Return the relative offset and the position of the first batch of an index's segment whose row is there; zeros where none is."""
+    stem = inner.removesuffix(".index")
+    entry = capture.entry(f"{stem}.log")
+    row = entry.content.get("segment") if entry is not None else None
+    first = row.get("first") if isinstance(row, dict) else None
+    if not first:
+        return 0, 0
+    relative, position = first["offset"] - int(stem.rpartition("/")[2]), first["position"]
+    return (relative, position) if 0 <= relative <= _LARGEST_INT32 else (0, 0)
+
+
+class _Missing:
+    """A batch of which nothing is known but where it begins: a rule that looks at it can't go on."""
+
+    def __init__(self, position: int, error: MissingBytes) -> None:
+        self.position = position
+        self._error = error
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self._error
+
+
+def batches_in(segment: CapturedSegment, start: int, *, checked: bool) -> Batches:
+    """Return the batches from a position on, as Kafka's reader finds them, from the rows that were taken along.
+
+    Args:
+        segment: of which the bytes stayed on the broker.
+        start: where the first of them begins.
+        checked: whether checksums are compared: the reader ends at the first that fails.
+
+    Returns:
+        The batches up to where the rows end; whoever looks at the next one gets a `MissingBytes`.
+    """
+    rows, (types, epochs) = captured_batches(segment), captured_controls(segment)
+    behind = rows["position"] >= start
+    rows, types, epochs = rows[behind], types[behind], epochs[behind]
+    ends = rows["position"] + rows["length"]
+    is_next = rows["position"] == np.concatenate((np.array([start], dtype=np.int64), ends[:-1]))[: len(rows)]
+    count = len(rows) if is_next.all() else int(np.argmin(is_next))
+    found = _loaded(rows[:count], types, epochs, checked=checked)
+    end = start if not found else found[-1].position + found[-1].length
+    step = _steps(segment.row).get(end) if len(found) == count else None
+    is_over = end >= segment.size or step is ReaderStep.ENDS or step is ReaderStep.THROWS
+    if not is_over and not (checked and step in _ENDS_OF_SCAN):
+        found.append(cast("LoadedBatch", _Missing(end, segment.missing())))
+    return Batches(batches=tuple(found), end=end, end_is_corrupt=step is ReaderStep.THROWS)
+
+
+def _steps(row: Mapping[str, Any]) -> dict[int, ReaderStep]:
+    """Return what the reader does at each place at which no sound batch begins."""
+    return {position: ReaderStep(step) for position, step in row.get("stops") or ()}
+
+
+def _loaded(
+    rows: BatchTable, types: NDArray[np.int64], epochs: NDArray[np.int64], *, checked: bool
+) -> list[LoadedBatch]:
+    """Return the batches of rows, up to a control batch of which more would have to be known."""
+    found: list[LoadedBatch] = []
+    names = (
+        "position",
+        "length",
+        "base_offset",
+        "last_offset",
+        "magic",
+        "partition_leader_epoch",
+        "base_timestamp",
+        "max_timestamp",
+        "producer_id",
+        "producer_epoch",
+        "count",
+        "attributes",
+    )
+    columns = [rows[name].tolist() for name in names]
+    for values in zip(*columns, types.tolist(), epochs.tolist(), strict=False):
+        position, length, base, last, magic, epoch, first_time, last_time, producer, its_epoch, count, attributes = (
+            values[:12]
+        )
+        if magic < 2:
+            is_wrapper = bool(attributes & CODEC_MASK)
+            found.append(
+                LoadedBatch(
+                    position=position,
+                    length=length,
+                    base_offset=base if is_wrapper and not checked else last,
+                    last_offset=last,
+                    magic=magic,
+                    leader_epoch=-1,
+                    max_timestamp=-1 if magic == 0 else last_time,
+                    producer_id=-1,
+                    producer_epoch=-1,
+                    record_count=1,
+                    is_transactional=False,
+                    is_control=False,
+                    is_valid=True,
+                    is_compressed_message=is_wrapper and checked,
+                )
+            )
+            continue
+        end: TransactionEnd | Absent = Absent.NOT_APPLICABLE
+        is_control = bool(attributes & CONTROL_BIT)
+        if is_control and producer >= 0 and count:
+            kind, coordinator_epoch = values[12:]
+            if kind not in {_ABORT, _COMMIT} or coordinator_epoch < 0 or first_time != last_time or count != 1:
+                break
+            end = TransactionEnd(kind == _ABORT, coordinator_epoch, last_time)
+        found.append(
+            LoadedBatch(
+                position=position,
+                length=length,
+                base_offset=base,
+                last_offset=last,
+                magic=magic,
+                leader_epoch=epoch,
+                max_timestamp=last_time,
+                producer_id=producer,
+                producer_epoch=its_epoch,
+                record_count=count,
+                is_transactional=bool(attributes & TRANSACTIONAL_BIT),
+                is_control=is_control,
+                is_valid=True,
+                end=end,
+            )
+        )
+    return found
+
+
+def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
+    """Return the batches of a captured segment that begin between two positions, those too whose checksum fails.
+
+    Raises:
+        MissingBytes: some of them were not taken along.
+        EvidenceUnreadable: what the capture says of them can't be.
+    """
+    try:
+        row, sound = segment.row, captured_batches(segment)
+        is_whole = _has_all(segment, sound) or bool(len(sound) and sound["position"][0] <= start)
+        claimed = row.get("unsound") if row["damage"] else []
+        if not is_whole or claimed is None:
+            raise segment.missing()
+        rows = np.concatenate((sound, _unsound(claimed)))
+    except LIES as error:
+        raise segment.capture.refuse(f"what it says of batches of {segment.inner} can't be: {error}") from error
+    return rows[(rows["position"] >= start) & (rows["position"] < end)]
+
+
+def _has_all(segment: CapturedSegment, rows: BatchTable) -> bool:
+    """Whether there is a row of every sound batch of the segment."""
+    return len(rows) == segment.row.get("batch_count") and not segment.row.get("unread_below")
+
+
+def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
+    rows = empty_batches(len(claimed))
+    for name, values in zip(UNSOUND, zip(*claimed, strict=True), strict=False):
+        rows[name] = values
+    return rows
+
+
+def lacks_rows(segment: CapturedSegment, lowest: int) -> bool:
+    """Return whether batches of a captured segment with offsets at or above one may have no row."""
+    row, rows = segment.row, captured_batches(segment)
+    last = row.get("last_offset")
+    is_above = not isinstance(last, int) or last >= lowest
+    return bool(is_above and not _has_all(segment, rows) and (not len(rows) or int(rows["base_offset"][0]) > lowest))
