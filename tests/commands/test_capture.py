@@ -14,14 +14,18 @@ import sys
 import tarfile
 import zipfile
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.cited import cited_files
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.tail import readable_ranges, tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source import capture as container
@@ -449,6 +453,17 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
     (nodes[0] / ".kafka_cleanshutdown").unlink()
     with zipfile.ZipFile(take([nodes[0]], tmp_path / "killed.kfc")) as archive:
         assert 20 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
+
+
+def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(taken):
+    inputs = find_inputs([taken])
+    paths = [f"orders-0/{0:020}.log", "orders-0/leader-epoch-checkpoint"]
+    cited = [SimpleNamespace(citations=[Citation(input=0, path=path)]) for path in paths]
+    log, epochs, capture = cited_files(SimpleNamespace(timeline=cited, incidents=[], findings=[]), inputs)  # type: ignore[arg-type]
+
+    assert log.sha256 is Absent.UNREADABLE
+    assert epochs.sha256 == hashlib.sha256((BROKER / paths[1]).read_bytes()).hexdigest()
+    assert (str(taken), hashlib.sha256(taken.read_bytes()).hexdigest()) == (capture.capture, capture.sha256)
 
 
 # ---------------------------------------------------------------- with the records that are at stake
