@@ -473,6 +473,27 @@ def _log_of(capture, node):
     return CapturePath(capture) / node / "orders-0" / f"{0:020}.log"
 
 
+def test_trace_finds_in_a_capture_what_its_tails_hold_and_knows_nothing_of_the_rest(tmp_path, monkeypatch):
+    words = ("-t", "orders", "--value", "o")
+    there, code = document("trace", [BROKER], *words)
+    assert (there, code) == document("trace", [take([BROKER], tmp_path / "all.kfc", with_tail=True)], *words)
+    assert (3, "unknown") == _traced(take([BROKER], tmp_path / "none.kfc"), *words)[:2]
+
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 20)
+    tails = take([BROKER], tmp_path / "tails.kfc", with_tail=True)
+    code, _, found = _traced(tails, *words)
+    places = {(one["partition"], one["offset"]) for one in there["records"]}
+
+    assert (3, "unknown", set()) == _traced(tails, "-t", "orders", "--offset", "5")
+    assert 0 == code
+    assert {one for one in places if one[1] >= 20} <= found < places
+
+
+def _traced(path, *words):
+    printed, code = document("trace", [path], *words)
+    return code, printed["answer"]["state"], {(one["partition"], one["offset"]) for one in printed["records"]}
+
+
 def test_the_bytes_of_batches_at_stake_are_those_of_the_file(tmp_path):
     node = tmp_path / "broker-1"
     data = _long_log()
