@@ -113,6 +113,7 @@ SEGMENTS = pa.schema(
         ("magics", pa.list_(_SHORT)),
         ("max_timestamp_ms", _LONG),
         ("is_thinned", _BOOL),
+        ("longest_batch", _LONG),
         ("changed", _BOOL),
         ("mtime_ns", _LONG),
         ("scanned_ns", _LONG),

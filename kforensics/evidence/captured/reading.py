@@ -37,6 +37,8 @@ _NUMBERS = (
     "recovered_record_count",
 )
 _OPTIONAL = ("recovered_end_offset", "first_offset", "last_offset", "max_timestamp_ms")
+_ADDED = ("longest_batch",)
+"""Columns that captures of earlier versions do not have."""
 _LARGEST = 2**63 - 1
 
 
@@ -57,6 +59,7 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
         segment = segment_of(
             {
                 **{name: row[name] for name in (*_NUMBERS, *_OPTIONAL)},
+                **{name: row.get(name) for name in _ADDED},
                 "path": path,
                 "base_offset": base_offset,
                 "length": file.size,
@@ -107,8 +110,9 @@ def _check(row: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         if isinstance(row[name], bool) or not isinstance(row[name], int) or not 0 <= row[name] <= _LARGEST:
             raise ValueError(name)
-    for name in _OPTIONAL:
-        if row[name] is not None and not (isinstance(row[name], int) and -_LARGEST <= row[name] <= _LARGEST):
+    for name in (*_OPTIONAL, *_ADDED):
+        value = row.get(name) if name in _ADDED else row[name]
+        if value is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
             raise ValueError(name)
     for name, width in (("digests", 5), ("epochs", 2)):
         for one in row[name]:
