@@ -1,6 +1,6 @@
 """What `groups` and `transactions` start from: inputs and earlier snapshots, their partition directories, leaders and the brokers' version."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import GapKind, account_of
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import listed
@@ -29,6 +30,8 @@ class CoordinatorEvidence:
     places: Places
     cluster: ClusterEvidence
     server_settings: ServerSettings
+    at_ms: int | None = None
+    """The time of which it is asked who led; now where it is none."""
 
     @property
     def inputs(self) -> Inputs:
@@ -59,6 +62,13 @@ class CoordinatorEvidence:
                 found[partition] = now
         return found
 
+    def leaderships(self, partition: TopicPartition) -> Sequence[Leadership]:
+        """Return the states of a partition on record up to the time that is asked about; those of no known time are left out where one is."""
+        known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
+        if self.at_ms is None:
+            return known
+        return [one for one in known if isinstance(one.time_ms, int) and one.time_ms <= self.at_ms]
+
     def copies(self, partition: TopicPartition) -> tuple[PartitionPlace, ...]:
         """Every directory of a partition: replicas, those that are moving or being deleted, and earlier snapshots."""
         return self.places.by_partition.get(partition, ())
@@ -84,28 +94,34 @@ class CoordinatorEvidence:
             partition: of which it is asked.
             newest_epoch: the highest leader epoch in its replicas.
         """
-        known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
+        known = self.leaderships(partition)
         if not known or known[-1].leader_epoch < newest_epoch:
             return Absent.UNKNOWN
         return known[-1].leader
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """Return the newest leader epoch of a partition on record, -1 where there is none."""
-        return max((one.leader_epoch for one in self.cluster.facts.leaderships(partition, Absent.UNKNOWN)), default=-1)
+        return max((one.leader_epoch for one in self.leaderships(partition)), default=-1)
 
     def last_unclean_election(self, partition: TopicPartition) -> int | None:
         """Return the time of the last unclean election of another leader than the one before, -1 where the record has none; none without any such election.
 
         Since 4.1 the last leader, too, is elected uncleanly when it comes back (KIP-966): it has all that it had.
         """
-        last, when = None, None
-        for one in self.cluster.facts.leaderships(partition, Absent.UNKNOWN):
+        found = self._last_unclean(partition)
+        if found is None:
+            return None
+        return -1 if isinstance(found.time_ms, Absent) else found.time_ms
+
+    def _last_unclean(self, partition: TopicPartition) -> Leadership | None:
+        last, found = None, None
+        for one in self.leaderships(partition):
             if isinstance(one.leader, Absent):
                 continue
             if one.unclean and last not in {None, one.leader}:
-                when = -1 if isinstance(one.time_ms, Absent) else one.time_ms
+                found = one
             last = one.leader
-        return when
+        return found
 
     def absent_leader(self, partition: TopicPartition, leader: int | Absent) -> int | None:
         """Return the leader of a partition where it is known and its log is not here, else none.
@@ -123,7 +139,7 @@ class CoordinatorEvidence:
             partition: of which it is asked.
             leader: its leader as `leader` gives it.
         """
-        known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
+        known = self.leaderships(partition)
         assigned = known[-1].replicas if known else Absent.UNKNOWN
         is_only = not isinstance(assigned, Absent) and len(assigned) == 1
         return isinstance(leader, Absent) and len(self._holders(partition)) < 2 and not is_only
@@ -139,7 +155,7 @@ class CoordinatorEvidence:
             leader: its leader as `leader` gives it.
         """
         if leader is Absent.NOT_APPLICABLE:
-            newest = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)[-1]
+            newest = self.leaderships(partition)[-1]
             in_sync = frozenset() if isinstance(newest.isr, Absent) else newest.isr
             candidates = in_sync | newest.eligible
             if candidates:
@@ -149,7 +165,7 @@ class CoordinatorEvidence:
                 which = "ISR" if candidates == in_sync else "ELR" if candidates == newest.eligible else "ISR or ELR"
                 return f"it has no leader, and {names} of its {which} {'is' if len(candidates) == 1 else 'are'} not among the inputs"
         if isinstance(leader, int) and leader in self._holders(partition):
-            known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)[-1]
+            known = self.leaderships(partition)[-1]
             others = known.isr if isinstance(known.replicas, Absent) else frozenset(known.replicas)
             if not isinstance(others, Absent) and self._may_have_led_since(partition, others):
                 return _LED_SINCE
@@ -160,10 +176,17 @@ class CoordinatorEvidence:
     def _may_have_led_since(self, partition: TopicPartition, brokers: frozenset[int]) -> bool:
         """Whether one of these brokers whose replica is not here may have been elected after the last leader on record."""
         given = frozenset(one for one in self._holders(partition) if isinstance(one, int))
-        if brokers <= given:
+        if brokers <= given or (self.at_ms is not None and self._is_recorded(self.at_ms)):
             return False
         gaps = account_of(partition, Absent.UNKNOWN, self.cluster.facts, given=given).gaps
         return any(gap.kind is GapKind.END for gap in gaps)
+
+    def _is_recorded(self, time_ms: int) -> bool:
+        """Whether the newest metadata log goes beyond a time."""
+        history = self.history
+        return (
+            history is not None and bool(len(history.batches)) and int(history.batches["max_timestamp"].max()) > time_ms
+        )
 
     @property
     def is_history_newest(self) -> bool:
@@ -175,11 +198,20 @@ class CoordinatorEvidence:
         return history.brokers.keys() <= here
 
     def _holders(self, partition: TopicPartition) -> set[int | Absent]:
-        live = (one for one in self.copies(partition) if self.is_now(one) and one.directory_state == "live")
+        is_past = self.at_ms is not None
+        live = (
+            one for one in self.copies(partition) if (is_past or self.is_now(one)) and one.directory_state == "live"
+        )
         return {one.state.broker_id for one in live}
 
     def unread(
-        self, partition: TopicPartition, leader: int | Absent, *, end: int | None, is_damaged: bool
+        self,
+        partition: TopicPartition,
+        leader: int | Absent,
+        *,
+        end: int | None,
+        is_damaged: bool,
+        epochs: Mapping[int | Absent, int],
     ) -> str | None:
         """Return a clause that says why the log of a partition is here in part; none where it is here as a whole.
 
@@ -188,27 +220,37 @@ class CoordinatorEvidence:
             leader: its leader as `leader` gives it.
             end: the log end offset of the replica that speaks for it; none where it was not read to its end.
             is_damaged: something in that replica can't be read.
+            epochs: the last leader epoch of each replica that was read, by broker.
         """
         absent = self.absent_leader(partition, leader)
         if absent is not None:
-            return f"broker {absent}, which leads it, is not among the inputs"
+            leads = "leads it" if self.at_ms is None else "led it then"
+            return f"broker {absent}, which {leads}, is not among the inputs"
         lacking = self.without_candidate(partition, leader)
         if lacking is not None:
             return lacking
-        if end is not None and end < self.promised_end(partition):
+        if end is not None and end < self.promised_end(partition, epochs):
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None
 
-    def promised_end(self, partition: TopicPartition) -> int:
+    def promised_end(self, partition: TopicPartition, epochs: Mapping[int | Absent, int]) -> int:
         """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
+
+        A replica whose log ends before an unclean election on record promises nothing of the log that the new leader went on with, where that is here.
 
         Args:
             partition: of which it is asked.
+            epochs: the last leader epoch of each replica that was read, by broker.
         """
+        unclean = self._last_unclean(partition)
+        is_survived = unclean is not None and max(epochs.values(), default=-1) >= unclean.leader_epoch
+        since = unclean.leader_epoch if unclean is not None and is_survived else -1
         values = (
             checkpoint_value(place.state, name, partition)
             for place in self.copies(partition)
-            if self.is_now(place) and place.directory_state == "live"
+            if self.is_now(place)
+            and place.directory_state == "live"
+            and epochs.get(place.state.broker_id, since) >= since
             for name in ("high_watermark", "recovery_point")
         )
         return max((one.value for one in values if not isinstance(one, Absent)), default=0)
@@ -241,7 +283,13 @@ class CoordinatorEvidence:
 
 
 def gather_coordinator_evidence(
-    paths: Sequence[Path], before: Sequence[Path], *, keep_going: bool, cluster: str | None, jobs: int
+    paths: Sequence[Path],
+    before: Sequence[Path],
+    *,
+    keep_going: bool,
+    cluster: str | None,
+    jobs: int,
+    at_ms: int | None = None,
 ) -> CoordinatorEvidence:
     """Find the inputs.
 
@@ -251,6 +299,7 @@ def gather_coordinator_evidence(
         keep_going: a path that can't be used is a problem in the report, and the others are read.
         cluster: its id, where only what is of one cluster is wanted.
         jobs: processes.
+        at_ms: the time that is asked about; now where it is none.
 
     Raises:
         EvidenceError: a path can't be used, or they are of several clusters.
@@ -260,5 +309,9 @@ def gather_coordinator_evidence(
     places = find_places(evidence.inputs)
     gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
     return CoordinatorEvidence(
-        evidence=evidence, places=places, cluster=gathered, server_settings=ServerSettings(evidence.inputs)
+        evidence=evidence,
+        places=places,
+        cluster=gathered,
+        server_settings=ServerSettings(evidence.inputs),
+        at_ms=at_ms,
     )

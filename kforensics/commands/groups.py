@@ -100,6 +100,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         keep_going=request.keep_going,
         cluster=request.cluster,
         jobs=request.jobs or default_jobs(),
+        at_ms=request.at_ms,
     )
     logs = offsets_logs(given, until_ms=request.at_ms)
     setbacks: list[Change] = []
@@ -174,6 +175,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         unread=len(problems),
         skipped=skipped,
         complete_since_ms=body.complete_since_ms,
+        is_past=request.at_ms is not None,
     )
     result = Result(
         command="groups",
@@ -257,6 +259,7 @@ def _views(
                         position=positions[key],
                         log_end_offset=ends.of(key.topic, key.partition),
                         may_have_more=(key.topic, key.partition) in ends.guessed,
+                        absent_leader=ends.absent_leaders.get((key.topic, key.partition)),
                     )
                     for key in own
                 ),
@@ -273,6 +276,8 @@ class _LogEnds:
         self._live = given.live()
         self._known: dict[tuple[Name, int], int | Absent] = {}
         self.problems: list[Problem] = []
+        self.absent_leaders: dict[tuple[Name, int], int] = {}
+        """The brokers whose logs would show where partitions end."""
         self.guessed: set[tuple[Name, int]] = set()
         """Partitions of which no replica here is shown to lead, or to be one that is elected next."""
 
@@ -289,18 +294,29 @@ class _LogEnds:
         if self._at is not None:
             copies = [place for place in self._given.copies(partition) if place.directory_state == "live"]
             ends = [_end_at(place, self._at) for place in copies]
-            return max(ends)[1] if ends else Absent.UNKNOWN
+            if not ends:
+                return Absent.UNKNOWN
+            epoch, end, is_followed = max(ends)
+            absent = self._given.absent_leader(partition, self._given.leader(partition, newest_epoch=epoch))
+            if absent is None or is_followed:
+                return end
+            # What that leader had beyond the copies that are here, and a truncation took, no later log has.
+            self.absent_leaders[partition.topic, partition.partition] = absent
+            return Absent.UNKNOWN
         tails = [(place, self._tail(place)) for place in self._live.get(partition, ())]
         if not tails:
             return Absent.UNKNOWN
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
-        if self._given.absent_leader(partition, leader) is not None:
+        absent = self._given.absent_leader(partition, leader)
+        if absent is not None:
+            self.absent_leaders[partition.topic, partition.partition] = absent
             return Absent.UNKNOWN
         if self._given.without_candidate(partition, leader) is not None:
             self.guessed.add((partition.topic, partition.partition))
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.
-        return end if end >= self._given.promised_end(partition) else Absent.UNKNOWN
+        epochs = {place.state.broker_id: tail[0] for place, tail in tails}
+        return end if end >= self._given.promised_end(partition, epochs) else Absent.UNKNOWN
 
     def _tail(self, place: PartitionPlace) -> tuple[int, int]:
         """Return the last leader epoch and the log end offset of a replica."""
@@ -316,8 +332,8 @@ class _LogEnds:
         return (-1 if isinstance(tail.leader_epoch, Absent) else tail.leader_epoch), tail.log_end_offset
 
 
-def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
-    """Return the last leader epoch and the log end offset that a copy had at a time, by the times of its batches."""
+def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int, bool]:
+    """Return the last leader epoch and the log end offset that a copy had at a time, by the times of its batches, and whether a later batch of that epoch shows that there was no more."""
     log = list_log(place)
     epoch, end = -1, log.first_base
     for _, sound, _ in log.batches(log.segments):
@@ -327,5 +343,5 @@ def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int]:
             epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
             end = int(rows["last_offset"][-1]) + 1
         if len(later):
-            return epoch, end
-    return epoch, end
+            return epoch, end, int(sound[later[0]]["partition_leader_epoch"]) == epoch
+    return epoch, end, False

@@ -44,6 +44,7 @@ class OffsetsLog:
         self._given, self.partition = given, partition
         self._retention_ms, self._until_ms = retention_ms, until_ms
         outlines = [(place, outline(list_log(place), _cleaner_point(place))) for place in places]
+        self._epochs = {place.state.broker_id: found.last_epoch for place, found in outlines}
         newest = max(found.last_epoch for _, found in outlines)
         self._leader = leader = given.leader(partition, newest_epoch=newest)
         self.place, self.outline = max(
@@ -64,7 +65,9 @@ class OffsetsLog:
     def unread(self) -> str | None:
         """A clause that says why its log is here in part, once it was played; none where it is here as a whole."""
         is_damaged = bool(self.problems or self.skipped)
-        return self._given.unread(self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged)
+        return self._given.unread(
+            self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged, epochs=self._epochs
+        )
 
     def replay(self) -> Replay:
         """Return an empty state to play the log with."""

@@ -36,6 +36,9 @@ from kforensics.units import OffsetRange, TopicPartition
 SMALL_WORK = 64 << 20
 """Bytes below which starting processes costs more than it saves."""
 
+LARGEST_OFFSET = (1 << 63) - 1
+"""Asked for where no end is."""
+
 LARGE = 256 << 20
 """Bytes of a partition that is worth all processes."""
 
@@ -181,6 +184,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         looked_at=found.partitions,
         unsettled=found.unsettled,
         not_all_given=found.not_all_given,
+        chosen=_chosen(request),
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )
     return Result(
@@ -269,6 +273,17 @@ def _filters(request: SalvageRequest) -> Filters:
         time_ms=request.time_ms,
         with_aborted=request.with_aborted,
     )
+
+
+def _chosen(request: SalvageRequest) -> str:
+    words = ""
+    if request.offsets is not None:
+        first, last = request.offsets
+        if last == LARGEST_OFFSET:
+            words += f" from offset {first:,} on"
+        else:
+            words += f" at offset {first:,}" if first == last else f" at offsets {first:,} to {last:,}"
+    return f"{words} with timestamps in --time" if request.time_ms is not None else words
 
 
 def _check_options(request: SalvageRequest, form: FormName) -> None:

@@ -141,6 +141,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         keep_going=request.keep_going,
         cluster=request.cluster,
         jobs=jobs,
+        at_ms=request.at_ms,
     )
     live = given.live()
     wanted = _wanted(request, live)
@@ -260,6 +261,9 @@ def _lacking(
     for one in scans if request.at_ms is None else ():
         ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
     ends |= states.ends()
+    epochs: dict[TopicPartition, dict[int | Absent, int]] = defaultdict(dict, states.epochs)
+    for one in scans:
+        epochs[one.place.topic_partition][one.place.state.broker_id] = one.last_epoch
     return LackingLogs(
         absent=tuple(
             one
@@ -268,7 +272,7 @@ def _lacking(
             and (not request.topics or one.topic in request.topics)
             and (not request.partitions or one.partition in request.partitions)
         ),
-        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one))),
+        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one, epochs[one]))),
     )
 
 
@@ -313,6 +317,8 @@ class _StateLogs:
         self.problems: list[Problem] = []
         self._leaders: dict[int, int | Absent] = {}
         self.skipped = 0
+        self.epochs: dict[TopicPartition, dict[int | Absent, int]] = {}
+        """The last leader epoch of each replica, by broker."""
         unread: dict[int, str] = {}
         for partition, places in given.live(TRANSACTIONS_TOPIC).items():
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
@@ -323,7 +329,10 @@ class _StateLogs:
             self.skipped += chosen.skipped
             self.problems += chosen.problems
             end = chosen.end if self._until is None and not chosen.problems else None
-            why = given.unread(partition, leader, end=end, is_damaged=bool(chosen.problems or chosen.skipped))
+            epochs = {log.place.state.broker_id: log.last_epoch for log in logs}
+            self.epochs[partition] = epochs
+            is_damaged = bool(chosen.problems or chosen.skipped)
+            why = given.unread(partition, leader, end=end, is_damaged=is_damaged, epochs=epochs)
             if why is not None:
                 unread[partition.partition] = why
         self._topic = coordinator_topic(

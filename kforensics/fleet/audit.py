@@ -37,6 +37,7 @@ from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
+from kforensics.units import Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +95,15 @@ def audit(
         output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         if output.finished is not None:
             return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
-        earlier = _earlier(output, since)
+        earlier = _earlier(output, since, options.depth)
         found = find_sources(sources, keep_going=keep_going)
         return _Audit(session, output, lock, found, options, earlier, progress).run(sources)
 
 
-def _earlier(output: Output, since: Path | None) -> AuditTables | None:
+def _earlier(output: Output, since: Path | None, depth: Depth) -> AuditTables | None:
     if since is not None:
         return open_audit(since)
-    known = history_of(output.tables) if output.is_history else []
+    known = [one for one in history_of(output.tables) if one.depth is depth] if output.is_history else []
     return known[-1] if known else None
 
 

@@ -151,6 +151,28 @@ def test_filters_leave_out_what_was_not_asked_for(capsys, lost, tmp_path):
     assert {"certain"} == {line["committed"] for line in lines}
 
 
+def test_what_was_not_asked_for_is_no_gap_and_not_called_lost(capsys, lost, unclean, tmp_path):
+    final = (unclean / "99-final", unclean.parent / "logs", "--topic", "orders", "--partition", "0")
+
+    code, unheld = salvage(capsys, *final, "--offsets", "70..79", "-o", tmp_path / "gap")
+    assert (1, 10) == (code, unheld["missing"])
+    assert "0 of 10 records of orders-0 at offsets 70 to 79 that may be lost are saved" in unheld["answer"]["headline"]
+
+    code, outside = salvage(capsys, *final, "--offsets", "500..", "-o", tmp_path / "outside")
+    assert (3, 0) == (code, outside["missing"])
+    assert "No lost records from offset 500 on are shown" in outside["answer"]["headline"]
+
+    code, nothing = salvage(capsys, *lost, "--time", "2020-01-01..2020-01-02")
+    assert (3, 0) == (code, nothing["records"])
+    assert "No lost records with timestamps in --time" in nothing["answer"]["headline"]
+    assert not list((tmp_path / "out").glob("orders-*"))
+
+    code, found = salvage(capsys, *lost[:-1], tmp_path / "part", "--offsets", "60..70", "--partition", "0")
+    manifest = json.loads((tmp_path / "part" / "manifest.json").read_text())
+    assert "11 of 11 lost records of orders-0 at offsets 60 to 70 saved" in found["answer"]["headline"]
+    assert {"first": 60, "last": 70} == manifest["partitions"][0]["runs"][0]["offsets"]
+
+
 def test_times_choose_records_by_their_timestamps(capsys, unclean, tmp_path):
     everything = ["--what", "all", "--topic", "orders", "--partition", 0]
     salvage(capsys, unclean / "99-final", *everything, "-o", tmp_path / "all")

@@ -28,7 +28,7 @@ from kforensics.source import capture as container
 from kforensics.source.capture import CapturePath, MissingBytes, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
 from tests import schemas
-from tests.captures import compare_recording, document, take
+from tests.captures import compare_ends, compare_recording, document, take
 from tests.conftest import FIXTURES, ROOT, tree_state
 
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
@@ -60,6 +60,35 @@ def test_commands_say_of_captures_what_they_say_of_the_directories(name, inciden
     )  # such documents are held against the schemas elsewhere, which takes longer than to make them
 
     assert [] == list(compare_recording(incident(name), tmp_path, of_every_moment=False))
+
+
+def test_ends_of_logs_are_captured_and_what_is_not_in_them_is_said(incident, tmp_path):
+    snapshot = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    found, code = document("diff", sorted(snapshot.iterdir()), "--depth", "tails")
+
+    assert [] == list(compare_ends(snapshot, tmp_path / "ends"))
+    assert (0, "same-ends", "tails") == (code, found["answer"]["state"], found["depth"])
+
+    printed, code = document("diff", [tmp_path / "ends"])
+    verified, its_code = document("verify", [tmp_path / "ends" / "broker-2.kfc"])
+    message = next(one["message"] for one in printed["problems"] if one["path"] == "orders-0")
+
+    assert (3, "unknown") == (code, printed["answer"]["state"])
+    assert re.match(
+        r"the capture was taken at depth tails: of content below offset \d+ it holds nothing\. Compare the ends with --depth tails, or read INPUT/orders-0 of broker \d",
+        message,
+    )
+    assert 3 == its_code
+    assert "unknown" == verified["answer"]["state"]
+
+
+def test_a_capture_of_ends_takes_nothing_along_that_needs_more(tmp_path, capsys):
+    arguments = ["capture", str(BROKER), "--depth", "tails", "--normal-priority", "-o"]
+    assert 0 == run([*arguments, str(tmp_path / "one.kfc")])
+    assert "one.kfc has the evidence of node 1, of logs their ends alone." in capsys.readouterr().out
+    assert 2 == run([*arguments, str(tmp_path / "two.kfc"), "--with-tail"])
+    assert "it does not go with --all-batches, --with-tail or --since" in " ".join(capsys.readouterr().err.split())
+    assert ["one.kfc"] == [one.name for one in tmp_path.iterdir()]
 
 
 def test_captures_and_directories_are_mixed_freely(tmp_path):
@@ -268,6 +297,7 @@ def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, mo
     assert index is not None
     there, here = document("predict", [node], *options), document("predict", [taken], *options)
 
+    assert index is not None
     if wrong is None:
         assert {"index": {"entries": 14, "last": [280, starts[280]]}} == index.content
     else:

@@ -154,6 +154,11 @@ class OutFile:
             raise WriteFailed(str(self._path), error) from error
         return WrittenFile(path=self.name, bytes=self.length, sha256=digest.hexdigest())
 
+    def discard(self) -> None:
+        """Remove a file that is not finished."""
+        self.close()
+        self._partial.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Give the descriptor back; a file that was not finished keeps its name ending in `.partial`."""
         self._background.close()

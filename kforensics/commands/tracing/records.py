@@ -127,6 +127,20 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
         hits: of one partition.
         markers: of each directory, by input and path.
     """
+    at_offset: dict[int, list[Hit]] = defaultdict(list)
+    for hit in hits:
+        at_offset[hit.record.offset].append(hit)
+    for offset in sorted(at_offset):
+        those = at_offset[offset]
+        if len(those) == 1:
+            named = those[0].file.replica.topic_id
+            yield _found(those, Absent.UNKNOWN if isinstance(named, Absent) else named, markers)
+        else:
+            yield from _distinct(those, markers)
+
+
+def _distinct(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[FoundRecord]:
+    """Yield the distinct records at one offset."""
     groups: dict[tuple[Any, ...], list[Hit]] = defaultdict(list)
     for hit in hits:
         record, topic_id = hit.record, hit.file.replica.topic_id
@@ -135,24 +149,27 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
         groups[record.offset, record.partition_leader_epoch, name, content].append(hit)
     _join_nameless(groups)
     for key in sorted(groups, key=_by_place):
-        those = groups[key]
-        record = those[0].record
-        yield FoundRecord(
-            record=record,
-            topic_id=key[2] or Absent.UNKNOWN,
-            copies=tuple(
-                FoundCopy(
-                    replica=hit.file.replica,
-                    kind=hit.file.kind,
-                    path=hit.file.path,
-                    suffix=hit.file.suffix,
-                    position=hit.record.batch_position,
-                    delete_horizon_ms=hit.delete_horizon_ms,
-                )
-                for hit in those
-            ),
-            outcome=outcome_of(record, (markers[hit.file.replica.input, hit.file.replica.path] for hit in those)),
-        )
+        yield _found(groups[key], key[2] or Absent.UNKNOWN, markers)
+
+
+def _found(hits: Sequence[Hit], topic_id: str | Absent, markers: Mapping[Place, Markers]) -> FoundRecord:
+    record = hits[0].record
+    return FoundRecord(
+        record=record,
+        topic_id=topic_id,
+        copies=tuple(
+            FoundCopy(
+                replica=hit.file.replica,
+                kind=hit.file.kind,
+                path=hit.file.path,
+                suffix=hit.file.suffix,
+                position=hit.record.batch_position,
+                delete_horizon_ms=hit.delete_horizon_ms,
+            )
+            for hit in hits
+        ),
+        outcome=outcome_of(record, (markers[hit.file.replica.input, hit.file.replica.path] for hit in hits)),
+    )
 
 
 def _by_place(key: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -23,6 +23,7 @@ def groups_answer(
     unread: int,
     skipped: int,
     complete_since_ms: int | Absent,
+    is_past: bool = False,
 ) -> Answer:
     """Return the answer to whether the positions of groups are right.
 
@@ -35,13 +36,14 @@ def groups_answer(
         unread: places that could not be read.
         skipped: records of `__consumer_offsets` of unknown types or versions.
         complete_since_ms: from when on every commit is here.
+        is_past: it is asked of a time in the past.
 
     Returns:
         `no-setback` only where every partition of `__consumer_offsets` that matters is here, nothing was unreadable, and the log of every
         position is here.
     """
     past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
-    doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped))
+    doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped, is_past=is_past))
     states = [
         *([State.PAST_THE_END] if past else []),
         *([State.SET_BACK] if setbacks else []),
@@ -120,7 +122,13 @@ def _by_whom(change: Change) -> str:
 
 
 def _doubts(
-    groups: Sequence[GroupView], topic: CoordinatorTopic, asked: Collection[str], *, unread: int, skipped: int
+    groups: Sequence[GroupView],
+    topic: CoordinatorTopic,
+    asked: Collection[str],
+    *,
+    unread: int,
+    skipped: int,
+    is_past: bool,
 ) -> Iterator[str]:
     if asked:
         for name in sorted(asked):
@@ -138,16 +146,16 @@ def _doubts(
         yield (
             f"Whether all of {topic.name} is here: no input shows how many partitions it has; give the directories of all brokers, and a metadata log or a server.properties."
         )
-    lost = sorted(
-        {
-            f"{name_text(one.topic)}-{one.partition}"
-            for group in groups
-            for one in group.positions
-            if isinstance(one.is_past_the_end, Absent)
-        }
-    )
-    if lost:
-        yield f"Whether positions in {listed(lost, most=MOST_NAMED)} are past the end: no log of their leaders is among the inputs up to its end."
+    by_leader: dict[int | None, set[str]] = {}
+    for group in groups:
+        for one in group.positions:
+            if isinstance(one.is_past_the_end, Absent):
+                by_leader.setdefault(one.absent_leader, set()).add(f"{name_text(one.topic)}-{one.partition}")
+    for leader, lost in sorted(by_leader.items(), key=lambda each: -1 if each[0] is None else each[0]):
+        why = "no log of their leaders is among the inputs up to its end"
+        if leader is not None:
+            why = f"broker {leader} {'led' if is_past else 'leads'} there, and its log is not among the inputs"
+        yield f"Whether positions in {listed(sorted(lost), most=MOST_NAMED)} {'were' if is_past else 'are'} past the end: {why}."
     if unread:
         yield f"What {counted(unread, 'place')} that could not be read hold."
     if skipped:

@@ -60,6 +60,7 @@ class LogEventKind(StrEnum):
     LOG_DIR_ERROR = "log-dir-error"
     LOG_DIR_FAILED = "log-dir-failed"
     BROKER_HALTED = "broker-halted"
+    NEW_LOG_DIR = "new-log-dir"
     BROKER_STARTED = "broker-started"
     BROKER_STOPPED = "broker-stopped"
     STOP_REQUESTED = "stop-requested"
@@ -99,6 +100,7 @@ DECISIVE = frozenset(
         LogEventKind.SEGMENTS_DELETED,
         LogEventKind.LOG_DIR_FAILED,
         LogEventKind.BROKER_HALTED,
+        LogEventKind.NEW_LOG_DIR,
         LogEventKind.BROKER_STARTED,
         LogEventKind.RECOVERY_START,
     }

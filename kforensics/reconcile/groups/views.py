@@ -19,6 +19,8 @@ class GroupPosition:
     """As of the time that was asked for; unknown where no log of the partition is here."""
     may_have_more: bool = False
     """The log end is that of one replica that may not lead: another may end higher."""
+    absent_leader: int | None = None
+    """The broker whose log would show where the partition ends, where that is known."""
 
     @property
     def lag(self) -> int | Absent:

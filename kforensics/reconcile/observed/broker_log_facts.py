@@ -34,6 +34,8 @@ class BrokerLife:
     unclean_starts: tuple[int, ...]
     starts: tuple[int, ...] = ()
     """Every start, its first line in the file left out where it is one."""
+    new_disks: tuple[int, ...] = ()
+    """The starts at which a log directory had lost its identity, though the broker had started before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +91,14 @@ class BrokerLogFacts:
         life = self.lives.get(broker_id)
         if known or life is None or self.metadata.has_metadata_log():
             return known
-        times = sorted({*life.starts, *life.unclean_starts})
+        times = sorted({*life.starts, *life.unclean_starts, *life.new_disks})
         return tuple(
-            Restart(recorded_at=Absent.UNKNOWN, time_ms=time, is_clean=time not in life.unclean_starts)
+            Restart(
+                recorded_at=Absent.UNKNOWN,
+                time_ms=time,
+                is_clean=time not in life.unclean_starts,
+                other_disk=time in life.new_disks,
+            )
             for time in times
         )
 
@@ -237,17 +244,26 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
     first: dict[int, int] = {}
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
+    new_disks: dict[int, list[int]] = {}
+    has_started: set[int] = set()
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
         first.setdefault(item.node_id, item.time_ms)
+        if item.event.kind is Kind.NEW_LOG_DIR and item.node_id in has_started:
+            new_disks.setdefault(item.node_id, []).append(item.time_ms)
+        elif item.event.kind is Kind.BROKER_STARTED:
+            has_started.add(item.node_id)
         if item.event.kind in _UNCLEAN_STARTS:
             starts.setdefault(item.node_id, []).append(item.time_ms)
         elif item.event.kind in _STARTS:
             clean.setdefault(item.node_id, []).append(item.time_ms)
     return {
         broker: BrokerLife(
-            first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())), starts=tuple(clean.get(broker, ()))
+            first_ms=time_ms,
+            unclean_starts=tuple(starts.get(broker, ())),
+            starts=tuple(clean.get(broker, ())),
+            new_disks=tuple(new_disks.get(broker, ())),
         )
         for broker, time_ms in first.items()
     }

@@ -190,16 +190,37 @@ def _elections(
 
 
 def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]]) -> Iterable[Election]:
-    """Yield the newest leader where it came back from an unclean stop and no new election is on record: a lone broker keeps its leader epoch (ZooKeeper)."""
-    newest = next((state for state in reversed(states) if isinstance(state.leader, int)), None)
-    if newest is None or not isinstance(newest.leader, int):
-        return
-    later = [one for one in restarts.get(newest.leader, ()) if not is_before(one, states[-1], unknown=False)]
-    if later and isinstance(later[-1].time_ms, int) and isinstance(newest.time_ms, int):
-        unclean = next((one for one in later if not one.is_clean or one.other_disk), None)
-        if unclean is not None:
-            risk = Risk.OTHER_DISK if unclean.other_disk else Risk.UNCLEAN_RESTART
-            yield Election(newest, newest, risk, newest.leader, unclean)
+    """Yield leaders that came back from an unclean stop, or with another disk, and led on without a new election: a lone broker keeps its leader epoch (ZooKeeper)."""
+    terms = [
+        state
+        for before, state in zip((None, *states), states, strict=False)
+        if isinstance(state.leader, int) and (before is None or _term(before) != _term(state))
+    ]
+    for state in terms:
+        assert isinstance(state.leader, int)
+        last = next(one for one in reversed(states) if _term(one) == _term(state))
+        after = next(iter(states[states.index(last) + 1 :]), None)
+        during = [
+            one
+            for one in restarts.get(state.leader, ())
+            if isinstance(one.time_ms, int)
+            and isinstance(state.time_ms, int)
+            and not is_before(one, state if after is not None else last, unknown=False)
+            and (after is None or (isinstance(one.recorded_at, Absent) and is_before(one, after, unknown=False)))
+        ]
+        # A start that another election overtook ends behind it: then this leader did not lead on.
+        if after is not None and not (during and during[-1].is_clean and not during[-1].other_disk):
+            continue
+        found = next((one for one in during if one.other_disk), None)
+        found = found or next((one for one in during if not one.is_clean), None)
+        if found is not None:
+            risk = Risk.OTHER_DISK if found.other_disk else Risk.UNCLEAN_RESTART
+            own = [one for one in states if _term(one) == _term(state) and not is_before(found, one, unknown=False)]
+            yield Election(state, own[-1], risk, state.leader, found)
+
+
+def _term(state: Leadership) -> tuple[int | Absent, int]:
+    return state.leader, state.leader_epoch
 
 
 def _risk(

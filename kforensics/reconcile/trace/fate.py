@@ -4,6 +4,7 @@ A record that a live replica holds is present. One that none holds is lost where
 rose above it, a later record of its key lets a cleaner remove it, or its topic was deleted. Where nothing shows why it is not there, nothing is said.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -109,9 +110,49 @@ class FateJudge:
         choice = report.leader if report is not None else None
         self._leader = choice.view if choice is not None else None
         self.is_leader_known = choice is not None and choice.is_known
+        self._edges = sorted(set(self._turning_points()))
+        self._plain: dict[tuple[object, ...], Commitment] = {}
+        """How sure it is that records were committed that are present and of which there is no more to say, by all that decides it."""
+
+    def _turning_points(self) -> Iterator[int]:
+        """Yield the offsets at which what is said of a record of the same copies changes."""
+        for view in self._views.values():
+            yield from (view.log_start_offset, view.content_start_offset, view.log_end_offset, _mark(view))
+        for loss in self._losses:
+            yield from (loss.offsets.first, loss.offsets.last + 1)
+        for one in self._report.replicas if self._report is not None else ():
+            if one.truncation is not None:
+                yield one.truncation.offset
+                for run in one.truncation.runs:
+                    yield from (run.offsets.first, run.offsets.last + 1)
 
     def judge(self, found: FoundRecord) -> TracedRecord:
         """State, certainty and fate of one record."""
+        if self._is_compacted or found.outcome is not Absent.NOT_APPLICABLE:
+            return self._judged(found)
+        record = found.record
+        places = tuple([(copy.replica.input, copy.path) for copy in found.copies])
+        key = (places, found.topic_id, record.partition_leader_epoch, bisect_right(self._edges, record.offset))
+        committed = self._plain.get(key)
+        if committed is None:
+            judged = self._judged(found)
+            if judged.state == "present" and not judged.fate:
+                self._plain[key] = judged.committed
+            return judged
+        return TracedRecord(
+            partition=self._partition,
+            topic_id=found.topic_id,
+            offset=record.offset,
+            record=record,
+            leader_epoch=record.partition_leader_epoch if record.partition_leader_epoch >= 0 else Absent.NOT_WRITTEN,
+            committed=committed,
+            read_committed="visible",
+            state="present",
+            fate=(),
+            copies=tuple([self._copy(record, copy, None) for copy in found.copies]),
+        )
+
+    def _judged(self, found: FoundRecord) -> TracedRecord:
         record = found.record
         live = [view for copy in found.copies if copy.kind is CopyKind.LIVE for view in self._view_of(copy.replica)]
         assigned = [view for view in live if self._is_replica(view)]

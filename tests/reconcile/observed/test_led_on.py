@@ -1,0 +1,41 @@
+"""A ZooKeeper broker that alone is in sync keeps its leader epoch over a restart: no election is on record, and its log may be shorter all the same."""
+
+import pytest
+
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
+from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.leadership import Risk, account_of
+from tests.builders.history import PARTITION, logged_events
+
+LED = "[Partition t-0 broker=1] t-0 starts at Leader Epoch {} from offset 0. Previous Leader Epoch was: {} (kafka.cluster.Partition)"
+ISR = "[Partition t-0 broker=1] ISR updated to 1 and version updated to [2]"
+JOINED = "[Partition t-0 broker=1] ISR updated to 1,2 and version updated to [3]"
+RECOVERY = "Attempting recovery for all logs in /d since no clean shutdown file was found"
+CLEAN = "Skipping recovery for all logs in /d since clean shutdown file was found"
+NEW = "No meta.properties file under dir /d/meta.properties"
+STARTED = "[KafkaServer id=1] started (kafka.server.KafkaServer)"
+LATER = "[Controller id=1 epoch=3] Changed partition t-0 from OnlinePartition to OnlinePartition with state LeaderAndIsr(leader=2, leaderEpoch=3, isr=List(2, 1), zkVersion=9)"
+
+
+@pytest.mark.parametrize("later", [(), (JOINED, LATER)])
+@pytest.mark.parametrize(
+    ("start", "risk"), [(RECOVERY, Risk.UNCLEAN_RESTART), (NEW, Risk.OTHER_DISK), ("nothing of note", None)]
+)
+def test_a_leader_that_comes_back_and_leads_on_may_have_lost_records(start, risk, later):
+    lines = (NEW, STARTED, LED.format(0, -1), LED.format(2, 0), ISR, start, STARTED, *later)
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+
+    assert [risk] * (risk is not None) == [one.risk for one in account.risky]
+    assert not account.risky or account.risky[0].state.leader_epoch == 2
+
+
+def test_a_start_that_an_election_overtook_is_none_of_that_leader():
+    lines = (STARTED, LED.format(0, -1), LED.format(2, 0), JOINED, RECOVERY, LATER, STARTED)
+
+    assert () == account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts())).risky
+
+
+def test_the_first_start_of_a_broker_finds_no_identity_and_exchanges_no_disk():
+    facts = facts_from_logs(logged_events(NEW, CLEAN, STARTED, LED.format(0, -1)), NoFacts())
+
+    assert not any(one.other_disk for one in facts.restarts(1))
