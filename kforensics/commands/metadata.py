@@ -8,11 +8,11 @@ from kforensics.commands.filters import not_there
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_checked
+from kforensics.evidence.discovery.inputs import find_inputs, why_not_checked
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
 from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
-from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.log import MetadataHistory, read_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.metadata import metadata_answer
@@ -89,7 +89,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
         one_cluster=True,
         cluster=request.cluster,
     )
-    histories = _read_logs(inputs)
+    histories = read_metadata_logs(inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
         raise EvidenceError(
@@ -114,16 +114,6 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
         ),
         concluded=Conclusion(answer=metadata_answer(comparison, problems), problems=problems),
     )
-
-
-def _read_logs(inputs: Inputs) -> list[MetadataHistory]:
-    """Return all metadata logs; the newest keeps its partitions, the others are only compared with it."""
-    histories: list[MetadataHistory] = []
-    for files in find_metadata_logs(inputs):
-        histories.append(read_metadata_log(files))
-        newest = newest_log(histories)
-        histories = [one if one is newest else one.without_partitions() for one in histories]
-    return histories
 
 
 def _check_question(question: MetadataRequest, history: MetadataHistory) -> None:

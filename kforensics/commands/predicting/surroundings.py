@@ -9,7 +9,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.server_settings import read_server_properties
-from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.log import MetadataHistory, newest_log, read_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.protocol.loading.node import Assignment
@@ -76,12 +76,8 @@ def look_around(
         problems: what can't be read is added here.
         is_of_one_moment: no node is among the inputs twice.
     """
-    histories: list[MetadataHistory] = []
-    for files in find_metadata_logs(inputs):
-        histories.append(read_metadata_log(files))
-        newest = newest_log(histories)
-        histories = [one if one is newest else one.without_partitions() for one in histories]
-    return Surroundings(newest_log(histories), tuple(log_files), server_properties(inputs, problems), is_of_one_moment)
+    history = newest_log(read_metadata_logs(inputs))
+    return Surroundings(history, tuple(log_files), server_properties(inputs, problems), is_of_one_moment)
 
 
 def server_properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:

@@ -5,18 +5,21 @@ offset asked for is a sound start
 under both readings, and the batches of the second entry above it are a sound end.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from kforensics.damage import Gravity
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.formats.index.offset import parse_offset_index
-from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.index.offset import OffsetIndex, parse_offset_index
+from kforensics.formats.index.time import TimeIndex, parse_time_index
 from kforensics.formats.primitives.zeros import without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
+
+Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 INDEX_LIMIT = 1 << 26
 """Bytes that an index may have to be looked at; brokers preallocate 10 MiB."""
@@ -63,14 +66,8 @@ def find_range(
 
 
 def _offset_entries(path: Path, base_offset: int) -> tuple[np.ndarray, np.ndarray] | None:
-    data = _read(path)
-    if data is None:
-        return None
-    try:
-        index = parse_offset_index(data)
-    except FormatError:
-        return None
-    if any(damage.gravity is Gravity.DAMAGE for damage in index.damage) or not len(index.entries):
+    index = _sound(path, parse_offset_index)
+    if index is None or not len(index.entries):
         return None
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     positions = index.entries["position"].astype(np.int64)
@@ -81,14 +78,8 @@ def _offset_entries(path: Path, base_offset: int) -> tuple[np.ndarray, np.ndarra
 
 def _offset_before(path: Path, base_offset: int, time_ms: int) -> int | None:
     """Return the first offset that can hold a record of the time or a later one."""
-    data = _read(path)
-    if data is None:
-        return None
-    try:
-        index = parse_time_index(data)
-    except FormatError:
-        return None
-    if any(damage.gravity is Gravity.DAMAGE for damage in index.damage):
+    index = _sound(path, parse_time_index)
+    if index is None:
         return None
     times = index.entries["timestamp"].astype(np.int64)
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
@@ -96,6 +87,17 @@ def _offset_before(path: Path, base_offset: int, time_ms: int) -> int | None:
         return None
     place = int(np.searchsorted(times, time_ms, side="left")) - 1
     return int(offsets[place]) + 1 if place >= 0 else None
+
+
+def _sound(path: Path, parse: Callable[[bytes], Index]) -> Index | None:
+    """Return an index, none where it can't be read or is damaged."""
+    try:
+        with open_evidence(path) as file:
+            file.require_at_most(INDEX_LIMIT)
+            index = parse(without_zero_tail(file))
+    except (EvidenceError, FormatError):
+        return None
+    return None if any(damage.gravity is Gravity.DAMAGE for damage in index.damage) else index
 
 
 def _begins_batch(segment: EvidenceFile, position: int, not_above: int | None) -> bool:
@@ -108,12 +110,3 @@ def _begins_batch(segment: EvidenceFile, position: int, not_above: int | None) -
     first = window.batches[0]
     sound = bool(first["crc_valid"]) and int(first["position"]) == position
     return sound and (not_above is None or int(first["base_offset"]) <= not_above)
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        with open_evidence(path) as file:
-            file.require_at_most(INDEX_LIMIT)
-            return without_zero_tail(file)
-    except EvidenceError:
-        return None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, Gravity, Span
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
@@ -33,7 +33,15 @@ from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.units import EpochEntry
 
-__all__ = ["MetadataFiles", "MetadataHistory", "find_metadata_logs", "newest_log", "raft_epochs", "read_metadata_log"]
+__all__ = [
+    "MetadataFiles",
+    "MetadataHistory",
+    "find_metadata_logs",
+    "newest_log",
+    "raft_epochs",
+    "read_metadata_log",
+    "read_metadata_logs",
+]
 
 NO_TIME = -1
 
@@ -46,6 +54,16 @@ def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
     """Read the history in one node's metadata log; bytes that can't be read become damage or a problem in it."""
     return _LogReader(files, RecordPlaces(files.input)).read()
+
+
+def read_metadata_logs(inputs: Inputs) -> list[MetadataHistory]:
+    """Read every metadata log among the inputs; the newest keeps its partitions, the others are to be compared with it only."""
+    histories: list[MetadataHistory] = []
+    for files in find_metadata_logs(inputs):
+        histories.append(read_metadata_log(files))
+        newest = newest_log(histories)
+        histories = [one if one is newest else one.without_partitions() for one in histories]
+    return histories
 
 
 @dataclass(slots=True)
