@@ -21,6 +21,7 @@ from kforensics.evidence.replica.loader_values import (
     LoadFailure,
     Need,
     ProducerState,
+    TimeEnds,
     TransactionEnd,
 )
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
@@ -45,7 +46,7 @@ SHORTEST_RECORD = 14
 WINDOW_LENGTH = 1 << 20
 SMALL_FILE_LIMIT = 64 << 20
 
-_TIMESTAMP = Struct(">q4x").unpack
+_TIMESTAMP, _TIME_ENTRY = Struct(">q4x").unpack, Struct(">qi").unpack
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 """Version and type; version and coordinator epoch."""
@@ -74,6 +75,10 @@ def read_needed(folder: Path, need: Need) -> object:
             case Content.OFFSET_INDEX:
                 data = file.read(0, file.size - file.size % OFFSET_INDEX_LAYOUT.length)
                 return _OffsetEntries(data)
+            case Content.TIME_INDEX:
+                end = file.size - file.size % TIME_ENTRY_LENGTH
+                last = file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH)
+                return TimeEnds(_TIMESTAMP(file.read(0, TIME_ENTRY_LENGTH))[0], *_TIME_ENTRY(last))
             case Content.LAST_TIMESTAMP:
                 end = file.size - file.size % TIME_ENTRY_LENGTH
                 return _TIMESTAMP(file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH))[0] if end else -1

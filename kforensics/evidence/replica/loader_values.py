@@ -19,6 +19,8 @@ class Content(StrEnum):
     CHECKED_BATCHES = "checked-batches"
     """The same with their checksums: what a scan reads."""
     OFFSET_INDEX = "offset-index"
+    TIME_INDEX = "time-index"
+    """The first and the last entry of a time index."""
     TXN_INDEX = "txn-index"
     SNAPSHOT = "snapshot"
     EPOCHS = "epochs"
@@ -104,6 +106,14 @@ class Batches:
         """Return the values for a file that begins at a position of this one."""
         moved = tuple(one._replace(position=one.position - start) for one in self.batches)
         return replace(self, batches=moved, end=self.end - start)
+
+
+class TimeEnds(NamedTuple):
+    """The first timestamp of a time index that has entries, and its last entry."""
+
+    first_timestamp: int
+    last_timestamp: int
+    last_relative_offset: int
 
 
 class ProducerState(NamedTuple):

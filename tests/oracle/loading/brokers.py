@@ -46,7 +46,9 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 _SCANNED = re.compile(
     r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=[^\]]+\] (?:Recovering (?:unflushed )?segment|Could not find offset index)"
 )
-_AGED = re.compile(r"(partition=[^,]+, dir=[^\]]+\] (?:Deleting segment|Found deletable segments).*?(?:baseOffset=\d+|\[[\d,]+\])).*retention time")
+_AGED = re.compile(
+    r"(partition=[^,]+, dir=[^\]]+\] (?:Deleting segment|Found deletable segments).*?(?:baseOffset=\d+|\[[\d,]+\])).*retention time"
+)
 _LOADED = re.compile(
     r"Completed load of Log\(dir=(?P<dir>[^,]+), .*?logStartOffset=(?P<start>\d+), logEndOffset=(?P<end>\d+)\)"
 )
@@ -117,6 +119,7 @@ class Node:
                 "broker.id": 1,
                 "zookeeper.connect": f"127.0.0.1:{controller}",
                 "zookeeper.session.timeout.ms": 6_000,
+                "zookeeper.connection.timeout.ms": 120_000,
                 "listeners": f"PLAINTEXT://127.0.0.1:{client}",
             }
         settings |= self.settings
@@ -320,7 +323,7 @@ def predicted(node: Node) -> dict[str, Any]:
         "loaded": loaded if start["loads_logs"] else {},
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray"),
-        "aged": sum(len(log["retention"]["segments"]) for log in served if isinstance(log["retention"], dict)),
+        "aged": sum(len(log["retention"]["segments"]) for log in served if "segments" in log["retention"]),
         "trees": trees,
     }
 
@@ -345,7 +348,7 @@ def _played(tree: dict[str, int], files: list[dict[str, Any]]) -> dict[str, int]
 def _watched(tree: dict[str, int], log: dict[str, Any]) -> dict[str, int]:
     """Return the segments once retention has run and what is marked as deleted is gone."""
     segments = {name: size for name, size in tree.items() if name.endswith(".log")}
-    if isinstance(log["retention"], dict):
+    if "segments" in log["retention"]:
         for base in log["retention"]["segments"]:
             del segments[f"{base:020d}.log"]
         if log["retention"]["whole_log"]:

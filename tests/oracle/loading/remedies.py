@@ -24,7 +24,7 @@ from kforensics.protocol.loading.node import Fate
 from kforensics.reconcile.logs.predicted_load import ChangeKind, PredictedLog, VirtualChange, WayOut
 from tests.oracle.client import create_topic
 from tests.oracle.cluster import free_ports, wait_until
-from tests.oracle.loading.brokers import SEGMENT, START_SECONDS, STARTED, Node, jars_of, leads, write_text
+from tests.oracle.loading.brokers import START_SECONDS, STARTED, Node, jars_of, leads, write_text
 
 DAY_MS = 86_400_000
 TOPICS = ("plain", "txn", "aged", "whole")
@@ -72,7 +72,7 @@ def prepare(node: Node) -> None:
     for number in range(2):
         process = node.start()
         try:
-            wait_until(lambda: STARTED.search(node.console()) is not None, "the start", START_SECONDS)  # noqa: B023
+            wait_until(lambda: STARTED.search(node.console()) is not None, "the start", START_SECONDS)
             if number == 0:
                 for topic in TOPICS:
                     config = {"segment.ms": "1000", "segment.jitter.ms": "0"}
@@ -184,7 +184,9 @@ def scenarios() -> dict[str, Callable[[Node], None]]:
         "a flipped bit and no index": hole,
         "a damaged snapshot, killed": snapshots,
         "a transaction index of another version": aborted,
-        "a malformed epoch file": lambda node: write_text(log(node, "plain") / "leader-epoch-checkpoint", "0\n2\n0 0\n"),
+        "a malformed epoch file": lambda node: write_text(
+            log(node, "plain") / "leader-epoch-checkpoint", "0\n2\n0 0\n"
+        ),
         "an empty partition.metadata": lambda node: write_text(log(node, "plain") / "partition.metadata", ""),
         "a name that is no offset": names,
         "a directory that is no log": lambda node: (node.log_dirs[1] / "lost+found").mkdir(),
@@ -267,9 +269,7 @@ def _folder(node: Node, name: str, log: PredictedLog) -> Path:
 def _kept(folder: Path, logs: Sequence[PredictedLog]) -> Iterator[Batch]:
     """The batches that no start discards."""
     removed = {change.name for log in logs for change in log.files if change.action == "delete"}
-    removed |= {
-        change.name for log in logs for change in log.files if str(change.to_name).endswith(".deleted")
-    }
+    removed |= {change.name for log in logs for change in log.files if str(change.to_name).endswith(".deleted")}
     pieces = [piece for log in logs for piece in log.lost.pieces]
     for batch in batches_of(folder):
         is_lost = any(
@@ -348,7 +348,9 @@ def consumed(node: Node, corrupt: Mapping[str, Mapping[int, int]]) -> dict[str, 
                             found += [(one.offset, one.value) for one in records]
                     except CorruptRecordError:
                         position = consumer.position(place)
-                        consumer.seek(place, min(last for last in corrupt[place.topic].values() if last >= position) + 1)
+                        consumer.seek(
+                            place, min(last for last in corrupt[place.topic].values() if last >= position) + 1
+                        )
                 if level == "read_uncommitted":
                     read.end, read.records = ends[place], found
                 else:
@@ -458,11 +460,11 @@ def executed(node: Node, body: Prediction) -> list[str]:
 def _is_offline(node: Node, body: Prediction, topic: str) -> bool:
     """Whether the log directory of a topic failed: that of a log which fails, or whose checkpoint is malformed."""
     folder = next(one for one in node.log_dirs if (one / f"{topic}-0").is_dir())
-    failed = {
-        log.input for log in body.logs if log.outcome == "fails" and log.start == body.starts[-1].number
-    }
+    failed = {log.input for log in body.logs if log.outcome == "fails" and log.start == body.starts[-1].number}
     by_input = _inputs(node)
-    malformed = {one for one in node.log_dirs if (one / "recovery-point-offset-checkpoint").read_text().startswith("0\n3\n")}
+    malformed = {
+        one for one in node.log_dirs if (one / "recovery-point-offset-checkpoint").read_text().startswith("0\n3\n")
+    }
     return folder in malformed or any(by_input[number] == folder for number in failed)
 
 
@@ -472,7 +474,9 @@ def main() -> int:
     parser.add_argument("--kafka", default="4.1.0")
     parser.add_argument("--jars", default=None)
     parser.add_argument("--only", default="", help="part of the name of a scenario")
-    parser.add_argument("--best", type=int, default=3, help="rows of a scenario that are carried out whatever their kind")
+    parser.add_argument(
+        "--best", type=int, default=3, help="rows of a scenario that are carried out whatever their kind"
+    )
     parser.add_argument("--versions", nargs="*", default=[], help="other versions that are started, in one scenario")
     parser.add_argument("--at-once", type=int, default=1, help="brokers that run at the same time")
     given = parser.parse_args()
