@@ -148,7 +148,7 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
     if len(header) < BATCH_HEADER.length:
         short = LoadFailure("KafkaException", f"Failed to load record batch at position {position}")
         return _bare(position, offset, whole, magic, is_valid=False, header_failure=short)
-    _, _, epoch, _, crc, attributes, delta, _, latest, producer_id, producer_epoch, _, count = (
+    _, _, epoch, _, crc, attributes, delta, _, latest, producer_id, producer_epoch, sequence, count = (
         BATCH_HEADER.struct.unpack_from(header)
     )
     is_valid = True
@@ -174,6 +174,7 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
         is_control=is_control,
         is_valid=is_valid,
         end=end,
+        has_sequence=sequence >= 0,
     )
 
 

@@ -21,7 +21,7 @@ class EpochCache:
         self._disk, self._rules = disk, rules
         self.epochs: Epochs = ()
         self._is_stale = False
-        disk.refuse_folder(EPOCH_FILE, "KafkaStorageException")
+        disk.refuse_folder(EPOCH_FILE, "KafkaStorageException" if rules.wraps_io_errors else "FileNotFoundException")
         if EPOCH_FILE not in disk.files:
             disk.write(EPOCH_FILE, 0, "epoch-file-created", Content.EPOCHS, ())
             return

@@ -298,6 +298,7 @@ def _append(
     if producer.transaction_start >= 0 and not batch.is_transactional:
         raise thrown("InvalidTxnStateException", f"Expected transactional write from producer {batch.producer_id}")
     if producer.transaction_start < 0 and batch.is_transactional:
-        producer.transaction_start = batch.base_offset
-        return None, [batch.base_offset]
+        is_last = rules.counts_back_by_sequence and not batch.has_sequence
+        producer.transaction_start = batch.last_offset if is_last else batch.base_offset
+        return None, [producer.transaction_start]
     return None, []

@@ -316,6 +316,8 @@ class Segment:
             return False
         is_sound = self._are_indexes_sound(has_time_index=has_time_index)
         if not is_sound and self._rules.removes_corrupt_indexes:
+            self._disk.delete(self.names[INDEX], REBUILT)
+            self._disk.delete(self.names[TIME_INDEX], REBUILT)
             self.txn_index.remove()
         return is_sound
 

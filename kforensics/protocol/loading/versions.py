@@ -70,6 +70,8 @@ class LoadingRules:
     """Before 2.3: indexes are opened with their segment, made empty where they are missing, and checked (KAFKA-7283)."""
     begins_empty_logs_at_zero: bool = False
     """Before 2.2: a directory without segments begins at 0, and a log that ends below its log start stays as it is (KAFKA-7897)."""
+    counts_back_by_sequence: bool = False
+    """Before 2.1: a transaction begins so many offsets before the end of its first batch as that has sequence numbers (`ProducerAppendInfo.append`)."""
     truncates_snapshots: bool = False
     """Before 2.1: a snapshot that is written over has the new length only (`FileOutputStream`)."""
     indexes_base_offsets: bool = False
@@ -81,15 +83,15 @@ class LoadingRules:
     snapshots_before_scan: bool = True
     """1.0: a snapshot is written before a segment is scanned, too (`Log.recoverSegment`)."""
     scans_without_index: bool = True
-    """Before 1.0 and since 2.3: a segment without an offset index is scanned; between, the index stays empty."""
+    """Before 1.1 and since 2.3: a segment without an offset index is scanned; between, the index stays empty."""
     removes_corrupt_indexes: bool = False
-    """Before 1.0: the indexes of a segment are removed where one is corrupt."""
+    """Before 1.1: the indexes of a segment are removed where one is corrupt."""
     removes_swapped_indexes: bool = False
-    """Before 1.0: an index to be swapped in is removed, and not those of its segment."""
+    """Before 1.1: an index to be swapped in is removed, and not those of its segment."""
     keeps_recovery_point: bool = False
     """Before 1.0: the recovery point stays as checkpointed after a recovery, and a `-delete` directory has its log end."""
     keeps_index_past_end: bool = False
-    """Before 1.0: a segment without a record at its base offset is emptied of nothing (`LogSegment.truncateTo`)."""
+    """Before 1.1: a segment without a record at its base offset is emptied of nothing (`LogSegment.truncateTo`)."""
     marker_is_last_record: bool = False
     """Before 1.0: a marker counts as the last record of its producer (`ProducerAppendInfo.appendEndTxnMarker`)."""
     wraps_io_errors: bool = True
@@ -158,17 +160,18 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         keeps_offsets_below_start=version < (2, 4),
         opens_indexes_at_once=version < (2, 3),
         begins_empty_logs_at_zero=version < (2, 2),
+        counts_back_by_sequence=version < (2, 1),
         truncates_snapshots=version < (2, 1),
         indexes_base_offsets=version < (2, 0),
         completes_every_swap=version < (2, 0),
         reads_whole_segments_for_recovery=version < (2, 0),
         needs_markers=version < (2, 0),
         snapshots_before_scan=version >= (1, 0),
-        scans_without_index=version < (1, 0) or version >= (2, 3),
-        removes_corrupt_indexes=version < (1, 0),
-        removes_swapped_indexes=version < (1, 0),
+        scans_without_index=version < (1, 1) or version >= (2, 3),
+        removes_corrupt_indexes=version < (1, 1),
+        removes_swapped_indexes=version < (1, 1),
         keeps_recovery_point=version < (1, 0),
-        keeps_index_past_end=version < (1, 0),
+        keeps_index_past_end=version < (1, 1),
         marker_is_last_record=version < (1, 0),
         wraps_io_errors=version >= (1, 0),
         knows_futures=version >= (1, 1),
