@@ -16,6 +16,7 @@ from kforensics.cli.app import run
 from kforensics.commands.capture import CaptureRequest
 from kforensics.commands.capture import run as capture
 from kforensics.source.capture import split_at_capture
+from kforensics.units import Depth
 
 
 def take(paths: Sequence[Path], out: Path, **options: Any) -> Path:
@@ -90,6 +91,7 @@ def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = Tr
             yield from _compare("predict", [_place(snapshot)], [folder], snapshot)
             yield from _compare("groups", [_place(snapshot)], [folder], snapshot, options=(_HISTORY, _HISTORY))
             yield from _compare("transactions", [_place(snapshot)], [folder], snapshot, options=(_ALL, _ALL))
+            yield from compare_ends(snapshot, folder.with_name(f"{snapshot.name}-ends"))
             mixed = [*nodes_of(snapshot)[:1], *captures[1:]]
             yield from _compare("diff", nodes_of(snapshot), mixed, snapshot, what="mixed")
     logs = [recording / "logs"] if (recording / "logs").is_dir() else []
@@ -104,6 +106,16 @@ def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = Tr
     )
 
 
+def compare_ends(snapshot: Path, folder: Path) -> Iterator[str]:
+    """Where commands at depth tails say something else of captures at that depth than of the directories."""
+    folder.mkdir()
+    for node in nodes_of(snapshot):
+        take([node], folder / f"{node.name}.kfc", depth=Depth.TAILS)
+    for command in ("diff", "explain", "ls"):
+        yield from _compare(command, [_place(snapshot)], [folder], snapshot, options=(_TAILS, _TAILS), what="ends")
+
+
+_TAILS = ("--depth", "tails")
 _HISTORY, _ALL = ("--history",), ("--all",)
 
 

@@ -24,6 +24,9 @@ FINISHED = frozenset({0, 1, 3})
 _known: set[tuple[str | int, int]] = set()
 """Documents, lines and elements of lists that were found valid, by schema; tests repeat many."""
 
+_resolved: dict[int, tuple[Any, Any, Any]] = {}
+"""The object that a reference stands in, which is kept so that no other gets its id, and what it leads to; by that id."""
+
 
 class SchemaMismatch(AssertionError):  # noqa: N818 - named like what it is
     """A command printed what its schema does not allow."""
@@ -49,7 +52,16 @@ def _items(one: Validator, items: Any, instance: Any, schema: Mapping[str, Any])
             _known.add(key)
 
 
-_Validator = extend(Draft202012Validator, {"items": _items})
+def _ref(one: Validator, ref: str, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    """The keyword `$ref`, which looks each reference up once."""
+    if id(schema) not in _resolved:
+        found = one._resolver.lookup(ref)  # type: ignore[attr-defined] # likewise
+        _resolved[id(schema)] = (schema, found.contents, found.resolver)
+    _, contents, resolver = _resolved[id(schema)]
+    yield from one.descend(instance, contents, resolver=resolver)  # type: ignore[attr-defined]
+
+
+_Validator = extend(Draft202012Validator, {"items": _items, "$ref": _ref})
 
 
 @cache

@@ -12,6 +12,7 @@ from kforensics.cli.redaction import RedactKeyOption, pseudonyms_of
 from kforensics.cli.seal import SIGNATURE_SUFFIX, ask_passphrase
 from kforensics.cli.stops import Stops
 from kforensics.errors import UsageError
+from kforensics.units import Depth
 
 
 @with_output("capture", has_out=False)
@@ -54,6 +55,13 @@ def capture(
             help="Take the batches that can still be truncated along byte for byte, with the records of users in them: FILE is then as private as the data.",
         ),
     ] = False,
+    depth: Annotated[
+        Depth,
+        typer.Option(
+            "--depth",
+            help="How much of the logs is read. tails: their ends, as diff --depth tails does: fast at any size, for commands with --depth tails. content: every batch.",
+        ),
+    ] = Depth.CONTENT,
     since: Annotated[
         Path | None,
         typer.Option(
@@ -115,6 +123,7 @@ def capture(
         with_topics=redact_topics,
         out=out,
         all_batches=all_batches,
+        depth=depth,
         with_tail=with_tail,
         since=() if since is None else (since,),
         is_stopped=stops.asked,

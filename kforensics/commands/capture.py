@@ -17,6 +17,7 @@ from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.killed import BEGUN, left_by_killed, recover
 from kforensics.commands.capturing.plan import (
+    LARGEST_CLEANED_LOG,
     MARGIN_OFFSETS,
     CapturePlan,
     FolderPlan,
@@ -25,7 +26,7 @@ from kforensics.commands.capturing.plan import (
 )
 from kforensics.commands.capturing.redacting import CannotRedact, CaptureRedaction, redaction_of
 from kforensics.commands.capturing.secrets import without_secrets
-from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_segment
+from kforensics.commands.capturing.segments import CapturedScan, SegmentTask, capture_ends, capture_segment
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result
@@ -40,8 +41,11 @@ from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.priority import lower_priority
 from kforensics.source.walk import Entry, join
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
 from kforensics.words import byte_count
+
+END_OF_LOG = 64 << 10
+"""Bytes that are read of a segment by its end, as far as a report of bytes goes."""
 
 MOST_HELD = 256
 """Segments about to be removed that are kept open; processes may have 1,024 files open."""
@@ -59,6 +63,8 @@ class CaptureRequest:
     out: Path | None
     """None where only the plan is asked for."""
     all_batches: bool = False
+    depth: Depth = Depth.CONTENT
+    """At depth tails of logs in use no more is read than the ends, as `diff --depth tails` does."""
     margin: int = MARGIN_OFFSETS
     with_tail: bool = False
     """The bytes of the batches that can still be truncated are taken along, with the records of users in them."""
@@ -135,8 +141,13 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
     if request.lowest_priority:
         lower_priority()
     started = dt.datetime.now(dt.UTC)
+    is_by_ends = request.depth is Depth.TAILS
     plan = plan_capture(
-        request.paths, all_batches=request.all_batches, margin=request.margin, keep_going=request.keep_going
+        request.paths,
+        all_batches=request.all_batches,
+        margin=0 if is_by_ends else request.margin,
+        keep_going=request.keep_going,
+        is_by_ends=is_by_ends,
     )
     expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)
     written: WrittenCapture | Absent = Absent.NOT_WRITTEN
@@ -146,10 +157,11 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
             progress.expect(expected.read_bytes)
         left = resume_path(request.out)
         redaction = _redaction(request, plan)
-        killed = () if redaction else left_by_killed(request.out)
+        begins_again = redaction is not None or request.depth is Depth.TAILS
+        killed = () if begins_again else left_by_killed(request.out)
         for part in killed:
             _recover(part, left)
-        base = EarlierCaptures([] if redaction else [*_left_behind(left), *request.since])
+        base = EarlierCaptures([] if begins_again else [*_left_behind(left), *request.since])
         base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
             taking = _Taking(plan, writer, request, progress, base, redaction)
@@ -157,12 +169,12 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
                 taking.begin(started)
                 taking.read_all()
             except Stopped:
-                if redaction is not None:
+                if begins_again:
                     raise
                 taking.leave(started, left)
                 raise
             length = writer.finish(taking.manifest(started))
-        for path in (left, *killed):
+        for path in () if begins_again else (left, *killed):
             path.unlink(missing_ok=True)
         written, problems = taking.written(request.out, length), taking.problems
     node = _node(plan)
@@ -173,6 +185,7 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
         changed=len(written.changed) if isinstance(written, WrittenCapture) else 0,
         seconds=expected.seconds,
         capture_bytes=expected.capture_bytes,
+        is_by_ends=is_by_ends,
     )
     return Result(
         command="capture",
@@ -193,6 +206,10 @@ def _where(plan: CapturePlan, one: Problem) -> str:
 
 
 def _require_possible(request: CaptureRequest) -> None:
+    if request.depth is Depth.TAILS and (request.with_tail or request.all_batches or request.since):
+        raise UsageError(
+            "--depth tails reads the ends of logs alone: it does not go with --all-batches, --with-tail or --since"
+        )
     if request.pseudonyms is None:
         return
     if request.with_tail:
@@ -213,14 +230,19 @@ def resume_path(out: Path) -> Path:
 
 def _recover(part: Path, left: Path) -> None:
     """Make what a killed run left one that was stopped, unless an earlier stop left more."""
-    with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
-        recovered = Path(folder) / left.name
-        if recover(part, recovered) and _segments_of(recovered) > _segments_of(left):
-            recovered.replace(left)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
+            recovered = Path(folder) / left.name
+            if recover(part, recovered) and _segments_of(recovered) > _segments_of(left):
+                recovered.replace(left)
+    except OSError as error:
+        raise UsageError(f"{left} can't be written: {error.strerror}") from error
 
 
 def _segments_of(path: Path) -> int:
-    return sum(open_capture(one).manifest["counts"]["segments"] for one in _left_behind(path))
+    counts = [open_capture(one).manifest.get("counts") for one in _left_behind(path)]
+    found = [one.get("segments") for one in counts if isinstance(one, dict)]
+    return sum(one for one in found if type(one) is int)
 
 
 def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction | None:
@@ -302,7 +324,11 @@ class _Taking:
         """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
         folders = list(self.plan.folders())
-        first = [self._piece(folder, entry, base) for folder, entry, base in _about_to_be_removed(folders)]
+        first = [
+            self._piece(folder, entry, base)
+            for folder, entry, base in _about_to_be_removed(folders)
+            if not self._by_ends(folder) or parse_file_name(entry.name).suffix is FileSuffix.DELETED
+        ]
         self._hold([piece for piece in first if piece.records_folder])
         for piece, scan in self._scan(first):
             self._early[piece.path] = scan
@@ -417,6 +443,8 @@ class _Taking:
         """Every directory with its segments, in order; the segments are read ahead."""
         pieces: list[_Piece] = []
         for folder in folders:
+            if self._by_ends(folder):
+                continue
             entries = folder.entries
             lengths = {one.name: one.length for one in entries}
             pieces += [
@@ -428,6 +456,9 @@ class _Taking:
         for folder in folders:
             own: dict[str, CapturedScan] = {}
             self._unfinished = folder, own
+            if self._by_ends(folder):
+                yield folder, self._ends(folder)
+                continue
             found = list(folder.segments())
             for entry, _, _ in found:
                 known = early.get(folder.path / entry.name) if early else None
@@ -438,6 +469,31 @@ class _Taking:
                 for entry, _, base in found:
                     own[entry.name] = self._with_records(own[entry.name], self._piece(folder, entry, base))
             yield folder, own
+
+    def _by_ends(self, folder: FolderPlan) -> bool:
+        """Whether of the directory the ends of its log alone are read."""
+        return self.request.depth is Depth.TAILS and folder.place is not None and not folder.is_metadata
+
+    def _ends(self, folder: FolderPlan) -> dict[str, CapturedScan]:
+        """Return what depth tails reads of the segments of a directory; all of each that is not in use, or where the ends do not decide."""
+        if self.request.is_stopped():
+            raise Stopped("stopped")
+        assert folder.place is not None
+        pieces = {entry.name: self._piece(folder, entry, base) for entry, _, base in folder.segments()}
+        own = {name: self._early[piece.path] for name, piece in pieces.items() if piece.path in self._early}
+        found = capture_ends(folder.place, {name: piece.task() for name, piece in pieces.items()}) or {}
+        is_small = sum(piece.entry.length for piece in pieces.values()) <= LARGEST_CLEANED_LOG
+        if is_small and not folder.by_record and any(scan.differs_by_batch for scan in found.values()):
+            folder.by_record, folder.carried_from = True, 0
+            found = capture_ends(folder.place, {name: piece.task() for name, piece in pieces.items()}) or {}
+        for name, piece in pieces.items():
+            if name not in own:
+                own[name] = found.get(name) or capture_segment(piece.task())
+                self.read_bytes += min(own[name].length, END_OF_LOG) if name in found else own[name].length
+                self._report(own[name].length)
+                if piece.has_bytes:
+                    self._keep_bytes(piece, own[name])
+        return own
 
     def _with_records(self, scan: CapturedScan, piece: "_Piece") -> CapturedScan:
         """Return the scan of a segment that is read once more, for digests of its records; its bytes were taken along before."""
@@ -455,7 +511,8 @@ class _Taking:
             for name, scan in scans.items()
             for ending, content in scan.indexes.items()
         }
-        to_copy = {f"{name.removesuffix('.log')}{OFFSET_INDEX}" for name in scans} - indexes.keys()
+        is_whole = not self._by_ends(folder)
+        to_copy = {f"{name.removesuffix('.log')}{OFFSET_INDEX}" for name in scans if is_whole} - indexes.keys()
         entries = []
         for entry in folder.entries:
             scan = scans.get(entry.name)
@@ -661,6 +718,7 @@ class _Taking:
             ],
             "options": {
                 "all_batches": self.request.all_batches,
+                "depth": self.request.depth.value,
                 "margin_offsets": self.request.margin,
                 "with_tail": self.request.with_tail,
             },

@@ -10,7 +10,7 @@ from kforensics.evidence.replica.loader_values import Batches, Need
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
-from kforensics.source.capture import MissingBytes
+from kforensics.source.capture import CapturePath, MissingBytes
 
 
 @dataclass(slots=True)
@@ -60,6 +60,8 @@ class DirectoryOnDisk:
                 )
             except MissingBytes as error:
                 return Unpredictable(f"a start reads bytes that the capture does not hold: those of {error.where}")
+            except EvidenceError as error:
+                return Unpredictable(error.problem)
             if not isinstance(outcome, Need):
                 return outcome
             # The file can't be read: what the broker does then is played.
@@ -94,9 +96,9 @@ class _Contents(Mapping[Need, object]):
         if on_disk not in disk.read:
             try:
                 disk.read[on_disk] = read_needed(disk.folder, on_disk)
-            except MissingBytes:
-                raise
             except EvidenceError as error:
+                if isinstance(disk.folder, CapturePath):  # what can't be read here can be read by the broker
+                    raise
                 disk.unreadable[on_disk.file] = error.problem
                 return False
         self._known[need] = disk.read[on_disk]

@@ -12,7 +12,7 @@ from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, Written
 from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
 from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
-from kforensics.commands.salvaging.readme import write_readme
+from kforensics.commands.salvaging.readme import CARVED, write_readme
 from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPartition, save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
@@ -35,6 +35,9 @@ from kforensics.units import OffsetRange, TopicPartition
 
 SMALL_WORK = 64 << 20
 """Bytes below which starting processes costs more than it saves."""
+
+LARGEST_OFFSET = (1 << 63) - 1
+"""Asked for where no end is."""
 
 LARGE = 256 << 20
 """Bytes of a partition that is worth all processes."""
@@ -172,7 +175,6 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     answer = salvage_answer(
         [_figures(one) for one in partitions],
         what=what.value,
-        form=form.value,
         out=str(request.out),
         failure=failure,
         premise=found.headline,
@@ -181,6 +183,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         looked_at=found.partitions,
         unsettled=found.unsettled,
         not_all_given=found.not_all_given,
+        chosen=_chosen(request),
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )
     return Result(
@@ -221,12 +224,12 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
     try:
         partitions = _save_carved(shared, carved)
         problems += [problem for saved in partitions for problem in saved.problems]
-        files = _write_papers(folder, request, "carved", carved.inputs, partitions)
+        files = _write_papers(folder, request, CARVED, carved.inputs, partitions)
     except WriteFailed as error:
         failure = str(error)
     figures = _figures_of(carved)
     report = SalvageReport(
-        what="carved",
+        what=CARVED,
         form=form.value,
         out=str(request.out),
         partitions=tuple(partitions),
@@ -269,6 +272,17 @@ def _filters(request: SalvageRequest) -> Filters:
         time_ms=request.time_ms,
         with_aborted=request.with_aborted,
     )
+
+
+def _chosen(request: SalvageRequest) -> str:
+    words = ""
+    if request.offsets is not None:
+        first, last = request.offsets
+        if last == LARGEST_OFFSET:
+            words += f" from offset {first:,} on"
+        else:
+            words += f" at offset {first:,}" if first == last else f" at offsets {first:,} to {last:,}"
+    return f"{words} with timestamps in --time" if request.time_ms is not None else words
 
 
 def _check_options(request: SalvageRequest, form: FormName) -> None:

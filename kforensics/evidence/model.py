@@ -105,6 +105,8 @@ class Segment:
     """Before the first batch that fails: what recovery would keep."""
     is_thinned: bool = False
     """Some batches lack records that they were written with, as a cleaner leaves them (magic 2)."""
+    longest_batch: int | Absent = Absent.UNKNOWN
+    """Offsets of the longest batch, 0 where there is none; unknown where it was not recorded."""
     batches_from: int = 0
     """Batches below this offset can't be read: a capture holds only digests of them."""
     unread_below: int = 0

@@ -18,6 +18,9 @@ import pyarrow.compute as pc
 from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
 from kforensics.commands.filters import check_wanted
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
+from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import audited_brokers, unanswered, write_absent, write_rest
 from kforensics.fleet.incremental import TAKEN_OVER, fingerprint_of, is_unchanged
@@ -26,7 +29,7 @@ from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
 from kforensics.fleet.lock import Held, hold_lock
 from kforensics.fleet.output import Output, open_output
 from kforensics.fleet.places import FoundSources, find_sources
-from kforensics.fleet.plan import LogDirTask, LogDirTotals, divide, log_dir_tasks
+from kforensics.fleet.plan import LogDirTask, LogDirTotals, divide, inputs_without_logs, log_dir_tasks
 from kforensics.fleet.publishing import ClusterOf, Counts, Publisher, working_chunks
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.sources import Source, check_output
@@ -34,6 +37,7 @@ from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
+from kforensics.units import Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,15 +95,15 @@ def audit(
         output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         if output.finished is not None:
             return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
-        earlier = _earlier(output, since)
+        earlier = _earlier(output, since, options.depth)
         found = find_sources(sources, keep_going=keep_going)
         return _Audit(session, output, lock, found, options, earlier, progress).run(sources)
 
 
-def _earlier(output: Output, since: Path | None) -> AuditTables | None:
+def _earlier(output: Output, since: Path | None, depth: Depth) -> AuditTables | None:
     if since is not None:
         return open_audit(since)
-    known = history_of(output.tables) if output.is_history else []
+    known = [one for one in history_of(output.tables) if one.depth is depth] if output.is_history else []
     return known[-1] if known else None
 
 
@@ -145,11 +149,14 @@ class _Audit:
         earlier = self._earlier
         if earlier is not None and not found.problems and is_unchanged(begun["fingerprint"], totals, earlier):
             return self._take_over(begun, expected, earlier)
-        gathered = gather_knowledge(found.inputs, self._clusters, tasks, totals, work)
+        bare = inputs_without_logs(tasks, totals)
+        left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
+        read = [one for one in totals if tasks[one.number].input not in bare]
+        gathered = gather_knowledge(found.inputs, self._clusters, [tasks[one.number] for one in read], read, work)
         name = uuid.uuid4().hex[:12]
         save_knowledge(work, gathered.clusters, name)
         self._clock.stage("facts")
-        scan = self._scan_context(totals)
+        scan = self._scan_context(read)
         judge = JudgeContext(
             tables=work,
             run=output.run,
@@ -161,11 +168,11 @@ class _Audit:
             audited=audited_brokers(found, self._clusters),
             options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
-        lost, judged = scan_and_judge(self._session, scan, judge, totals, self._progress)
+        lost, judged = scan_and_judge(self._session, scan, judge, read, self._progress)
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
         absent = write_absent(judge, gathered, options)
-        problems = (*found.problems, *gathered.problems, *lost, *unanswered(work, found, totals, options))
+        problems = (*found.problems, *left_out, *gathered.problems, *lost, *unanswered(work, found, totals, options))
         written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered.clusters)
         done = _finished_tasks(work, output.run)
         for counts in (judged, absent, written, *(one["rows"] for one in done)):

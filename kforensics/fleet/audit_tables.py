@@ -105,6 +105,11 @@ class AuditTables(Tables):
         return int(self.manifest["audited_ns"])
 
     @property
+    def age(self) -> tuple[int, str]:
+        """What orders the audits of a history."""
+        return self.audited_ns, self.audit_id
+
+    @property
     def depth(self) -> Depth:
         """How much of the logs it read."""
         return Depth(self.manifest.get("depth", Depth.CONTENT))
@@ -167,7 +172,7 @@ def history_of(tables: Tables) -> list[AuditTables]:
     with ThreadPoolExecutor(_READERS) as pool:
         found = [one for one in pool.map(tables.read_manifest, names) if one is not None]
     audits = [AuditTables(tables.location, _checked(tables.location, one)) for one in found]
-    return sorted(audits, key=lambda one: (one.audited_ns, one.audit_id))
+    return sorted(audits, key=lambda one: one.age)
 
 
 def open_audits(location: Path) -> list[AuditTables]:
@@ -241,15 +246,16 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
 
 
 def previous_audit(later: AuditTables) -> AuditTables | None:
-    """Return the last audit of a history before another one that has a cluster in common with it; None where there is none."""
+    """Return the last audit of a history before another one that has a cluster in common with it, of the same depth if there is one; None where there is none."""
+    found = last_alike(later, [one for one in history_of(later) if one.age < later.age])
+    return None if found is None else _whole(found)
+
+
+def last_alike(later: AuditTables, audits: Sequence[AuditTables]) -> AuditTables | None:
+    """Return the last of some audits, in order, that another one can be compared with: it has a cluster in common with it, and the same depth if there is one."""
     clusters = set(later.manifest.get("clusters", ()))
-    alike = [
-        one
-        for one in history_of(later)
-        if (one.audited_ns, one.audit_id) < (later.audited_ns, later.audit_id)
-        and clusters & set(one.manifest.get("clusters", ()))
-    ]
-    return _whole(alike[-1]) if alike else None
+    alike = [one for one in audits if clusters & set(one.manifest.get("clusters", ()))]
+    return max(alike, key=lambda one: (one.depth is later.depth, one.age), default=None)
 
 
 def _whole(audit: AuditTables) -> AuditTables:

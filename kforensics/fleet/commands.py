@@ -317,7 +317,7 @@ def run_trend(request: TrendRequest) -> Result[AuditTrend]:
     for place in (parse_location(text, storage) for text in request.tables):
         with _named_errors(place):
             audits += open_audits(place)
-    audits.sort(key=lambda one: (one.audited_ns, one.audit_id))
+    audits.sort(key=lambda one: one.age)
     trend = trend_of(audits, request.last, _filters(request.report))
     return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
 

@@ -87,6 +87,25 @@ def options_of(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
     return own | {name.partition(":")[2]: value for name, value in options.items() if name.startswith(f"{scheme}:")}
 
 
+def children(filesystem: Any, path: str) -> list[Any]:
+    """Return what is in a directory, as `FileInfo`.
+
+    pyarrow lists all objects below a directory of Google Cloud Storage at any rate, and leaves out directories that are no objects themselves.
+    """
+    from pyarrow.fs import FileInfo, FileSelector, FileType
+
+    is_flat = filesystem.type_name == "gcs"
+    found = filesystem.get_file_info(FileSelector(path, recursive=is_flat))
+    if not is_flat:
+        return list(found)
+    prefix = f"{path.rstrip('/')}/"
+    out: dict[str, Any] = {}
+    for one in found:
+        name, below, _ = one.path.removeprefix(prefix).partition("/")
+        out.setdefault(name, FileInfo(f"{prefix}{name}", FileType.Directory) if below else one)
+    return list(out.values())
+
+
 def make_file_system(scheme: str, authority: str, options: Mapping[str, str]) -> tuple[Any, str]:
     """Return a file system of pyarrow.
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
-from kforensics.commands.diff import known_partitions
+from kforensics.commands.diff import DiffOptions, known_partitions
 from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.rows import known_or
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
@@ -22,7 +23,7 @@ from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, wanted_evidence
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.directories import Given
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
@@ -170,14 +171,23 @@ def _lost(
     # Only where something is named at all are listings looked at again.
     wanted = {(state.broker_id, state.input) for state in states if state.without_directory}
     held = {
-        (task.input, TopicPartition(row["topic"], row["partition"]))
+        (task.input, partition)
         for task, state in zip(tasks, states, strict=True)
-        if task.evidence is None
-        and any(state.input == number or state.broker_id == broker for broker, number in wanted)
-        for row in tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"]).to_pylist()
-        if row["kind"] == IS_DIRECTORY
+        if any(state.input == number or state.broker_id == broker for broker, number in wanted)
+        for partition in _held(task, tables)
     }
     return lost_directories(states, held) if wanted else ((), ())
+
+
+def _held(task: LogDirTask, tables: Tables) -> Iterator[TopicPartition]:
+    """Yield the partitions of which a log directory holds a directory."""
+    if task.evidence is None:
+        rows = tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"]).to_pylist()
+        found: Iterable[Mapping[str, Any]] = (row for row in rows if row["kind"] == IS_DIRECTORY)
+    else:
+        where = wanted_evidence(task.source, DiffOptions())
+        found = Tables(task.evidence).rows("replicas", columns=["topic", "partition"], where=where)
+    yield from (TopicPartition(row["topic"], row["partition"]) for row in found)
 
 
 def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:
@@ -195,11 +205,9 @@ def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:
 
 
 def _given(inputs: Sequence[PlannedInput], members: Sequence[int], lost: Sequence[LostDirectory]) -> Given:
-    """Return the brokers of a cluster that are given; extracted evidence does not say that a disk is empty."""
+    """Return the brokers of a cluster that are given."""
     found = Inputs(found=tuple(inputs[number].found for number in members))
-    own = given_brokers(found, [one for one in lost if one.value.citation.input in members])
-    extracted = {inputs[number].found.described.broker_id for number in members if inputs[number].evidence is not None}
-    return {broker: replace(one, is_empty=one.is_empty and broker not in extracted) for broker, one in own.items()}
+    return given_brokers(found, [one for one in lost if one.value.citation.input in members])
 
 
 def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset[int]:

@@ -16,7 +16,7 @@ from kforensics.findings.fleet_summary import ScanResult
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts
-from kforensics.fleet.places import COPIES, SCAN_SCHEMA, PlannedInput, find_sources, scan_manifest
+from kforensics.fleet.places import COPIES, SCAN_SCHEMA, Named, PlannedInput, find_sources, scan_manifest
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
 from kforensics.fleet.report_rows import finding_rows, input_row, problem_of, problem_row
 from kforensics.fleet.rows import replica_of
@@ -95,7 +95,7 @@ def _scan(
         problems += copy_facts(number, planned.found, tables)
     _write_rest(tables, run, found.inputs, scanner.findings, problems)
     _remove_others(tables, run)
-    tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=True))
+    tables.write_manifest(SCAN_MANIFEST, scan_manifest(found.inputs, is_complete=True, named=scanner.named))
     return ScanResult(
         inputs=tuple(one.found.described for one in found.inputs),
         findings=by_gravity(tuple(scanner.findings)),
@@ -127,11 +127,12 @@ class _Scanner:
         self._digests_only = digests_only
         self.findings: list[Finding] = []
         self.problems: list[Problem] = []
+        self.named: dict[str, tuple[Named, ...]] = {}
         self.replicas = self.segments = self.read_bytes = self.reused = 0
 
     def log_dir(self, task: LogDirTask) -> None:
         """Scan one log directory, piece by piece."""
-        list_log_dir(task, self._tables, DiffOptions())
+        self.named[task.source] = list_log_dir(task, self._tables, DiffOptions()).named
         plan_problems = f"plan-{task.number:06d}"
         if plan_problems in self._tables.parts("problems"):
             self.problems += [problem_of(row) for row in self._tables.read_part("problems", plan_problems).to_pylist()]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from kforensics.damage import Absent
@@ -22,6 +23,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.source.discover import Shape
 from kforensics.source.walk import Listings
 
@@ -152,11 +154,24 @@ def read_scan_inputs(location: Path) -> list[PlannedInput]:
 # ---------------------------------------------------------------- what a scan extracted
 
 
-def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict[str, Any]:
-    """Return the contents of `evidence.json`: which inputs were read, and whether to the end."""
+Named = tuple[str, int, str, int, int]
+"""A partition that a checkpoint names and that has no directory beside it: topic, partition, which checkpoint, offset, line."""
+
+
+def scan_manifest(
+    planned: Sequence[PlannedInput], *, is_complete: bool, named: Mapping[str, Sequence[Named]] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the contents of `evidence.json`.
+
+    Args:
+        planned: the inputs that were read.
+        is_complete: they were read to the end.
+        named: by the key of each log directory, the partitions that its checkpoints name and that have no directory in it.
+    """
     return {
         "schema": SCAN_SCHEMA,
         "is_complete": is_complete,
+        "named": {source: [list(one) for one in found] for source, found in named.items() if found},
         "inputs": [
             {
                 "path": one.found.described.path,
@@ -169,6 +184,11 @@ def scan_manifest(planned: Sequence[PlannedInput], *, is_complete: bool) -> dict
                         "path": log_dir.path,
                         "clean_shutdown": log_dir.clean_shutdown,
                         "is_metadata_dir": log_dir.is_metadata_dir,
+                        "has_broker_files": log_dir.has_broker_files,
+                        "broker_epoch": _plain(log_dir.broker_epoch),
+                        "meta": _meta_row(log_dir.meta),
+                        "partitions": sorted(log_dir.partitions)[:1],
+                        "version_floor": [list(log_dir.version_floor[0]), log_dir.version_floor[1]],
                     }
                     for log_dir in one.found.log_dirs
                 ],
@@ -207,15 +227,16 @@ def _planned(location: Path, one: Mapping[str, Any]) -> PlannedInput:
     log_dirs = tuple(
         FoundLogDir(
             path=str(log_dir["path"]),
-            meta=Absent.UNKNOWN,
+            meta=_meta_of(log_dir.get("meta")),
             clean_shutdown=bool(log_dir["clean_shutdown"]),
-            broker_epoch=Absent.UNKNOWN,
-            partitions=frozenset(),
+            broker_epoch=_value(log_dir.get("broker_epoch", _plain(Absent.UNKNOWN))),
+            # Evidence of earlier versions does not say whether a disk is empty.
+            partitions=frozenset(map(str, log_dir.get("partitions", ["?"]))),
             is_metadata_dir=bool(log_dir["is_metadata_dir"]),
-            has_broker_files=True,
+            has_broker_files=bool(log_dir.get("has_broker_files", True)),
             quorum=Absent.UNKNOWN,
             voters=Absent.UNKNOWN,
-            version_floor=((), ""),
+            version_floor=_floor_of(log_dir.get("version_floor", [[], ""])),
         )
         for log_dir in one["log_dirs"]
     )
@@ -241,6 +262,25 @@ def _below_copies(location: Path, name: str) -> Path:
     if first != COPIES or ".." in rest:
         raise ValueError(f"copies in {name}")
     return location / name
+
+
+_IDENTITY = ("version", "node_id", "cluster_id", "directory_id")
+"""What the manifest has of `meta.properties`."""
+
+
+def _meta_row(meta: MetaProperties | Absent) -> Any:
+    return _plain(meta) if isinstance(meta, Absent) else {name: _plain(getattr(meta, name)) for name in _IDENTITY}
+
+
+def _meta_of(row: Any) -> MetaProperties | Absent:
+    if row is None or "absent" in row:
+        return Absent.UNKNOWN if row is None else Absent(row["absent"])
+    return MetaProperties(**{name: _value(row[name]) for name in _IDENTITY})
+
+
+def _floor_of(row: Sequence[Any]) -> tuple[tuple[int, ...], str]:
+    version, sign = row
+    return tuple(map(int, version)), str(sign)
 
 
 def _plain(value: Any) -> Any:

@@ -21,12 +21,13 @@ from kforensics.evidence.discovery.partition_dirs import (
     checkpoint_value,
     log_dir_states,
     named_alone,
+    no_logs_are_here,
 )
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
-from kforensics.fleet.places import PlannedInput
+from kforensics.fleet.places import Named, PlannedInput
 from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.tables import Tables
+from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
 from kforensics.units import Depth, TopicPartition
@@ -76,8 +77,11 @@ class LogDirTotals:
     """The digest of the names, lengths and times of change of all files in the log directory."""
     newest_ns: int = 0
     """The newest of these times."""
-    named: tuple[tuple[str, int, str, int, int], ...] = ()
-    """Partitions that its checkpoints name and that have no directory in it: topic, partition, which checkpoint, offset, line."""
+    named: tuple[Named, ...] = ()
+    """Partitions that its checkpoints name and that have no directory in it."""
+    has_segments: bool = True
+    refers_to_records: bool = False
+    """Its checkpoints refer to records of partitions that have a directory in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,13 +147,18 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogD
         fingerprint=lister.fingerprint.hexdigest(),
         newest_ns=lister.newest_ns,
         named=tuple(lister.named()),
+        has_segments=lister.has_segments,
+        refers_to_records=lister.refers_to_records,
     )
 
 
 def _list_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> LogDirTotals:
+    import pyarrow.dataset as pd
+
     wanted = wanted_evidence(task.source, options)
     lengths = evidence.column_table("segments", ["length"], wanted)["length"].to_pylist()
     replicas = evidence.dataset("replicas").count_rows(filter=wanted)
+    reaches = evidence.column_table("replicas", ["high_watermark", "recovery_point"], pd.field("source") == task.source)
     topics: set[str] = set()
     if options.topics:
         all_topics = evidence.column_table("replicas", ["topic"], wanted_evidence(task.source, DiffOptions()))
@@ -162,9 +171,19 @@ def _list_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> 
         segments=len(lengths),
         problems=0,
         topics=tuple(sorted(topics)),
+        named=_named_in_evidence(task, evidence, options),
+        has_segments=bool(lengths)
+        or evidence.dataset("segments").count_rows(filter=pd.field("source") == task.source) > 0,
+        refers_to_records=any(value for column in reaches.columns for value in column.to_pylist()),
         # The names of the parts change with every scan.
         fingerprint=" ".join(evidence.parts("segments")),
     )
+
+
+def _named_in_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> tuple[Named, ...]:
+    manifest = evidence.read_manifest(SCAN_MANIFEST) or {}
+    found = (tuple(one) for one in manifest.get("named", {}).get(task.source, ()))
+    return tuple(one for one in found if is_wanted(TopicPartition(one[0], one[1]), options))
 
 
 def wanted_evidence(source: str, options: DiffOptions) -> Any:
@@ -193,10 +212,16 @@ class _Lister:
         self.topics: set[str] = set()
         self.fingerprint = hashlib.sha256()
         self.newest_ns = 0
+        self.has_segments = False
         self._states: dict[str, LogDirState] = {}
 
-    def named(self) -> Iterator[tuple[str, int, str, int, int]]:
-        """Yield what the checkpoints name and has no directory here, as numbers and text."""
+    @property
+    def refers_to_records(self) -> bool:
+        """Whether the checkpoints refer to records of partitions that have a directory here."""
+        return no_logs_are_here(self._states.values(), has_segments=False)
+
+    def named(self) -> Iterator[Named]:
+        """Yield what the checkpoints name and has no directory here."""
         for state in self._states.values():
             for one in named_alone(state, ()):
                 if is_wanted(one.topic_partition, self._options):
@@ -208,9 +233,13 @@ class _Lister:
         rows: list[Row] = []
         directories: dict[str, Row] = {}
         current: FoundDirectory | None = None
+        is_inside = False
         sequence = -1
         for item in task.found.walk():
+            if isinstance(item, FoundDirectory):
+                is_inside = isinstance(item.name, PartitionDirectoryName)
             if isinstance(item, FoundFile):
+                self.has_segments |= is_inside and item.name.kind is FileKind.SEGMENT and not item.name.is_transient
                 self.fingerprint.update(
                     f"{item.path}\0{item.length}\0{item.mtime_ns}\n".encode(errors="surrogateescape")
                 )
@@ -299,6 +328,18 @@ def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
     )
     return PartitionPlace(
         state=state, path=row["path"], topic_partition=partition, directory_state=row["state"], length=0
+    )
+
+
+def inputs_without_logs(tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals]) -> frozenset[int]:
+    """Return the inputs whose checkpoints refer to records and that hold no segment at all: directories without logs are no empty logs."""
+    by_input: dict[int, list[LogDirTotals]] = {}
+    for task, one in zip(tasks, totals, strict=True):
+        by_input.setdefault(task.input, []).append(one)
+    return frozenset(
+        number
+        for number, own in by_input.items()
+        if not any(one.has_segments for one in own) and any(one.refers_to_records for one in own)
     )
 
 

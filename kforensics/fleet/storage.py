@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kforensics.errors import EvidenceUnreadable, MissingExtra
-from kforensics.fleet.file_systems import SCHEMES, make_file_system, options_of
+from kforensics.fleet.file_systems import SCHEMES, children, make_file_system, options_of
 from kforensics.fleet.secrets import hide, redacted
 from kforensics.source.foreign import ForeignEntry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, unreadable
@@ -139,11 +139,11 @@ class StoragePath(ForeignPath):
 
     def entries(self) -> Iterator[ForeignEntry]:
         """Yield the entries of the directory."""
-        from pyarrow.fs import FileSelector, FileType
+        from pyarrow.fs import FileType
 
         with _as_os_error():
             filesystem, path = self.place()
-            found = filesystem.get_file_info(FileSelector(path))
+            found = children(filesystem, path)
         for info in found:
             mode = stat.S_IFDIR if info.type == FileType.Directory else stat.S_IFREG
             yield ForeignEntry(info.base_name, mode, info.size or 0, info.mtime_ns or 0)

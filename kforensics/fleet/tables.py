@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kforensics.errors import EvidenceUnreadable
+from kforensics.fleet.file_systems import children
 from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
 from kforensics.fleet.storage import StoragePath
 
@@ -236,4 +237,4 @@ class Tables:
             return True
         if info.type != FileType.Directory:
             return False
-        return all(one.base_name in ignored for one in filesystem.get_file_info(FileSelector(path)))
+        return all(one.base_name in ignored for one in children(filesystem, path))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kforensics.damage import Absent
 from kforensics.findings.fleet_summary import AuditTrend, TrendLine
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import AuditTables, Filters, counts_of
+from kforensics.fleet.audit_tables import AuditTables, Filters, counts_of, last_alike
 from kforensics.fleet.comparison import compare_audits
 
 
@@ -29,9 +29,7 @@ def _lines(audits: Sequence[AuditTables], first: int, filters: Filters) -> Itera
         one = audits[at]
         one.check_parts()
         clusters = set(one.manifest.get("clusters", ()))
-        earlier = next(
-            (other for other in reversed(audits[:at]) if clusters & set(other.manifest.get("clusters", ()))), None
-        )
+        earlier = last_alike(one, audits[:at])
         findings = one.column_table("findings", ["severity"], filters.of_findings())
         partitions = one.column_table("partitions", ["state"], filters.of_partitions())
         counts = counts_of(findings, "severity")

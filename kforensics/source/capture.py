@@ -100,12 +100,12 @@ class HeldBytes(NamedTuple):
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a regular file is a capture, or has the name of one."""
-    if isinstance(path, ForeignPath):
+    """Whether a regular file is a capture, or has the name of one; on other storage only names are looked into that end as those of captures do."""
+    if isinstance(path, CapturePath) or (isinstance(path, ForeignPath) and path.suffix != ENDING):
         return False
     try:
-        real = Path(os.path.realpath(path, strict=True))
-        if not stat.S_ISREG(real.lstat().st_mode):
+        real = path if isinstance(path, ForeignPath) else Path(os.path.realpath(path, strict=True))
+        if not stat.S_ISREG(real.mode() if isinstance(real, ForeignPath) else real.lstat().st_mode):
             return False
         with open_evidence(real) as file:
             head = file.read(0, 30 + len(MARKER))
@@ -118,20 +118,21 @@ def split_at_capture(path: Path) -> "CapturePath | None":
     """Return the path as one inside of a capture, where a part of it names one: `broker-7.kfc/data-0/orders-3`."""
     if isinstance(path, CapturePath):
         return path
-    if isinstance(path, ForeignPath) or os.path.lexists(path):
+    if not isinstance(path, ForeignPath) and os.path.lexists(path):
         return CapturePath(path) if is_capture(path) else None
-    for parent in path.parents:
-        if is_capture(parent):
+    for one in (path, *path.parents):
+        if is_capture(one):
+            if isinstance(one, ForeignPath):
+                open_capture(one)
             return CapturePath(path)
     return None
 
 
 def captures_in(folder: Path, entries: Iterable[Entry]) -> "tuple[CapturePath, ...]":
     """Return the captures in a directory whose entries these are, by name."""
-    if isinstance(folder, ForeignPath):
-        return ()
     names = (one.name for one in entries if one.name.endswith(ENDING) and not one.name.startswith("."))
-    return tuple(CapturePath(folder, name) for name in names if is_capture(folder / name))
+    found = (split_at_capture(folder / name) for name in names if not isinstance(folder, CapturePath))
+    return tuple(one for one in found if one is not None)
 
 
 class Capture:
@@ -139,7 +140,7 @@ class Capture:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = open_evidence(Path(os.path.realpath(path)))
+        self._file = open_evidence(_real(path))
         self.manifest = self._read_manifest()
         """The manifest of the capture."""
         self._parts = self._read_parts()
@@ -472,7 +473,7 @@ def open_capture(path: Path) -> Capture:
     Raises:
         EvidenceError: it can't be read, or is none.
     """
-    key = str(path)
+    key = _key(path)
     if key not in _opened:
         _opened[key] = Capture(path)
     return _opened[key]
@@ -484,20 +485,56 @@ def with_records(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                key
-                for key, capture in _opened.items()
-                if capture.holds_records and any(one == key or one.startswith(f"{key}/") for one in given)
+                name
+                for name, capture in ((str(one.path), one) for one in _opened.values())
+                if capture.holds_records and any(one == name or one.startswith(f"{name}/") for one in given)
             }
         )
     )
 
 
+def _key(path: Path) -> str:
+    """Return all parts of a path; what a path on other storage shows of itself is less."""
+    return Path.__str__(path)
+
+
+def _real(path: Path) -> Path:
+    return path if isinstance(path, ForeignPath) else Path(os.path.realpath(path))
+
+
+def _below(path: Path, inner: str) -> "CapturePath":
+    """Return the path of something in a capture, which is opened where it arrives."""
+    open_capture(path)
+    return CapturePath(path, inner) if inner else CapturePath(path)
+
+
 class CapturePath(ForeignPath):
     """A path whose first parts name a capture, and whose others name something in it."""
 
+    def __str__(self) -> str:
+        capture = self._foreign()
+        if capture is None:
+            return _key(self)
+        inner = self.place()[1]
+        return f"{capture.path}/{inner}" if inner else str(capture.path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        capture = self._foreign()
+        if capture is None:
+            return type(self), tuple(self.parts)
+        return _below, (capture.path, self.place()[1])
+
+    def _foreign(self) -> Capture | None:
+        """Return the capture where it is on other storage, whose first part is the scheme of its URI."""
+        if not self.parts or not self.parts[0].endswith(":"):
+            return None
+        key = _key(self)
+        found = (one for name, one in _opened.items() if key == name or key.startswith(f"{name}/"))
+        return next((one for one in found if isinstance(one.path, ForeignPath)), None)
+
     def place(self) -> tuple[Capture, str]:
         """Return the capture, and the path in it; empty for the capture itself."""
-        text = str(self)
+        text = _key(self)
         parts = text.split("/")
         for at in range(len(parts), 0, -1):
             capture = _opened.get("/".join(parts[:at]))
@@ -519,7 +556,7 @@ class CapturePath(ForeignPath):
     def resolved(self) -> "CapturePath":
         """Return the path below the real path of the capture."""
         capture, inner = self.place()
-        real = Path(os.path.realpath(capture.path))
+        real = _real(capture.path)
         open_capture(real)
         return CapturePath(real, inner) if inner else CapturePath(real)
 
@@ -590,7 +627,7 @@ class CapturedFile(EvidenceFile):
     """A file whose bytes a capture holds."""
 
     def __init__(self, capture: Capture, inner: str, entry: CapturedEntry, parts: tuple[int, ...], start: int) -> None:
-        self.path = CapturePath(str(capture.path), inner)
+        self.path = CapturePath(capture.path, inner)
         self.size = entry.length
         self.mtime_ns = entry.mtime_ns
         self.capture = capture
@@ -623,7 +660,7 @@ class CapturedSegment(EvidenceFile):
     """A segment of which a capture holds what a scan found, and perhaps some of its bytes."""
 
     def __init__(self, capture: Capture, inner: str, entry: CapturedEntry) -> None:
-        self.path = CapturePath(str(capture.path), inner)
+        self.path = CapturePath(capture.path, inner)
         self.size = entry.length
         self.mtime_ns = entry.mtime_ns
         self.capture = capture

@@ -7,11 +7,13 @@
     one         of these the one in the directory
     shuffle     bytes shuffled, from Spark's event log, with batches of one size and of a tenth of it
     plan        the plan stage for 100,000 partitions of tiny logs
+    tails       the audit by the ends of logs beside `diff --depth tails --jobs 2` over the same made cluster: three brokers, `--partitions` of 100 MB each
 
 Ratios of one run on a quiet machine count; seconds alone say little.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -40,6 +42,9 @@ from kforensics.formats.checkpoint.leader_epoch import (
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint, parse_checkpoint
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.render.json.document import to_plain
+from kforensics.units import Depth
+from tests.benchmarks.measure import kforensics, load, measured
+from tests.benchmarks.tails import made
 
 BROKERS = 20
 PARTITIONS = 600
@@ -58,9 +63,13 @@ _OFFSET = struct.Struct(">q")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["compare", "doubling", "one", "shuffle", "plan"])
+    parser.add_argument("what", choices=["compare", "doubling", "one", "shuffle", "plan", "tails"])
     parser.add_argument("directory", type=Path)
+    parser.add_argument("--partitions", type=int, default=33_000)
     arguments = parser.parse_args()
+    if arguments.what == "tails":
+        by_ends(arguments.directory, arguments.partitions)
+        return
     {"compare": compare, "doubling": doubling, "one": one, "shuffle": shuffle, "plan": plan}[arguments.what](
         arguments.directory
     )
@@ -94,6 +103,41 @@ def compare(directory: Path) -> None:
     print(
         f"{len(found)} findings, {'the same' if same else 'NOT THE SAME'} as of diff; verdicts {dict(summary.verdicts)}"
     )
+
+
+def by_ends(directory: Path, partitions: int) -> None:
+    with made(directory, partitions) as root:
+        command = ["diff", "--depth", "tails", "--replicas", "1,2,3", "--jobs", "2", "--format", "json", str(root)]
+        used = measured(kforensics(*command), runs=1, expect=(0, 1, 3))
+        options = DiffOptions(depth=Depth.TAILS, replicas=(1, 2, 3))
+        with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
+            audit(session, read_sources([str(root / "broker-1" / "orders-0")]), out / "warm", options=options)
+            before, begun = descendants_seconds(), time.perf_counter()
+            tables = audit(session, read_sources([str(root)]), out / "audit", options=options).tables
+            seconds, processor = time.perf_counter() - begun, descendants_seconds() - before
+            summary = summarise(tables, most=10)
+    each = partitions * REPLICAS
+    print(load())
+    print(f"{partitions:,} partitions x {REPLICAS}, {summary.bytes / 1e12:.2f} TB: {dict(summary.states)}")
+    print(
+        f"audit {seconds:.1f} s, processor {processor:.1f} s, {processor / each * 1e3:.2f} ms a directory; {dict(tables.manifest['seconds'])}"
+    )
+    print(
+        f"diff {used.seconds:.1f} s, processor {used.processor_seconds:.1f} s; {summary.read_bytes / partitions / 1024:.1f} KB read a partition"
+    )
+
+
+def descendants_seconds() -> float:
+    """Processor seconds of this process and of all that it started, the ended ones included."""
+    fields = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()
+    family, size = {os.getpid()}, 0
+    while size < len(family):
+        size = len(family)
+        family |= {pid for pid, one in fields.items() if int(one[1]) in family}
+    return sum(int(number) for pid in family for number in fields[pid][11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def doubling(directory: Path) -> None:

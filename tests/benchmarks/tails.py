@@ -1,15 +1,19 @@
-"""Compare the ends of large logs, and count what is read of them; run as `python -m tests.benchmarks.tails DIRECTORY [--partitions N] [--segments N] [--large]`.
+"""Compare the ends of large logs, and count what is read of them; run as `python -m tests.benchmarks.tails DIRECTORY [--partitions N] [--once] [--large]`.
 
-Three brokers hold N partitions each, with some 100 MB of older segments a partition (`--segments`, 32 MB each) that are hard links to one file: nothing below the
-ends is read. Every tenth partition has a truncation. Time and peak are those of whole processes of `kforensics diff --depth tails --jobs 2`; bytes and
-requests are counted in one process. `--large` takes one partition of three replicas of 1 GB instead, and with `--kafka-libs` times kafka-dump-log beside it.
+Three brokers hold N partitions each, 10,000 where nothing else is said, with three older segments of 35 MB a partition that are hard links to one file, 1 TB on each broker: nothing below the
+ends is read. Every tenth partition has a truncation. Beside them half as many partitions, and these once more with older segments of ten times the length; `--once` leaves both out. Time and peak are those of
+whole processes of `kforensics diff --depth tails --jobs 2`, bytes what all of them asked the system to read, of pipes between them too; of the ranges that go, and in requests, they are counted in one process
+over a fiftieth of the partitions. What is made takes 0.1 MB a replica on disk and is removed afterwards. `--large` takes one partition of three replicas of 1 GB instead, and with `--kafka-libs` times
+kafka-dump-log beside it, a run for each replica.
 """
 
 import argparse
 import contextlib
 import io
 import os
+import shutil
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.cli.app import run
@@ -24,9 +28,10 @@ from kforensics.formats.index.time import encode_time_index, time_index
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.source.mapped import read_counts
 from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template
-from tests.benchmarks.measure import dump_log, kforensics, measured, warm
+from tests.benchmarks.measure import dump_log, kforensics, load, measured, warm
 
-OLDER_LENGTH = 32 << 20
+OLDER_LENGTH = 35 << 20
+OLDER_SEGMENTS = 3
 SMALL_RECORDS, SMALL_VALUE = 8, 380
 ACTIVE_BATCHES, TRUNCATED_BATCHES = 30, 4
 TRUNCATED_EVERY = 10
@@ -39,25 +44,54 @@ _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--partitions", type=int, default=1_000)
-    parser.add_argument("--segments", type=int, default=3)
+    parser.add_argument("--partitions", type=int, default=10_000)
+    parser.add_argument("--once", action="store_true")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--kafka-libs", type=Path)
     arguments = parser.parse_args()
     if arguments.large:
         _large(arguments.directory, arguments.kafka_libs)
         return
-    root = arguments.directory / f"ends-{arguments.partitions}-{arguments.segments}"
-    if not root.exists():
-        generate(root, arguments.partitions, arguments.segments)
-    bytes_read, requests, to_go = count(root)
-    used = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
-    each = arguments.partitions
-    print(f"{each:,} partitions of {arguments.segments} older segments on 3 brokers: {used.seconds:.1f} s,")
-    print(f"processor {used.processor_seconds:.1f} s, peak {used.peak / 1e6:.0f} MB a process")
-    print(
-        f"read a partition: {bytes_read / each / 1024:.1f} KB, {requests / each:.1f} requests, of which are to go {to_go / each / 1024:.1f} KB"
-    )
+    print(load())
+    whole = arguments.partitions
+    with made(arguments.directory, max(whole // 50, TRUNCATED_EVERY)) as root:
+        each = len(list(root.glob("broker-1/orders-*")))
+        bytes_read, requests, to_go = count(root)
+        print(
+            f"one process, {each:,} partitions: {bytes_read / each / 1024:.1f} KB and {requests / each:.1f} requests a partition,"
+        )
+        print(f"{to_go / each / 1024:.1f} KB of it ranges that go")
+        start = measured(kforensics(*_arguments(root), "--jobs", "1"), runs=1, expect=(0, 1, 3)).read_bytes - bytes_read
+    seconds = {}
+    for partitions, times in [(whole, 1)] if arguments.once else [(whole // 2, 1), (whole, 1), (whole // 2, 10)]:
+        with made(arguments.directory, partitions, times) as root:
+            used = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
+        seconds[partitions, times] = used.processor_seconds
+        apparent = partitions * OLDER_SEGMENTS * OLDER_LENGTH * times / 1e12
+        print(
+            f"{partitions:,} partitions, {apparent:.2f} TB on each of 3 brokers: {used.seconds:.1f} s, processor {used.processor_seconds:.1f} s,"
+        )
+        print(
+            f"peak {used.peak / 1e6:.0f} MB a process, {(used.read_bytes - start) / partitions / 1024:.1f} KB read a partition",
+            flush=True,
+        )
+    if not arguments.once:
+        half = seconds[whole // 2, 1]
+        print(
+            f"twice the partitions {seconds[whole, 1] / half:.2f} times the processor time, ten times the bytes {seconds[whole // 2, 10] / half:.2f}"
+        )
+
+
+@contextlib.contextmanager
+def made(directory: Path, partitions: int, times: int = 1) -> Iterator[Path]:
+    """A made cluster, as long as the block runs."""
+    root = directory / f"ends-{partitions}-{times}"
+    shutil.rmtree(root, ignore_errors=True)
+    try:
+        generate(root, partitions, OLDER_SEGMENTS, OLDER_LENGTH * times)
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
 
 
 def _large(directory: Path, libraries: Path | None) -> None:
@@ -68,13 +102,18 @@ def _large(directory: Path, libraries: Path | None) -> None:
             index_large(node / "orders-0")
     bytes_read, requests, _ = count(*nodes)
     used = measured(kforensics(*_arguments(*nodes)), expect=(0, 1, 3))
+    print(load())
     print(f"3 x 1 GB in one partition: {used.seconds:.2f} s, processor {used.processor_seconds:.2f} s")
     print(f"read: {bytes_read / 1024:.0f} KB in {requests} requests")
     if libraries is not None:
-        file = nodes[0] / "orders-0" / f"{0:020}.log"
-        warm(file)
-        peer = measured(dump_log(libraries, file), runs=1)
-        print(f"kafka-dump-log of one of the three: {peer.seconds:.1f} s, {peer.seconds / used.seconds:.0f}x")
+        seconds = processor = 0.0
+        for node in nodes:
+            file = node / "orders-0" / f"{0:020}.log"
+            warm(file)
+            peer = measured(dump_log(libraries, file), runs=1)
+            seconds, processor = seconds + peer.seconds, processor + peer.processor_seconds
+        print(f"kafka-dump-log of the three: {seconds:.1f} s, processor {processor:.1f} s,")
+        print(f"{seconds / used.seconds:.0f}x in seconds, {processor / used.processor_seconds:.0f}x in processor time")
 
 
 def _arguments(*paths: Path) -> list[str]:
@@ -90,7 +129,7 @@ def count(*paths: Path) -> tuple[int, int, int]:
     return read_counts.bytes, read_counts.requests, goes * TRUNCATED_BATCHES * len(template(SMALL_RECORDS, SMALL_VALUE))
 
 
-def generate(root: Path, partitions: int, segments: int) -> None:
+def generate(root: Path, partitions: int, segments: int, older_length: int = OLDER_LENGTH) -> None:
     """Write the cluster: replicas on all brokers, of which the third has batches of another epoch in every tenth partition."""
     batch = template(SMALL_RECORDS, SMALL_VALUE)
     root.mkdir(parents=True)
@@ -106,7 +145,7 @@ def generate(root: Path, partitions: int, segments: int) -> None:
             older = root / f"older-{broker}-{number * segments // MOST_LINKS}"
             if not older.exists():
                 older.write_bytes(batch)
-                os.truncate(older, OLDER_LENGTH)
+                os.truncate(older, older_length)
             end = _write_partition(node / f"orders-{number}", batch, older, segments, is_other=is_other)
             entries.append(CheckpointEntry("orders", number, end))
         checkpoint = encode_checkpoint(Checkpoint(entries=tuple(entries)))

@@ -8,7 +8,7 @@ from kforensics.fleet.publishing import Publisher, working_chunks
 from kforensics.fleet.report_rows import finding_rows
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.tables import Tables
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import Depth, OffsetRange, TopicPartition
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 
@@ -36,6 +36,7 @@ def write_audit(
     cluster=CLUSTER,
     problems=(),
     scope=None,
+    depth=Depth.CONTENT,
 ):
     """Write an audit of some findings; every node holds a replica of every partition that they are about."""
     tables = Tables(out)
@@ -47,6 +48,7 @@ def write_audit(
                 "started_ns": output.stamp.audited_ns,
                 "sources": [],
                 "clusters": [cluster],
+                "depth": depth.value,
                 "scope": scope or {"topics": [], "partitions": []},
                 "read_bytes": 0,
                 "reused_segments": 0,

@@ -114,6 +114,7 @@ def segment(broker, rows, file_base=None):
         max_timestamp_ms=0,
         digests=digest_batches(table),
         batches=table,
+        longest_batch=max((row[1] - row[0] + 1 for row in rows), default=0),
     )
 
 

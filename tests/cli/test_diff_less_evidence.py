@@ -13,13 +13,14 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
+from tests.builders.repeating import times
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
 )
-SUBSETS = 2
+SUBSETS = times(1, 4)
 CALM = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND})
 
 

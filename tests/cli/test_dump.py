@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.cli.app import run
@@ -291,7 +291,6 @@ bodies = st.lists(
 ).map(lambda records: tuple(record._replace(offset_delta=delta) for delta, record in enumerate(records)))
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(bodies, st.sampled_from([0, 0, 1, 4, 8, 16]), st.sampled_from([-1, 0, 5, 2**31 - 2])),

@@ -152,6 +152,14 @@ def test_snapshots_alone_show_a_cut_that_no_line_tells_of(incident, capsys):
     assert {"no"} == {loss["committed"] for loss in document["losses"]}
 
 
+def test_what_renamed_segments_still_hold_is_denied_with_log_lines_too(incident, capsys):
+    root = incident("epoch-truncate-2.8")
+    document, _ = explain(capsys, root / "snapshots" / "99-final", root / "logs")
+
+    assert "uncommitted-lost" == document["answer"]["state"]
+    assert {"no"} == {loss["was_committed"] for loss in document["losses"]}
+
+
 def test_what_a_replica_in_use_still_holds_is_at_stake_and_not_gone(incident, capsys):
     root = incident("unclean-election-4.x") / "snapshots"
     parts = [root / "02-old-leader-killed" / "broker-1", *sorted((root / "03-old-leader-down-live").glob("*-[23]"))]

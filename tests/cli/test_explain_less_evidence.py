@@ -11,13 +11,14 @@ from kforensics.commands.explain import ExplainOptions, explain
 from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
+from tests.builders.repeating import times
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
 RECORDINGS = sorted(
     p.name.removesuffix(".tar.xz") for p in (Path(__file__).parents[2] / "fixtures" / "incidents").glob("*.tar.xz")
 )
-SUBSETS = 1
+SUBSETS = times(1, 4)
 
 
 def look(now, before):

@@ -95,7 +95,7 @@ def test_nothing_below_an_input_changes_and_nobody_else_can_read_what_comes_out(
 
     files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert files
-    assert {0o600, 0o700} >= {stat.S_IMODE(path.stat().st_mode) for path in files}
+    assert {0o600} == {stat.S_IMODE(path.stat().st_mode) for path in files}
     assert 0o700 == stat.S_IMODE((tmp_path / "out").stat().st_mode)
     assert not [path for path in files if path.name.endswith(".partial")]
 
@@ -149,6 +149,28 @@ def test_filters_leave_out_what_was_not_asked_for(capsys, lost, tmp_path):
     assert (0, 10) == (code, document["records"])
     assert list(range(70, 80)) == [line["offset"] for line in lines]
     assert {"certain"} == {line["committed"] for line in lines}
+
+
+def test_what_was_not_asked_for_is_no_gap_and_not_called_lost(capsys, lost, unclean, tmp_path):
+    final = (unclean / "99-final", unclean.parent / "logs", "--topic", "orders", "--partition", "0")
+
+    code, unheld = salvage(capsys, *final, "--offsets", "70..79", "-o", tmp_path / "gap")
+    assert (1, 10) == (code, unheld["missing"])
+    assert "0 of 10 records of orders-0 at offsets 70 to 79 that may be lost are saved" in unheld["answer"]["headline"]
+
+    code, outside = salvage(capsys, *final, "--offsets", "500..", "-o", tmp_path / "outside")
+    assert (3, 0) == (code, outside["missing"])
+    assert "No lost records from offset 500 on are shown" in outside["answer"]["headline"]
+
+    code, nothing = salvage(capsys, *lost, "--time", "2020-01-01..2020-01-02")
+    assert (3, 0) == (code, nothing["records"])
+    assert "No lost records with timestamps in --time" in nothing["answer"]["headline"]
+    assert not list((tmp_path / "out").glob("orders-*"))
+
+    code, found = salvage(capsys, *lost[:-1], tmp_path / "part", "--offsets", "60..70", "--partition", "0")
+    manifest = json.loads((tmp_path / "part" / "manifest.json").read_text())
+    assert "11 of 11 lost records of orders-0 at offsets 60 to 70 saved" in found["answer"]["headline"]
+    assert {"first": 60, "last": 70} == manifest["partitions"][0]["runs"][0]["offsets"]
 
 
 def test_times_choose_records_by_their_timestamps(capsys, unclean, tmp_path):

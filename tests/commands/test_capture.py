@@ -14,21 +14,25 @@ import sys
 import tarfile
 import zipfile
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.cited import cited_files
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.tail import readable_ranges, tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source import capture as container
 from kforensics.source.capture import CapturePath, MissingBytes, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
 from tests import schemas
-from tests.captures import compare_recording, document, take
+from tests.captures import compare_ends, compare_recording, document, take
 from tests.conftest import FIXTURES, ROOT, tree_state
 
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
@@ -60,6 +64,35 @@ def test_commands_say_of_captures_what_they_say_of_the_directories(name, inciden
     )  # such documents are held against the schemas elsewhere, which takes longer than to make them
 
     assert [] == list(compare_recording(incident(name), tmp_path, of_every_moment=False))
+
+
+def test_ends_of_logs_are_captured_and_what_is_not_in_them_is_said(incident, tmp_path):
+    snapshot = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    found, code = document("diff", sorted(snapshot.iterdir()), "--depth", "tails")
+
+    assert [] == list(compare_ends(snapshot, tmp_path / "ends"))
+    assert (0, "same-ends", "tails") == (code, found["answer"]["state"], found["depth"])
+
+    printed, code = document("diff", [tmp_path / "ends"])
+    verified, its_code = document("verify", [tmp_path / "ends" / "broker-2.kfc"])
+    message = next(one["message"] for one in printed["problems"] if one["path"] == "orders-0")
+
+    assert (3, "unknown") == (code, printed["answer"]["state"])
+    assert re.match(
+        r"the capture was taken at depth tails: of content below offset \d+ it holds nothing\. Compare the ends with --depth tails, or read INPUT/orders-0 of broker \d",
+        message,
+    )
+    assert 3 == its_code
+    assert "unknown" == verified["answer"]["state"]
+
+
+def test_a_capture_of_ends_takes_nothing_along_that_needs_more(tmp_path, capsys):
+    arguments = ["capture", str(BROKER), "--depth", "tails", "--normal-priority", "-o"]
+    assert 0 == run([*arguments, str(tmp_path / "one.kfc")])
+    assert "one.kfc has the evidence of node 1, of logs their ends alone." in capsys.readouterr().out
+    assert 2 == run([*arguments, str(tmp_path / "two.kfc"), "--with-tail"])
+    assert "it does not go with --all-batches, --with-tail or --since" in " ".join(capsys.readouterr().err.split())
+    assert ["one.kfc"] == [one.name for one in tmp_path.iterdir()]
 
 
 def test_captures_and_directories_are_mixed_freely(tmp_path):
@@ -268,6 +301,7 @@ def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, mo
     assert index is not None
     there, here = document("predict", [node], *options), document("predict", [taken], *options)
 
+    assert index is not None
     if wrong is None:
         assert {"index": {"entries": 14, "last": [280, starts[280]]}} == index.content
     else:
@@ -421,11 +455,43 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
         assert 20 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
 
 
+def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(taken):
+    inputs = find_inputs([taken])
+    paths = [f"orders-0/{0:020}.log", "orders-0/leader-epoch-checkpoint"]
+    cited = [SimpleNamespace(citations=[Citation(input=0, path=path)]) for path in paths]
+    log, epochs, capture = cited_files(SimpleNamespace(timeline=cited, incidents=[], findings=[]), inputs)  # type: ignore[arg-type]
+
+    assert log.sha256 is Absent.UNREADABLE
+    assert epochs.sha256 == hashlib.sha256((BROKER / paths[1]).read_bytes()).hexdigest()
+    assert (str(taken), hashlib.sha256(taken.read_bytes()).hexdigest()) == (capture.capture, capture.sha256)
+
+
 # ---------------------------------------------------------------- with the records that are at stake
 
 
 def _log_of(capture, node):
     return CapturePath(capture) / node / "orders-0" / f"{0:020}.log"
+
+
+def test_trace_finds_in_a_capture_what_its_tails_hold_and_knows_nothing_of_the_rest(tmp_path, monkeypatch):
+    words = ("-t", "orders", "--value", "o")
+    there, code = document("trace", [BROKER], *words)
+    assert (there, code) == document("trace", [take([BROKER], tmp_path / "all.kfc", with_tail=True)], *words)
+    assert (3, "unknown") == _traced(take([BROKER], tmp_path / "none.kfc"), *words)[:2]
+
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 20)
+    tails = take([BROKER], tmp_path / "tails.kfc", with_tail=True)
+    code, _, found = _traced(tails, *words)
+    places = {(one["partition"], one["offset"]) for one in there["records"]}
+
+    assert (3, "unknown", set()) == _traced(tails, "-t", "orders", "--offset", "5")
+    assert 0 == code
+    assert {one for one in places if one[1] >= 20} <= found < places
+
+
+def _traced(path, *words):
+    printed, code = document("trace", [path], *words)
+    return code, printed["answer"]["state"], {(one["partition"], one["offset"]) for one in printed["records"]}
 
 
 def test_the_bytes_of_batches_at_stake_are_those_of_the_file(tmp_path):

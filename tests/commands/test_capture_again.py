@@ -1,6 +1,7 @@
 """Captures that go on from an earlier one: only what changed is read, and the new file is complete by itself."""
 
 import fcntl
+import io
 import json
 import os
 import shutil
@@ -95,13 +96,44 @@ def test_after_a_kill_the_same_command_goes_on_from_what_was_written(options, no
     assert document("verify", [whole]) == document("verify", [out])
 
 
-def test_what_a_running_capture_writes_is_left_alone(node, tmp_path):
-    running = tmp_path / f".one.kfc.{os.getppid()}.part"
-    running.write_bytes(b"PK")
+def test_what_a_running_capture_writes_is_left_alone_whatever_its_process_is_called(node, tmp_path):
+    with container.CaptureWriter(tmp_path / "one.kfc") as writer:
+        writer.add_part("begun.json", b"{}")
+        written = writer.partial.read_bytes()
+        take([node], tmp_path / "one.kfc")
 
-    take([node], tmp_path / "one.kfc")
+        assert written == writer.partial.read_bytes()
 
-    assert running.read_bytes() == b"PK"
+
+def _member(name, data):
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("kforensics-capture", b"1\n", compress_type=zipfile.ZIP_STORED)
+        for each in ("begun.json", name):
+            archive.writestr(each, data)
+    return memory.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "is_ours"),
+    [
+        (b"PK", False),
+        (b"not a capture at all", False),
+        (_member("tree/000000.json", b"[1]"), True),
+        (_member("tree/000000.json", b"{"), True),
+        (_member("tree/000000.json", b'{"a": [{"name": "b", "content": {"segment": {"batches": 3}}}]}'), True),
+        (_member("tree/000000.json", b"\xff" * 99), True),
+    ],
+)
+def test_what_a_part_claims_harms_nothing(content, is_ours, node, tmp_path):
+    part = tmp_path / ".one.kfc.12ab.part"
+    part.write_bytes(content)
+    (tmp_path / ".one.kfc.34cd.part").symlink_to(node / "meta.properties")
+    (tmp_path / ".one.kfc.56ef.part").mkdir()
+
+    assert 0 == _figures([node], tmp_path / "one.kfc").reused_segments
+    assert is_ours != part.exists()
+    assert (tmp_path / ".one.kfc.34cd.part").is_symlink()
 
 
 def test_a_segment_that_changed_is_read(node, tmp_path):
@@ -195,7 +227,7 @@ def _grow(node, start):
 
 @pytest.mark.parametrize("was_running", [True, False, None])
 def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path, monkeypatch):
-    monkeypatch.setattr("kforensics.commands.capture.is_locked", lambda _: was_running)
+    monkeypatch.setattr("kforensics.commands.capturing.plan.is_locked", lambda _: was_running)
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
     for node in nodes:
         shutil.copytree(FIXTURES / "unclean-election" / node.name, node)

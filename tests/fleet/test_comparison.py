@@ -9,8 +9,10 @@ from kforensics.findings.answers.fleet import comparison_answer
 from kforensics.findings.answers.model import State
 from kforensics.findings.changes import CHANGES_SQL, TABLES, Change
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import Filters
+from kforensics.fleet.audit_tables import Filters, history_of, previous_audit
 from kforensics.fleet.comparison import compare_audits
+from kforensics.fleet.tables import Tables
+from kforensics.units import Depth
 from tests.builders.audits import CLUSTER, one_finding, write_audit
 
 
@@ -87,6 +89,27 @@ def test_an_audit_of_fewer_nodes_or_of_other_topics_is_not_calm(tmp_path):
     with_problem = write_audit(tmp_path / "problem", [], problems=[unread])
     assert {"unchecked": 1} == compare_audits(both, with_problem).findings_by_change
     assert {"gone": 1} == compare_audits(both, write_audit(tmp_path / "sound", [])).findings_by_change
+
+
+def test_an_audit_of_the_ends_ends_no_finding_of_one_that_read_content(tmp_path):
+    history = tmp_path / "history"
+    write_audit(history, [one_finding()], audit_id="content", is_history=True)
+    write_audit(history, [], audit_id="ends", is_history=True, depth=Depth.TAILS)
+    write_audit(history, [], audit_id="content again", is_history=True)
+    write_audit(history, [], audit_id="ends again", is_history=True, depth=Depth.TAILS)
+    content, ends, again, last = history_of(Tables(history))
+
+    found = compare_audits(content, ends)
+
+    assert {"unchecked": 1} == found.findings_by_change
+    assert (
+        "Only the earlier audit read the content of logs: what only content shows is no longer looked at.",
+    ) == found.limits
+    answer = comparison_answer(found)
+    assert State.UNKNOWN is answer.state
+    assert "not all that showed it was read again" in " ".join(answer.unknown)
+    assert ["content", "content", "ends"] == [previous_audit(one).audit_id for one in (ends, again, last)]
+    assert {"gone": 1} == compare_audits(content, again).findings_by_change
 
 
 def test_the_command_says_it_in_every_format(two, tmp_path, capsys):

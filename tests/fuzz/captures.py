@@ -25,7 +25,17 @@ from kforensics.evidence.captured.reading import (
 )
 from kforensics.evidence.captured.tail import tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.source.capture import MARKER, PART_LIMIT, Capture, CapturedSegment, CapturePath, comment_of
+from kforensics.evidence.replica.captured_loading import captured_content, lacks_rows, rows_between
+from kforensics.evidence.replica.loader_values import Content, Need
+from kforensics.source.capture import (
+    MARKER,
+    PART_LIMIT,
+    Capture,
+    CapturedSegment,
+    CapturePath,
+    MissingBytes,
+    comment_of,
+)
 from kforensics.source.mapped import open_evidence
 from tests.captures import take
 
@@ -167,6 +177,11 @@ def explore(data: bytes) -> int:
 
 
 def _opened(path: CapturePath) -> bool:
+    with contextlib.suppress(EvidenceError):
+        for content in (Content.BATCHES, Content.CHECKED_BATCHES, Content.OFFSET_INDEX, Content.LAST_TIMESTAMP):
+            kept = captured_content(path, Need(path.name, content))
+            for _ in zip(range(1_000), getattr(kept, "batches", ()), strict=False):
+                pass
     try:
         with open_evidence(path) as file:
             if not isinstance(file, CapturedSegment):
@@ -176,6 +191,9 @@ def _opened(path: CapturePath) -> bool:
             assert isinstance(segment.batches, Absent) or len(segment.batches) == segment.batch_count
             captured_tail(file)
             captured_extent(file)
+            with contextlib.suppress(MissingBytes):
+                rows_between(file, 0, file.size)
+            lacks_rows(file, 0)
             for some in (captured_batches(file), captured_records(file), captured_commits(file)):
                 for _, _ in zip(range(10_000), some, strict=False):
                     pass

@@ -30,7 +30,7 @@ from tests.oracle.jars import RELEASES, class_path
 
 VERSION = "4.1.0"
 HEADER = "kforensics-salvage"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 240
 _OPENED = [
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in ("sun.nio.ch", "java.nio", "jdk.internal.ref", "java.lang")
@@ -75,7 +75,9 @@ class Broker:
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         (folder / "log4j2.properties").write_text(_LOGGING.format(file=folder / "server.log"))
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties")).wait(60)
+        self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties")).wait(
+            WAIT_SECONDS
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def _java(self, *arguments: str) -> "subprocess.Popen[bytes]":

@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.protocol.coordinators import TransactionStatus, coordinator_partition, is_late
@@ -20,7 +20,6 @@ def test_the_hash_is_that_of_java():
     assert coordinator_partition(b"caf\xc3\xa9", 7) == coordinator_partition("café", 7)
 
 
-@settings(max_examples=40, deadline=None)
 @given(text=st.text(max_size=12), count=st.integers(1, 60))
 def test_every_name_has_a_partition(text, count):
     assert coordinator_partition(text, count) == (0 if java_hash(text) == -(1 << 31) else abs(java_hash(text)) % count)

@@ -7,7 +7,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
@@ -176,7 +176,6 @@ def contents(tmp_path_factory):
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-10, 70_000), st.integers(-5, 9_000))), st.integers(1, 4))
 def test_each_range_gets_what_the_file_holds(contents, places, requests):
     wanted = [Range(list(contents)[number], at, length) for number, at, length in places]

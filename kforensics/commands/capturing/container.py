@@ -1,8 +1,10 @@
 """The file of a capture while it is written: under a temporary name until all of it is there. `source/capture.py` reads it."""
 
+import fcntl
 import hashlib
 import json
 import os
+import secrets
 import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -50,9 +52,12 @@ class CaptureWriter:
 
     def __init__(self, out: Path) -> None:
         self.out = out
-        self.partial = out.with_name(f".{out.name}.{os.getpid()}.part")
+        # In containers each process may have the number 1: a name of its own tells them apart, and the lock whether it is being written.
+        self.partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
         try:
             self._file = self.partial.open("xb")
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise UsageError(f"{out} can't be written: {error.strerror}") from error
         self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)

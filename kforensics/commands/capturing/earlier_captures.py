@@ -52,9 +52,9 @@ class EarlierCaptures:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._captures = tuple((open_capture(path), path) for path in paths)
         self._roots = tuple(
-            (capture, str(one["path"]), str(one["name"]), capture.started_ns)
+            (capture, path, name, capture.started_ns)
             for capture, _ in self._captures
-            for one in capture.manifest.get("roots", ())
+            for path, name in _roots_of(capture)
         )
 
     def __bool__(self) -> bool:
@@ -78,7 +78,9 @@ class EarlierCaptures:
             UsageError: one is of another.
         """
         for capture, path in self._captures:
-            its = capture.manifest.get("node") or {}
+            its = capture.manifest.get("node")
+            if not isinstance(its, dict):
+                continue
             other = (its.get("cluster_id"), its.get("node_id"))
             if any(a is not None and b is not None and a != b for a, b in zip(node, other, strict=True)):
                 raise UsageError(f"{path} is a capture of node {other[1]} of cluster {other[0]}, not of this one")
@@ -102,6 +104,13 @@ class EarlierCaptures:
                     found.scan.indexes = dict(_indexes(capture, inner, task))
                     return found
         return None
+
+
+def _roots_of(capture: Capture) -> list[tuple[str, str]]:
+    try:
+        return [(str(one["path"]), str(one["name"])) for one in capture.manifest.get("roots", ())]
+    except (KeyError, TypeError) as error:
+        raise capture.refuse("its manifest does not say what was captured") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,10 @@
 """What a killed capture left: its file under the temporary name, with whose complete members the same command continues."""
 
+import fcntl
 import json
 import os
+import re
+import stat
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -24,28 +27,30 @@ _SIGNATURE = b"PK\x03\x04"
 
 
 def left_by_killed(out: Path) -> tuple[Path, ...]:
-    """Return the files of captures under the name `out` whose process does not run any more."""
-    prefix, suffix = f".{out.name}.", ".part"
+    """Return the files of captures under the name `out` that nobody writes any more."""
+    name = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]+\.part", re.ASCII)
     try:
-        names = [one.name for one in out.parent.iterdir()]
+        names = sorted(one.name for one in out.parent.iterdir() if name.fullmatch(one.name))
     except OSError:
         return ()
-    found = (
-        (name, name[len(prefix) : -len(suffix)]) for name in names if name.startswith(prefix) and name.endswith(suffix)
-    )
-    return tuple(
-        out.with_name(name) for name, process in sorted(found) if process.isdecimal() and not _runs(int(process))
-    )
+    return tuple(out.with_name(one) for one in names if _was_left(out.with_name(one)))
 
 
-def _runs(process: int) -> bool:
+def _was_left(part: Path) -> bool:
+    """Whether a file begins like a capture, and no process holds the lock that it is written under, in whatever container."""
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
         return False
-    except (OSError, OverflowError):
-        return True
-    return True
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.pread(descriptor, len(MARKER), _LOCAL.size) == MARKER.encode()
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def recover(part: Path, left: Path) -> bool:
@@ -75,8 +80,8 @@ def recover(part: Path, left: Path) -> bool:
                     writer.add_folder(path, entries)
                 counts = {"segments": sum(map(len, folders.values()))}
                 writer.finish({**begun, "counts": counts, "interrupted": True}, left)
-    except EvidenceError:
-        return False
+    except (EvidenceError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return False  # nobody can go on from it
     return True
 
 

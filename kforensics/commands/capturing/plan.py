@@ -70,6 +70,11 @@ _BYTE_FOR_BYTE = frozenset(
     }
 )
 
+LARGEST_CLEANED_LOG = 4 << 20
+"""Bytes of a compacted log up to which its records are digested at depth tails, too."""
+
+LARGEST_OFFSET = 2**63 - 1
+
 LARGEST_COPY = 4 << 30
 """Bytes of a file that are taken along; a metadata log's segments end at 1 GiB, and longer logs are divided into files."""
 
@@ -183,7 +188,12 @@ class CapturePlan:
 
 
 def plan_capture(
-    paths: Sequence[Path], *, all_batches: bool = False, margin: int = MARGIN_OFFSETS, keep_going: bool = False
+    paths: Sequence[Path],
+    *,
+    all_batches: bool = False,
+    margin: int = MARGIN_OFFSETS,
+    keep_going: bool = False,
+    is_by_ends: bool = False,
 ) -> CapturePlan:
     """List what is below the paths; reads names, and of partition directories the small files.
 
@@ -192,6 +202,7 @@ def plan_capture(
         all_batches: take a row a batch along everywhere.
         margin: offsets below the lowest point from which a truncation can still happen.
         keep_going: a path that can't be used is a problem in the report, and the others are read.
+        is_by_ends: the ends of logs alone are read; rows of batches are taken along from the high watermark or the recovery point on.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
@@ -234,7 +245,9 @@ def plan_capture(
         for folder in root.folders:
             if folder.place is not None and not folder.is_metadata:
                 _decide(folder, compacted, all_batches=all_batches, margin=margin)
-                if not is_running and not folder.place.state.clean_shutdown:
+                if is_by_ends and folder.place.directory_state != DirectoryState.DELETED.value:
+                    _decide_by_ends(folder, folder.place)
+                elif not is_running and not folder.place.state.clean_shutdown:
                     folder.carried_from = min(folder.carried_from, _scanned_from(folder, folder.place))
     return CapturePlan(
         roots=roots,
@@ -375,6 +388,19 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
     folder.bytes_from = stake(place, margin)
     if not all_batches and not folder.by_record:
         folder.carried_from = folder.bytes_from
+
+
+def _decide_by_ends(folder: FolderPlan, place: PartitionPlace) -> None:
+    """Of small logs that a cleaner works on all rows and records are taken along; of others rows from the high watermark or the recovery point on."""
+    length = sum(entry.length for entry, _, _ in folder.segments())
+    if folder.with_content or (folder.by_record and length <= LARGEST_CLEANED_LOG):
+        folder.carried_from = 0
+        return
+    folder.by_record = False
+    values = [
+        checkpoint_value(place.state, name, place.topic_partition) for name in ("high_watermark", "recovery_point")
+    ]
+    folder.carried_from = min((one.value for one in values if not isinstance(one, Absent)), default=LARGEST_OFFSET)
 
 
 def _locks(roots: Sequence[RootPlan]) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """What one segment comes to in a capture: its summary, and where it can matter a row a batch and digests of its records."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,22 +11,28 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.columns import NO_CONTROL, BatchPacker, Columns, RecordPacker, narrow
 from kforensics.evidence.captured.digests import controls, digest_record
-from kforensics.evidence.captured.indexes import IndexWatch
+from kforensics.evidence.captured.indexes import OFFSET_INDEX, IndexWatch
 from kforensics.evidence.captured.rows import digest_lists, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
+from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.captured_loading import UNSOUND
+from kforensics.evidence.replica.collect import read_ends
 from kforensics.evidence.replica.loader_reader import reader_at
+from kforensics.evidence.replica.positions import indexed_start
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import SegmentBytes, iter_records
+from kforensics.formats.segment.walk import Level, SegmentBytes, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.walk import Listings
+from kforensics.source.walk import FoundFile, Listings
 from kforensics.units import TopicPartition
 
 MOST_RUNS = 65_536
 """Leader epochs, digests or damaged places of one segment that a capture describes; sound segments have some hundred."""
+
+NEAR_BYTES = 64 << 10
+"""Bytes of a segment within which depth tails takes along all rows from the beginning of the last leader epoch but one."""
 
 MOST_STOPS = 64
 """Damaged places of a segment at which it is looked how a broker's reader goes on; it stops at the first where it checks the batches."""
@@ -84,14 +91,68 @@ def capture_segment(task: SegmentTask) -> CapturedScan:
     """Read one segment once, its records a second time where they are asked for; what can't be read becomes a problem."""
     try:
         with open_evidence(task.path) as file:
-            return _scanned(task, file)
+            watch = _Watch(file, task)
+            segment = scan_segment(file, path="", base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see)
+            return _described(task, file, segment, watch)
     except EvidenceError as error:
         return CapturedScan(content={"problem": error.problem}, length=task.length, mtime_ns=0, problem=error.problem)
 
 
-def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
-    watch = _Watch(file, task)
-    segment = scan_segment(file, path="", base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see)
+def capture_ends(place: PartitionPlace, tasks: Mapping[str, SegmentTask]) -> dict[str, CapturedScan] | None:
+    """Read of a partition directory what depth tails reads.
+
+    Args:
+        place: the directory.
+        tasks: its segments in use, by name; besides what is read, rows are taken along of the batches that they ask for.
+
+    Returns:
+        The scans by name; none where the ends of the log decide too little, so that all of it has to be read.
+    """
+    scans: dict[str, CapturedScan] = {}
+
+    def scan(found: FoundFile) -> Segment:
+        task = replace(tasks[_name(found.path)], carried_from=0)
+        with open_evidence(task.path) as file:
+            watch = _Watch(file, task)
+            segment = scan_segment(
+                file, path=found.path, base_offset=task.base_offset, mtime_ns=file.mtime_ns, watch=watch.see
+            )
+            scans[_name(found.path)] = _described(task, file, segment, watch)
+            return segment
+
+    segments = read_ends(place, scan)
+    if segments is None:
+        return None
+    for segment in segments:
+        if segment.unread_below or _name(segment.path) not in scans:
+            scans[_name(segment.path)] = _end(tasks[_name(segment.path)], segment)
+    return scans
+
+
+def _end(task: SegmentTask, segment: Segment) -> CapturedScan:
+    """Return a segment of which the end or nothing was read, with the rows that are asked for."""
+    task = replace(task, carried_from=min(task.carried_from, segment.unread_below), indexes=())
+    index = task.path.with_suffix(OFFSET_INDEX)
+    try:
+        with open_evidence(task.path) as file:
+            start = indexed_start(index, file, task.base_offset, task.bytes_from)
+            if task.bytes_from < task.carried_from and file.size - start <= NEAR_BYTES:
+                task = replace(task, carried_from=task.bytes_from)
+            watch = _Watch(file, task)
+            if isinstance(segment.last_offset, int) and segment.last_offset >= task.carried_from:
+                start = indexed_start(index, file, task.base_offset, task.carried_from)
+                for window in walk_segment(file, level=Level.CRC, start=start):
+                    watch.see(window.batches)
+            return _described(task, file, segment, watch)
+    except EvidenceError as error:
+        return CapturedScan(content={"problem": error.problem}, length=task.length, mtime_ns=0, problem=error.problem)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _described(task: SegmentTask, file: EvidenceFile, segment: Segment, watch: "_Watch") -> CapturedScan:
     too_many = max(len(segment.epochs), len(segment.digests), len(segment.damage)) > MOST_RUNS
     if too_many:
         words = "it has more leader epochs, runs of offsets or damaged places than a capture describes"
@@ -110,11 +171,13 @@ def _scanned(task: SegmentTask, file: EvidenceFile) -> CapturedScan:
     row["tail"], row["extent"] = watch.tail, watch.extent
     row["carried_from"] = task.carried_from if watch.pieces else None
     row["first"] = watch.packer.first
-    if segment.damage:
+    if segment.damage and not segment.unread_below:
         row["stops"] = [[position, reader_at(file, position)] for position in watch.gaps(file.size)]
         row["unsound"] = watch.unsound
     row["identity"] = list(file.identity)
     row["records"] = [] if task.by_record else None
+    if segment.unread_below:
+        row["unread_below"] = segment.unread_below
     if commits is not None:
         row["commits"] = commits
     return CapturedScan(

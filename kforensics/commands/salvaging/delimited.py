@@ -29,7 +29,7 @@ class DelimitedRecords:
         self._partition = partition
         self._form = form
         self._refused: list[int] = []
-        self._file = folder.open(f"{stem}.{form.value}.txt")
+        self.file = folder.open(f"{stem}.{form.value}.txt")
 
     def add(self, chunk: RecordChunk, given: Given) -> None:  # noqa: ARG002 - as every form
         """Add records in order of offset; those that the form can't hold are remembered."""
@@ -49,7 +49,7 @@ class DelimitedRecords:
                 continue
             lines.append((null if key is None else key) + SEPARATOR + (null if value is None else value) + END)
         if not self._refused:
-            self._file.write_lines(lines)
+            self.file.write_lines(lines)
 
     def _fits(self, payload: bytes | None, *, is_key: bool) -> bool:
         if payload is None:
@@ -72,11 +72,11 @@ class DelimitedRecords:
         """
         if self._refused:
             self._refuse()
-        return (self._file.finish(),)
+        return (self.file.finish(),)
 
     def close(self) -> None:
         """Give the file back."""
-        self._file.close()
+        self.file.close()
 
 
 def _is_text(payload: bytes) -> bool:

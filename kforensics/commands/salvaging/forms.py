@@ -71,6 +71,8 @@ class Given:
 class RecordWriter(Protocol):
     """Writes the records of one partition and label."""
 
+    file: OutFile
+
     def add(self, chunk: RecordChunk, given: Given) -> None:
         """Add records in order of offset; the chunk's bytes hold until this returns."""
 

@@ -75,9 +75,9 @@ class ParquetRecords:
 
     def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition) -> None:
         self._partition = partition
-        self._file = folder.open(f"{stem}.parquet")
+        self.file = folder.open(f"{stem}.parquet")
         self._writer = pq.ParquetWriter(
-            pa.PythonFile(_Sink(self._file), mode="w"),
+            pa.PythonFile(_Sink(self.file), mode="w"),
             SCHEMA,
             compression="zstd",
             compression_level=1,
@@ -137,13 +137,13 @@ class ParquetRecords:
         self._write()
         self._encoder.wait()
         self._writer.close()
-        return (self._file.finish(),)
+        return (self.file.finish(),)
 
     def close(self) -> None:
         """Give the file back."""
         self._waiting = []
         self._encoder.close()
-        self._file.close()
+        self.file.close()
 
 
 def _text(path: str) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -279,7 +279,7 @@ class _Saver:
             leader=plan.leader.broker_id if plan.leader is not None else Absent.UNKNOWN,
             leader_source=plan.leader_source,
             is_other_topic=plan.is_other_topic,
-            gaps=list(plan.gaps),
+            gaps=self._in_view_of_gaps(plan.gaps),
             likely=plan.likely,
             is_named=plan.is_named,
         )
@@ -305,6 +305,10 @@ class _Saver:
                 output = self._outputs[number]
                 writer = output.records or output.batches
                 assert writer is not None
+                if output.records is not None and not output.saved.records:
+                    output.records.close()
+                    output.records.file.discard()
+                    continue
                 output.saved.files = writer.finish()
                 self._seal(output)
         except ChildProcessError as error:
@@ -317,7 +321,8 @@ class _Saver:
                 for writer in (output.records, output.batches):
                     if writer is not None:
                         writer.close()
-        self._saved.labels = [self._outputs[number].saved for number in sorted(self._outputs)]
+        written = (self._outputs[number].saved for number in sorted(self._outputs))
+        self._saved.labels = [one for one in written if one.files]
         alternates = [one.offsets for label in self._saved.labels if label.owner for one in label.runs]
         self._saved.gaps = without_held(self._saved.gaps, alternates)
         return self._saved
@@ -333,6 +338,17 @@ class _Saver:
             labels=selection.labels[kept],
             merged=selection.merged[kept],
         )
+
+    def _in_view_of_gaps(self, gaps: Sequence[Gap]) -> list[Gap]:
+        wanted = self._filters.offsets
+        if wanted is None:
+            return list(gaps)
+        out = []
+        for gap in gaps:
+            first, last = max(gap.offsets.first, wanted.first), min(gap.offsets.last, wanted.last)
+            if first <= last:
+                out.append(replace(gap, offsets=OffsetRange(first, last), count=min(gap.count, last - first + 1)))
+        return out
 
     # ---- holes ----
 
@@ -723,6 +739,9 @@ class _Saver:
         replica = self._plan.copies[run.copy].view.replica
         path = replica.segments[run.segment].path
         first_offset, last_offset = int(run.rows["base_offset"].min()), int(run.rows["last_offset"].max())
+        if self._filters.offsets is not None and output.batches is None:
+            first_offset = max(first_offset, self._filters.offsets.first)
+            last_offset = min(last_offset, self._filters.offsets.last)
         epochs = run.rows["partition_leader_epoch"]
         if self._goes_on(run, output):
             last = output.saved.runs[-1]

@@ -37,6 +37,8 @@ _NUMBERS = (
     "recovered_record_count",
 )
 _OPTIONAL = ("recovered_end_offset", "first_offset", "last_offset", "max_timestamp_ms")
+_ADDED = ("longest_batch",)
+"""Columns that captures of earlier versions do not have."""
 _LARGEST = 2**63 - 1
 
 
@@ -57,6 +59,7 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
         segment = segment_of(
             {
                 **{name: row[name] for name in (*_NUMBERS, *_OPTIONAL)},
+                **{name: row.get(name) for name in _ADDED},
                 "path": path,
                 "base_offset": base_offset,
                 "length": file.size,
@@ -70,12 +73,27 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
             row["epochs"],
         )
         batches = _whole_table(file) if row["batch_count"] <= KEPT_BATCHES else Absent.NOT_WRITTEN
+        if unread := unread_below(file):
+            is_unknown = not segment.batch_count and row["max_timestamp_ms"] is None
+            newest = Absent.UNKNOWN if is_unknown else segment.max_timestamp_ms
+            segment = replace(segment, unread_below=unread, max_timestamp_ms=newest)
         return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
 
 
+def unread_below(file: CapturedSegment) -> int:
+    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was."""
+    value = file.row.get("unread_below", 0)
+    if type(value) is not int or not 0 <= value <= _LARGEST:
+        raise file.capture.refuse(f"what it says of {file.inner} can't be: {value!r} as an offset")
+    return value
+
+
 def _batches_from(file: CapturedSegment, segment: Segment) -> int:
+    if unread := unread_below(file):
+        start = carried_from(file)
+        return unread if start is None else start
     if not segment.batch_count or isinstance(segment.last_offset, Absent):
         return 0
     held = sum(run[2] for run in _runs(file.row, "batches"))
@@ -92,8 +110,9 @@ def _check(row: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         if isinstance(row[name], bool) or not isinstance(row[name], int) or not 0 <= row[name] <= _LARGEST:
             raise ValueError(name)
-    for name in _OPTIONAL:
-        if row[name] is not None and not (isinstance(row[name], int) and -_LARGEST <= row[name] <= _LARGEST):
+    for name in (*_OPTIONAL, *_ADDED):
+        value = row.get(name) if name in _ADDED else row[name]
+        if value is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
             raise ValueError(name)
     for name, width in (("digests", 5), ("epochs", 2)):
         for one in row[name]:
@@ -104,6 +123,10 @@ def _check(row: Mapping[str, Any]) -> None:
 
 
 def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
+    count = file.row["batch_count"]
+    if unread_below(file):
+        rows = captured_batches(file) if count else empty_batches()
+        return rows[len(rows) - count :] if 0 < count <= len(rows) else Absent.NOT_WRITTEN
     if not file.row["batch_count"]:
         return captured_batches(file)
     whole = sum(run[2] for run in _runs(file.row, "batches")) == file.row["batch_count"]

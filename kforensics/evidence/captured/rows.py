@@ -85,6 +85,7 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
         "magics": sorted(segment.magics),
         "max_timestamp_ms": known(segment.max_timestamp_ms),
         "is_thinned": segment.is_thinned,
+        "longest_batch": known(segment.longest_batch),
         "changed": segment.changed,
         "mtime_ns": segment.mtime_ns,
         "scanned_ns": scanned_ns,
@@ -131,4 +132,5 @@ def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs:
         recovered_batch_count=row["recovered_batch_count"],
         recovered_record_count=row["recovered_record_count"],
         is_thinned=row["is_thinned"],
+        longest_batch=known_or(row.get("longest_batch"), Absent.UNKNOWN),
     )

@@ -139,6 +139,8 @@ def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _
 def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
     """Return what was found in the segment when it was captured."""
     segment = captured_segment(file, path=file.inner, base_offset=base_offset)
+    if segment.unread_below:
+        raise file.missing()
     first_span, valid_end = captured_extent(file)
     starts = [entry.start_offset for entry in segment.epochs]
     last = None if isinstance(segment.last_offset, Absent) else segment.last_offset

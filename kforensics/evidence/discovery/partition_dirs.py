@@ -14,8 +14,6 @@ from kforensics.evidence.model import (
 )
 from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
-from kforensics.source.capture import CapturePath
-from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     FileKind,
@@ -112,9 +110,7 @@ def read_log_dir_state(
 
 
 def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
-    """Return the partitions that have a directory; none where finding them out has a cost."""
-    if isinstance(listings.root, ForeignPath) and not isinstance(listings.root, CapturePath):
-        return None
+    """Return the partitions that have a directory; none where that can't be listed."""
     listing = listings.of(log_dir)
     if listing.obstacles:
         return None

@@ -79,7 +79,7 @@ class FileBatchReader:
                 continue
             if segment.unread_below and not self._is_captured(replica):
                 rows = self._rows_by_index(replica, segment, first_offset, last_offset)
-            elif isinstance(segment.batches, Absent):
+            elif isinstance(segment.batches, Absent) or first_offset < segment.unread_below:
                 rows = self._read_rows(replica, segment, first_offset, last_offset)
             else:
                 rows = segment.batches

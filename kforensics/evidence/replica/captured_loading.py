@@ -23,6 +23,9 @@ from kforensics.source.capture import Capture, CapturedSegment, CapturePath, Mis
 
 _ABORT, _COMMIT = 0, 1
 _ENDS_OF_SCAN = frozenset({ReaderStep.ENDS, ReaderStep.THROWS, ReaderStep.INVALID})
+LIES = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+"""What values throw that no capture has written."""
+
 UNSOUND = ("base_offset", "last_offset", "position", "length", "crc", "attributes", "count")
 """What a capture keeps of the header of a batch whose checksum fails."""
 
@@ -48,21 +51,21 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
         return entry.mtime_ns // 1_000_000
     if "problem" in entry.content:
         raise MissingBytes(capture, inner)
-    if "segment" in entry.content:
-        segment = CapturedSegment(capture, inner, entry)
-        if any(one.position <= need.position and one.end == segment.size for one in readable_ranges(segment)):
-            return None
-        return batches_in(segment, need.position, checked=need.content is Content.CHECKED_BATCHES)
     if need.content is Content.OFFSET_INDEX and not entry.length:
         return ()
-    kept = entry.content.get("index")
-    if kept is None:
-        return None
     try:
+        if "segment" in entry.content:
+            segment = CapturedSegment(capture, inner, entry)
+            if any(one.position <= need.position and one.end == segment.size for one in readable_ranges(segment)):
+                return None
+            return batches_in(segment, need.position, checked=need.content is Content.CHECKED_BATCHES)
+        kept = entry.content.get("index")
+        if kept is None:
+            return None
         if need.content is Content.LAST_TIMESTAMP:
             return int(kept["last_timestamp"])
         return _KeptEntries(kept, entry.length // INDEX_ENTRY_LENGTH, _first_carried(capture, inner))
-    except (KeyError, TypeError, ValueError) as error:
+    except LIES as error:
         raise capture.refuse(f"what it says of {inner} can't be: {error!r}") from error
 
 
@@ -225,16 +228,21 @@ def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
         MissingBytes: some of them were not taken along.
         EvidenceUnreadable: what the capture says of them can't be.
     """
-    row, sound = segment.row, captured_batches(segment)
-    is_whole = len(sound) == row["batch_count"] or bool(len(sound) and sound["position"][0] <= start)
-    claimed = row.get("unsound") if row["damage"] else []
-    if not is_whole or claimed is None:
-        raise segment.missing()
     try:
+        row, sound = segment.row, captured_batches(segment)
+        is_whole = _has_all(segment, sound) or bool(len(sound) and sound["position"][0] <= start)
+        claimed = row.get("unsound") if row["damage"] else []
+        if not is_whole or claimed is None:
+            raise segment.missing()
         rows = np.concatenate((sound, _unsound(claimed)))
-    except (TypeError, ValueError, OverflowError) as error:
+    except LIES as error:
         raise segment.capture.refuse(f"what it says of batches of {segment.inner} can't be: {error}") from error
     return rows[(rows["position"] >= start) & (rows["position"] < end)]
+
+
+def _has_all(segment: CapturedSegment, rows: BatchTable) -> bool:
+    """Whether there is a row of every sound batch of the segment."""
+    return len(rows) == segment.row.get("batch_count") and not segment.row.get("unread_below")
 
 
 def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
@@ -247,6 +255,6 @@ def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
 def lacks_rows(segment: CapturedSegment, lowest: int) -> bool:
     """Return whether batches of a captured segment with offsets at or above one may have no row."""
     row, rows = segment.row, captured_batches(segment)
-    is_above = row["last_offset"] is None or row["last_offset"] >= lowest
-    is_whole = len(rows) == row["batch_count"]
-    return bool(is_above and not is_whole and (not len(rows) or int(rows["base_offset"][0]) > lowest))
+    last = row.get("last_offset")
+    is_above = not isinstance(last, int) or last >= lowest
+    return bool(is_above and not _has_all(segment, rows) and (not len(rows) or int(rows["base_offset"][0]) > lowest))

@@ -75,7 +75,31 @@ def collect_replica(
     replica = replace(replica, is_read_whole=is_whole)
     if isinstance(place.state.root, CapturePath):
         replica = replace(replica, has_records=all(_has_records(place, segment) for segment in segments))
+        if depth is Depth.CONTENT and replica.unread_below:
+            problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def _left_unread(place: PartitionPlace, replica: Replica) -> Problem:
+    """Return what a capture that was taken at depth tails lacks of a replica, where content is asked for."""
+    last = max(replica.segments, key=lambda one: one.unread_below)
+    with open_evidence(place.state.root / last.path) as file:
+        assert isinstance(file, CapturedSegment)
+        where = file.missing().where.replace(f"/{last.path.rpartition('/')[2]}", "", 1)
+    words = f"the capture was taken at depth tails: of content below offset {last.unread_below} it holds nothing. Compare the ends with --depth tails, or read {where}"
+    return Problem(input=place.state.input, path=place.path, message=words)
+
+
+def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> list[Segment] | None:
+    """Return the segments in use of a partition directory as depth tails reads them, none where all of them have to be read.
+
+    Args:
+        place: the directory.
+        scan: reads a whole segment.
+    """
+    problems: list[Problem] = []
+    files = _list(place, problems)
+    return read_tails(place, _in_order(files, FileSuffix.NONE), _read_directory(place, files, problems), scan)
 
 
 def as_captured(replica: Replica, root: Path) -> Replica:

@@ -85,6 +85,7 @@ class _Summary:
         self.recovered_batches = 0
         self.recovered_records = 0
         self.is_thinned = False
+        self.longest_batch = 0
         self.first_bad: int | None = None
         self.epochs: list[EpochEntry] = []
         self.magics: set[int] = set()
@@ -109,8 +110,9 @@ class _Summary:
         before = sound if self.first_bad is None else sound[sound["position"] < self.first_bad]
         self.recovered_batches += len(before)
         self.recovered_records += int(before["count"].sum())
-        modern = sound[sound["magic"] == 2]
-        self.is_thinned |= bool((modern["count"] < modern["last_offset"] - modern["base_offset"] + 1).any())
+        spans = sound["last_offset"] - sound["base_offset"] + 1
+        self.longest_batch = max(self.longest_batch, int(spans.max()))
+        self.is_thinned |= bool(((sound["magic"] == 2) & (sound["count"] < spans)).any())
         if len(before):
             self.recovered_end = int(before["last_offset"][-1]) + 1
             self.valid_length = int(before["position"][-1] + before["length"][-1])
@@ -157,6 +159,7 @@ class _Summary:
             recovered_batch_count=self.recovered_batches,
             recovered_record_count=self.recovered_records,
             is_thinned=self.is_thinned,
+            longest_batch=self.longest_batch,
         )
 
 

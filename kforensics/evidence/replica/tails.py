@@ -17,7 +17,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
-from kforensics.evidence.replica.positions import IndexEntries, PartOfFile, indexed_position
+from kforensics.evidence.replica.positions import IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.index.time import TIME_INDEX_LAYOUT
 from kforensics.formats.log.batch_table import empty_batches
@@ -131,7 +131,8 @@ class _Tails:
         """Return a segment from the last entry of its index on; all of it where no sound batch is there."""
         found = self._files[at]
         file = self._open(found.path)
-        start = indexed_position(self._root / _beside(found.path, ".index")) if file.size else 0
+        entries = self._index(at) if file.size else None
+        start = entries.position(entries.count - 1) if entries is not None and entries.count else 0
         if 0 < start < file.size:
             segment = scan_segment(
                 file, path=found.path, base_offset=self._bases[at], start=start, mtime_ns=file.mtime_ns

@@ -159,14 +159,14 @@ def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
 
 
 def _longest_batch(replica: Replica) -> int | None:
-    """Return the offsets of the longest batch, none where the batches of a segment are not at hand."""
+    """Return the offsets of the longest batch, none where that of a segment is not known."""
     longest = 0
     for one in replica.segments:
-        if isinstance(one.batches, Absent):
+        if isinstance(one.longest_batch, Absent):
             if one.batch_count:
                 return None
-        elif len(one.batches):
-            longest = max(longest, int((one.batches["last_offset"] - one.batches["base_offset"]).max()) + 1)
+        else:
+            longest = max(longest, one.longest_batch)
     return longest
 
 

@@ -17,6 +17,7 @@ def capture_answer(
     changed: int,
     seconds: int,
     capture_bytes: int,
+    is_by_ends: bool = False,
 ) -> Answer:
     """Return the answer of `capture`: the extent of a capture, or of the plan of one.
 
@@ -27,6 +28,7 @@ def capture_answer(
         changed: files that changed meanwhile.
         seconds: that the capture will take, for a plan.
         capture_bytes: that it will have, for a plan.
+        is_by_ends: of logs in use their ends alone were read.
     """
     whose = "a node without meta.properties" if isinstance(node_id, Absent) else f"node {node_id}"
     state = State.UNKNOWN if unread else State.COMPLETE
@@ -45,12 +47,14 @@ def capture_answer(
         count = "1 thing" if len(unread) == 1 else f"{len(unread)} things"
         headline = f"{name} lacks {count} of {whose} that could not be read; the rest is in it."
     else:
-        headline = f"{name} has the evidence of {whose}."
+        headline = f"{name} has the evidence of {whose}{', of logs their ends alone' if is_by_ends else ''}."
+    depth = " --depth tails" if is_by_ends else ""
+    ends = ("Content below the ends of the logs: a capture at depth content reads it",) if is_by_ends else ()
     return Answer(
         state=state,
         headline=headline,
-        now=("Bring it together with the captures of the other nodes: kforensics diff *.kfc",),
-        unknown=(*missing, *_changed(changed)),
+        now=(f"Bring it together with the captures of the other nodes: kforensics diff{depth} *.kfc",),
+        unknown=(*missing, *ends, *_changed(changed)),
     )
 
 

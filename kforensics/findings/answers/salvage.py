@@ -8,7 +8,6 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.units import TopicPartition
 from kforensics.words import byte_count, counted, listed
 
-_KIND = {"lost": "lost record", "at-risk": "record at risk", "all": "record"}
 _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"}
 
 _REASONS = {
@@ -62,7 +61,6 @@ def salvage_answer(
     partitions: Sequence[Salvaged],
     *,
     what: str,
-    form: str,
     out: str,
     failure: str,
     premise: str,
@@ -72,13 +70,13 @@ def salvage_answer(
     unsettled: Sequence[TopicPartition] = (),
     not_all_given: Sequence[TopicPartition] = (),
     of_images: Sequence[str] = (),
+    chosen: str = "",
 ) -> Answer:
     """Return the answer of `salvage`: how much is saved.
 
     Args:
         partitions: what came of each.
         what: was wanted: `lost`, `at-risk` or `all`.
-        form: of the files.
         out: the directory.
         failure: why the output is incomplete, if it is.
         premise: headline of the command that says what is lost or at risk.
@@ -88,6 +86,7 @@ def salvage_answer(
         unsettled: those of which it is not known whether anything is lost or at risk.
         not_all_given: those with something to save and a replica that is not among the inputs.
         of_images: what the images beside the replicas leave open.
+        chosen: the part of the records that was asked for, by offset or time; empty for all.
 
     Returns:
         `saved` only where the records are shown to be all: of lost ones the leader is known and every replica given, of those at risk no partition is
@@ -102,12 +101,14 @@ def salvage_answer(
             now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
         )
     if not saved and not missing:
-        return _nothing(what, premise, is_calm=premise_state in _CALM and not problems, looked_at=looked_at)
+        is_calm = premise_state in _CALM and not problems
+        return _nothing(what, premise, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
     total = saved + missing
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
-    words = f"{saved:,} of {total:,} {_KIND[what] if total == 1 else _KINDS[what]} of {named} saved"
+    noun, clause = _kind(what, premise_state, total)
+    words = f"{saved:,} of {total:,} {noun} of {named}{chosen}{clause} saved"
     details = [f"{certain:,} certainly committed"] if certain else []
     if guessed:
         details.append("by a leader that is guessed")
@@ -138,11 +139,10 @@ def salvage_answer(
     if state is State.SAVED and what != "all" and (is_part or premise_state is State.UNKNOWN):
         state = State.UNKNOWN if is_part else state
         words += "; whether there are more is unknown"
-    put_back = f"{out}/README says how to put them back; nothing was sent anywhere."
     return Answer(
         state=state,
         headline=f"{words}.",
-        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced.") if form else (put_back,),
+        now=_put_back(out) if saved else (),
         unknown=tuple(unknown),
     )
 
@@ -200,26 +200,43 @@ def carved_answer(
     return Answer(
         state=state,
         headline=words,
-        now=(
-            f"{out}/README says how to put them back; nothing was sent anywhere.",
-            f"Keep {out} private: it holds keys and values as they were produced.",
-        ),
+        now=_put_back(out) if saved else (),
         unknown=carved_unknown(figures, has_replicas=has_replicas),
     )
 
 
-def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int) -> Answer:
+def _put_back(out: str) -> tuple[str, ...]:
+    return (
+        f"{out}/README says how to put them back; nothing was sent anywhere.",
+        f"Keep {out} private: it holds keys and values as they were produced.",
+    )
+
+
+def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int, chosen: str) -> Answer:
     where = counted(looked_at, "partition")
     if what == "all":
-        return Answer(state=State.UNKNOWN, headline=f"No record is in any input; {where} looked at.")
+        return Answer(state=State.UNKNOWN, headline=f"No record{chosen} is in any input; {where} looked at.")
     kinds = _KINDS[what]
     if is_calm:
         return Answer(state=State.SAVED, headline=f"There is nothing to save: {premise}")
     return Answer(
         state=State.UNKNOWN,
-        headline=f"No {kinds} are shown by these inputs, and it is not shown that there are none.",
+        headline=f"No {kinds}{chosen} are shown by these inputs, and it is not shown that there are none.",
         unknown=(premise,) if premise else (),
     )
+
+
+def _kind(what: str, premise: State, total: int) -> tuple[str, str]:
+    """Return what the records are called, and what follows their partitions: they are called lost only where that is certain."""
+    plural = "" if total == 1 else "s"
+    verb = "is" if total == 1 else "are"
+    if what == "lost" and premise in {State.NOTHING_LOST, State.UNCOMMITTED_LOST}:
+        return f"uncommitted record{plural}", f" that the leader does not hold {verb}"
+    if what == "lost" and premise is not State.LOST:
+        return f"record{plural}", f" that may be lost {verb}"
+    if what == "at-risk" and premise in {State.MAYBE_AT_RISK, State.UNKNOWN}:
+        return f"record{plural}", f" that may be at risk {verb}"
+    return {"lost": f"lost record{plural}", "at-risk": f"record{plural} at risk", "all": f"record{plural}"}[what], ""
 
 
 def _why(reasons: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ BROKER_SHAPES: tuple[Shape, ...] = (
     shape(Kind.CLUSTER_NAMED, b"Cluster ID = ", _CLUSTER),
     shape(Kind.CLUSTER_NAMED, b"Creating new QuorumController with clusterId ", _CLUSTER),
     shape(Kind.CLUSTER_NAMED, b"Incarnation ", _INCARNATION + rb" of broker " + _BROKER + rb" in cluster " + _CLUSTER),
+    shape(Kind.NEW_LOG_DIR, b"No meta.properties file under dir ", _DIRECTORY + rb"/meta\.properties(?: \(|\n|$)"),
     shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServer)"),
     shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServerStartable)"),
     shape(Kind.BROKER_STARTED, b"Kafka Server started"),

@@ -39,6 +39,7 @@ class LogEventKind(StrEnum):
     RECOVERY_TRUNCATION = "recovery-truncation"
     INVALID_RECORDS = "invalid-records"
     LOG_LOADED = "log-loaded"
+    PRODUCER_SNAPSHOT = "producer-snapshot"
     INDEX_REBUILT = "index-rebuilt"
     SEGMENTS_DELETED = "segments-deleted"
     CHECKPOINT_UNREADABLE = "checkpoint-unreadable"
@@ -60,6 +61,7 @@ class LogEventKind(StrEnum):
     LOG_DIR_ERROR = "log-dir-error"
     LOG_DIR_FAILED = "log-dir-failed"
     BROKER_HALTED = "broker-halted"
+    NEW_LOG_DIR = "new-log-dir"
     BROKER_STARTED = "broker-started"
     BROKER_STOPPED = "broker-stopped"
     STOP_REQUESTED = "stop-requested"
@@ -99,6 +101,7 @@ DECISIVE = frozenset(
         LogEventKind.SEGMENTS_DELETED,
         LogEventKind.LOG_DIR_FAILED,
         LogEventKind.BROKER_HALTED,
+        LogEventKind.NEW_LOG_DIR,
         LogEventKind.BROKER_STARTED,
         LogEventKind.RECOVERY_START,
     }

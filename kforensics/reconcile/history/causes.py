@@ -70,8 +70,12 @@ class CauseEvidence:
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
         """Return the reason why an election may have lost committed records."""
-        elections = () if self.account is None or election is None else self.account.elections
-        return next((one.risk for one in elections if one.state == election), None)
+        if self.account is None or election is None:
+            return None
+        term = (election.leader, election.leader_epoch)
+        return next(
+            (one.risk for one in self.account.risky if (one.state.leader, one.state.leader_epoch) == term), None
+        )
 
 
 def cause_of(
@@ -122,6 +126,9 @@ def cause_of(
     if election is not None and evidence.risk_of(election) is Risk.OTHER_DISK:
         reason = f"broker {election.leader} led again in leader epoch {election.leader_epoch} with another disk than before: its log was lost with the old one"
         return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(election.citation,))
+    exchanged = _exchanged_disk(truncation, evidence)
+    if exchanged is not None:
+        return exchanged
     if not truncation.is_logged and (
         (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol)
     ):
@@ -198,6 +205,33 @@ def cause_of(
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
 
 
+def _exchanged_disk(truncation: ObservedTruncation, evidence: CauseEvidence) -> Cause | None:
+    """Return the cause of a log that ends or begins again where its leader came back with another disk, or an earlier state of it; none where it was otherwise."""
+    if evidence.account is None:
+        return None
+    written_in = _epoch_of_last(truncation)
+    for one in evidence.account.risky:
+        state = one.state
+        is_its = not truncation.is_logged or state.leader != truncation.broker_id
+        is_later = not isinstance(written_in, int) or state.leader_epoch > written_in
+        # A broker that led on keeps its leader epoch, and wrote the last records in it.
+        is_later |= state.leader_epoch == written_in and one.previous == state.leader
+        since = one.restart.time_ms if one.restart is not None else Absent.UNKNOWN
+        in_time = not isinstance(since, int) or not isinstance(truncation.time_ms, int) or since <= truncation.time_ms
+        if not (is_its and is_later and in_time):
+            continue
+        if one.risk is Risk.OLDER_DISK and isinstance(one.loaded_end, int) and truncation.to_offset >= one.loaded_end:
+            reason = (
+                f"broker {state.leader} loaded its log up to offset {one.loaded_end}, though its clean stop had left it longer, and led again in leader epoch {state.leader_epoch}:"
+                " its disk was put back to an earlier state"
+            )
+            return Cause(name=CauseName.DISK_RESTORED, confidence="likely", reason=reason, citations=(state.citation,))
+        if one.risk is Risk.OTHER_DISK and not truncation.to_offset:
+            reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before: its log was lost with the old one"
+            return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(state.citation,))
+    return None
+
+
 def _was_restored(truncation: ObservedTruncation, election: Leadership | None, evidence: CauseEvidence) -> bool:
     """Whether a power loss can't have taken the records: they had been flushed, by the recovery point or by a clean stop, before the broker led without them."""
     if truncation.before is None:
@@ -239,7 +273,10 @@ def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leader
     elections = [
         state
         for before, state in zip((None, *leaderships), leaderships, strict=False)
-        if isinstance(state.leader, int) and (before is None or state.leader_epoch != before.leader_epoch)
+        if isinstance(state.leader, int)
+        and (before is None or state.leader_epoch != before.leader_epoch)
+        # A leader truncates nothing of its own log.
+        and not (truncation.is_logged and truncation.rule != "recovery" and state.leader == truncation.broker_id)
     ]
     written_in = _epoch_of_last(truncation)
     if truncation.replacement is not None:

@@ -342,14 +342,13 @@ class _Teller:
             whole_returns=self.evidence.whole_returns,
             with_earlier_topic={copy.broker_id for copy in self.others if copy.is_final},
         )
-        denied = [loss.offsets for loss in losses if loss.was_committed == "no" and not loss.held_by]
         without_copy = [
             observed
             for observed, one in zip(self.observed, truncations, strict=True)
             if observed.before is None
             and one.cause.name is not CauseName.RECREATED_TOPIC
             # Where every record of it is proven not to have been committed, what they held does not matter.
-            and not _covers(denied, OffsetRange(observed.to_offset, observed.from_offset - 1))
+            and not _covers(self._denied(observed, losses), OffsetRange(observed.to_offset, observed.from_offset - 1))
         ]
         untold = (
             Doubt(
@@ -368,6 +367,23 @@ class _Teller:
             for loss in self._tails_of_copies(losses)
         )
         return replace(found, open=(*found.open, *untold, *tails, *self._of_compaction()))
+
+    def _denied(self, truncation: ObservedTruncation, losses: Sequence[LossEntry]) -> list[OffsetRange]:
+        """Return the offsets of a truncation whose records are proven not to have been committed.
+
+        What renamed segments of the broker still hold counts where they end where its log did, and it truncated these offsets only once.
+        """
+        broker, end = truncation.broker_id, truncation.from_offset
+        over = [one for one in self.observed if one.broker_id == broker and one.from_offset > truncation.to_offset]
+        is_kept = len(over) == 1 and any(
+            copy.is_remnant and copy.broker_id == broker and copy.view.log_end_offset == end for copy in self.copies
+        )
+        return [
+            loss.offsets
+            for loss in losses
+            if loss.was_committed == "no"
+            and (not loss.held_by or (is_kept and broker in {holder.broker_id for holder in loss.held_by}))
+        ]
 
     def _of_compaction(self) -> Iterator[Doubt]:
         """Replicas in use that differ from the leader by what compaction may have removed, though no input shows it."""

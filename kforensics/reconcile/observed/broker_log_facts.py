@@ -9,7 +9,7 @@ from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 
@@ -19,9 +19,12 @@ _UNCLEAN_STARTS = frozenset(
     {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
 )
 """The version from which a leader with too small an ISR does not advance its high watermark (KIP-966)."""
-_STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START, Kind.CONFIGURATION})
+_STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START})
 
+_SHORTENED = frozenset({Kind.TRUNCATION, Kind.FULL_TRUNCATION, Kind.RECOVERY_TRUNCATION})
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+_STOP_MS = 60_000
+"""The most time between the producer snapshots that a stop writes and the broker's last line."""
 _CREATION_MS = 30_000
 """The most time between the controller's line about a new partition and the line of its first leader."""
 
@@ -34,6 +37,8 @@ class BrokerLife:
     unclean_starts: tuple[int, ...]
     starts: tuple[int, ...] = ()
     """Every start, its first line in the file left out where it is one."""
+    new_disks: tuple[int, ...] = ()
+    """The starts at which a log directory had lost its identity, though the broker had started before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,8 @@ class BrokerLogFacts:
     """The brokers that each partition was assigned to last, as a ZooKeeper-era controller logged it."""
     lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
     """The starts of each broker by its own lines."""
+    logged_loads: Mapping[tuple[int, TopicPartition], tuple[LogLoad, ...]] = field(default_factory=dict)
+    """The loads of each broker's logs."""
     named: frozenset[int] | None = None
     """The brokers that the states name, found once for all partitions."""
 
@@ -89,11 +96,20 @@ class BrokerLogFacts:
         life = self.lives.get(broker_id)
         if known or life is None or self.metadata.has_metadata_log():
             return known
-        times = sorted({*life.starts, *life.unclean_starts})
+        times = sorted({*life.starts, *life.unclean_starts, *life.new_disks})
         return tuple(
-            Restart(recorded_at=Absent.UNKNOWN, time_ms=time, is_clean=time not in life.unclean_starts)
+            Restart(
+                recorded_at=Absent.UNKNOWN,
+                time_ms=time,
+                is_clean=time not in life.unclean_starts,
+                other_disk=time in life.new_disks,
+            )
             for time in times
         )
+
+    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:
+        """Return the loads by the broker's own lines."""
+        return self.logged_loads.get((broker_id, partition), ())
 
     def verifies_clean_stops(self) -> bool:
         """By the metadata log."""
@@ -190,6 +206,7 @@ def facts_from_logs(
         newest_version=newest_version,
         assignments=logged_assignments(events),
         lives=broker_lives(events),
+        logged_loads=log_loads(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
     )
 
@@ -232,22 +249,70 @@ def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tu
     return out
 
 
+def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition], tuple[LogLoad, ...]]:
+    """Return the loads of each broker's logs, with where each log had ended at the clean stop before, as far as lines show it.
+
+    A stop writes a producer snapshot at the end of each log that was appended to since the last one.
+    """
+    out: dict[tuple[int, TopicPartition], list[LogLoad]] = {}
+    ends: dict[tuple[int, TopicPartition], int] = {}
+    written: set[tuple[int, TopicPartition]] = set()
+    snapshot_ms: dict[int, int] = {}
+    stop_ms: dict[int, int] = {}
+    for item in events:
+        event, node, time_ms = item.event, item.node_id, item.time_ms
+        if not isinstance(node, int) or not isinstance(time_ms, int):
+            continue
+        if event.kind is Kind.BROKER_STOPPED:
+            stop_ms[node] = time_ms
+        directory = event.fields.get("directory")
+        if isinstance(event.topic_partition, Absent) or (
+            isinstance(directory, str) and directory.endswith(("-delete", "-future", "-stray"))
+        ):
+            continue
+        key, offset = (node, event.topic_partition), event.number("offset")
+        if event.kind is Kind.PRODUCER_SNAPSHOT and isinstance(offset, int):
+            ends[key], snapshot_ms[node] = offset, time_ms
+            written.add(key)
+        elif event.kind in _SHORTENED and isinstance(offset, int) and key in ends:
+            ends[key] = min(ends[key], offset)
+        elif event.kind is Kind.LOG_DISCARDED:
+            ends.pop(key, None)
+        elif event.kind is Kind.LOG_LOADED and isinstance(end := event.number("log_end_offset"), int):
+            stopped = stop_ms.get(node, -_STOP_MS - 1)
+            has_written = key in written or 0 <= stopped - snapshot_ms.get(node, 0) <= _STOP_MS
+            known = ends.get(key, Absent.UNKNOWN) if has_written else Absent.UNKNOWN
+            out.setdefault(key, []).append(LogLoad(time_ms, end, known))
+            ends[key] = end
+            written.discard(key)
+    return {key: tuple(found) for key, found in out.items()}
+
+
 def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
     """Return by broker when it ran and how it started, by its own lines."""
     first: dict[int, int] = {}
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
+    new_disks: dict[int, list[int]] = {}
+    has_started: set[int] = set()
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
         first.setdefault(item.node_id, item.time_ms)
+        if item.event.kind is Kind.NEW_LOG_DIR and item.node_id in has_started:
+            new_disks.setdefault(item.node_id, []).append(item.time_ms)
+        elif item.event.kind is Kind.BROKER_STARTED:
+            has_started.add(item.node_id)
         if item.event.kind in _UNCLEAN_STARTS:
             starts.setdefault(item.node_id, []).append(item.time_ms)
         elif item.event.kind in _STARTS:
             clean.setdefault(item.node_id, []).append(item.time_ms)
     return {
         broker: BrokerLife(
-            first_ms=time_ms, unclean_starts=tuple(starts.get(broker, ())), starts=tuple(clean.get(broker, ()))
+            first_ms=time_ms,
+            unclean_starts=tuple(starts.get(broker, ())),
+            starts=tuple(clean.get(broker, ())),
+            new_disks=tuple(new_disks.get(broker, ())),
         )
         for broker, time_ms in first.items()
     }

@@ -1,6 +1,6 @@
 """Open transactions of made logs, held against a model of a few lines."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.evidence.coordinators.open_transactions import scan_transactions
@@ -19,7 +19,6 @@ def records(count):
     return [(b"k", b"v")] * count
 
 
-@settings(max_examples=80, deadline=None)
 @given(steps=st.lists(STEPS, max_size=30), cuts=st.sets(st.integers(0, 29)))
 def test_what_is_open_is_what_no_marker_ended(tmp_path_factory, steps, cuts):
     segments, content, base, offset = [], b"", 0, 0

@@ -1,7 +1,7 @@
 """States of made logs of `__transaction_state`: versions, tombstones, and what can't be decoded."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.evidence.coordinators.transaction_log import read_transaction_log
@@ -61,7 +61,6 @@ def test_the_newest_state_of_each_id_counts(tmp_path):
     assert [one.status for one in read_transaction_log(place, until_ms=NOW + 1).states] == [1, 1]
 
 
-@settings(max_examples=60, deadline=None)
 @given(records=st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=12), st.none() | st.binary(max_size=30))))
 def test_bytes_that_mean_nothing_are_skipped(tmp_path_factory, records):
     made = [(kind.to_bytes(2) + key, value) for kind, key, value in records]

@@ -3,7 +3,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import FormatError
@@ -74,7 +74,6 @@ def way_through(way: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=25)
 @given(given=st.lists(bodies(), min_size=1, max_size=6))
 def test_columns_hold_what_the_exact_reader_reads(way, given):
     buffer, lanes = laid_out(
@@ -89,7 +88,6 @@ def test_columns_hold_what_the_exact_reader_reads(way, given):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=25)
 @given(given=st.lists(bodies(), min_size=1, max_size=6), rng=st.randoms(use_true_random=False))
 def test_columns_agree_with_the_exact_reader_on_damaged_bodies(way, given, rng):
     damaged = []

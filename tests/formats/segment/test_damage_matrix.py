@@ -9,6 +9,7 @@ import pytest
 
 from kforensics.damage import BitFlip, Damage, DamageCause, DamageKind
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from tests.builders.repeating import times
 from tests.formats.segments import Walked, batches_of, walked
 
 SEED = 20_240_301
@@ -48,7 +49,7 @@ def segments(request) -> Iterator[Segment]:
     magic, codec = request.param
 
     def made() -> Iterator[Segment]:
-        for number in range(3):
+        for number in range(times(1, 3)):
             rng = random.Random(SEED + number)
             batches = batches_of(rng, magic, codec)
             ends = [sum(map(len, batches[: index + 1])) for index in range(len(batches))]

@@ -3,7 +3,7 @@
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.evidence.coordinators.group_log import GroupLogReader, outline
@@ -32,7 +32,6 @@ def log_of(tmp_path, *records, name="__consumer_offsets-0"):
     return write_log(tmp_path, name, (0, content))
 
 
-@settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, max_size=25))
 def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
     content = b""
@@ -79,7 +78,6 @@ def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
         last[change.key] = change.offset
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     records=st.lists(
         st.tuples(st.integers(0, 25), st.binary(max_size=24), st.integers(0, 6), st.none() | st.binary(max_size=40)),

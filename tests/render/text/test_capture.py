@@ -26,7 +26,7 @@ def test_the_figures_and_that_no_record_is_in_it(shown, tmp_path):
 
     assert 0 == code
     assert "has the evidence of node 1." in words
-    assert "7 replicas, 6 segments with 73 rows of batches, 22 files byte for byte" in words
+    assert "7 replicas, 6 segments with 73 rows of batches, 24 files byte for byte" in words
     assert "No key, value or header of a record of a topic of yours is in it." in words
     assert "records of users" not in words
     assert "changed" not in words
