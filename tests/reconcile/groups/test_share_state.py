@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.protocol.share_state import Delivery, combined
+from kforensics.evidence.coordinators.share_log import Delivery
+from kforensics.reconcile.groups.share_state import combined
 
 
 @st.composite
