@@ -123,7 +123,7 @@ def failures(pyz: Path, interpreter: str) -> Iterator[str]:
                     check=False,
                 )
                 shown.append(done.stdout)
-                if done.returncode not in {0, 1}:
+                if done.returncode or not done.stdout:
                     yield f"{interpreter} {arguments[0]}: exit code {done.returncode}: {done.stderr}"
             if shown[2] != shown[3]:
                 yield f"{interpreter}: {shown[2]!r} of the capture, {shown[3]!r} of the directory"

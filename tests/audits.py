@@ -1,7 +1,7 @@
 """What an audit says, held against what `diff` says of the same directories.
 
 `python -m tests.audits RECORDINGS...` does so for every snapshot of every recording below the directories: its directories, captures of its nodes, and the
-evidence that `fleet scan` extracts of them; then for the last snapshot with its files damaged in each way of `BREAKS`, `--breaks N` times with other random choices.
+evidence that `fleet scan` extracts of them; then for the last snapshot with its files damaged in each way of `BREAKS`, `--breaks N` times with other random choices; `--only TEXT` chooses among them.
 `--made N` compares N clusters of random histories. One Spark session runs all audits.
 """
 
@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.random_history import random_cluster
+
+Comparison = Callable[[], list[str]]
 
 Break = Callable[[random.Random, list[Path]], str | None]
 """Damages the copied directories of the nodes of a cluster, and says where; None where there is no place for such damage."""
@@ -267,23 +270,25 @@ def broken(place: Path, target: Path, name: str, seed: int) -> str | None:
 # ---------------------------------------------------------------- the command
 
 
-def compare_recording(audits: Audits, recording: Path, work: Path, breaks: int) -> Iterator[tuple[str, list[str]]]:
-    """Each comparison of a recording, and where an audit says something else."""
+def comparisons(audits: Audits, recording: Path, work: Path, breaks: int) -> Iterator[tuple[str, Comparison]]:
+    """Each comparison of a recording, by a name, which says where an audit says something else."""
     snapshots = sorted(one for one in (recording / "snapshots").iterdir() if one.is_dir())
     for snapshot in snapshots:
-        yield f"{snapshot.name}: directories", audits.differences([snapshot])
-        yield f"{snapshot.name}: captures", audits.of_captures(snapshot)
-        yield f"{snapshot.name}: scans", audits.of_scans(snapshot)
+        yield f"{snapshot.name}: directories", partial(audits.differences, [snapshot])
+        yield f"{snapshot.name}: captures", partial(audits.of_captures, snapshot)
+        yield f"{snapshot.name}: scans", partial(audits.of_scans, snapshot)
     for seed in range(breaks):
         for name in BREAKS:
-            target = work / f"broken-{name.replace(' ', '-')}-{seed}"
-            where = broken(snapshots[-1], target, name, seed)
-            if where is not None:
-                yield (
-                    f"{snapshots[-1].name}: {name}: {Path(where).relative_to(target) if ' and ' not in where else where}",
-                    audits.differences([target]),
-                )
-            shutil.rmtree(target)
+            yield f"{snapshots[-1].name}: {name}", partial(compare_broken, audits, snapshots[-1], work, name, seed)
+
+
+def compare_broken(audits: Audits, snapshot: Path, work: Path, name: str, seed: int) -> list[str]:
+    """Where an audit says something else of a snapshot that is damaged in one way."""
+    target = work / f"broken-{name.replace(' ', '-')}-{seed}"
+    where = broken(snapshot, target, name, seed)
+    found = [] if where is None else audits.differences([target])
+    shutil.rmtree(target)
+    return [f"({where})", *found] if found else []
 
 
 def compare_made(audits: Audits, seed: int, directory: Path) -> list[str]:
@@ -302,6 +307,7 @@ def main() -> int:
     parser.add_argument("recordings", nargs="*", type=Path)
     parser.add_argument("--breaks", type=int, default=1)
     parser.add_argument("--made", type=int, default=0)
+    parser.add_argument("--only", default="", help="comparisons whose name has this in it")
     arguments = parser.parse_args()
     done: Counter[bool] = Counter()
 
@@ -320,8 +326,9 @@ def main() -> int:
         for place in arguments.recordings:
             recordings = [place] if (place / "snapshots").is_dir() else sorted(place.iterdir())
             for recording in (one for one in recordings if (one / "snapshots").is_dir()):
-                for name, found in compare_recording(audits, recording, work, arguments.breaks):
-                    show(f"{recording.name}: {name}", found)
+                for name, compare_one in comparisons(audits, recording, work, arguments.breaks):
+                    if arguments.only in name:
+                        show(f"{recording.name}: {name}", compare_one())
     print(f"{done.total()} comparisons, {done[True]} with differences")
     return 1 if done[True] else 0
 

@@ -4,10 +4,12 @@
 
 Each recording's earliest copy of every broker is put into an ext4 image that is half full of other bytes; then files are deleted as a truncation, retention and
 the deletion of a topic leave them, and the image is carved with the newest copies given. Every batch that lies in the image in one piece must come out, and no
-batch of magic 2 that was not on a disk. The same in an XFS image, of which only the bytes are looked at.
+batch of magic 2 that was not on a disk. The same in an XFS image, of which only the bytes are looked at. Then everything is saved from the newest copies with the
+ext4 image beside them: what the earliest copies held must come out, under its name or that of a carved log, and nothing that was on no disk.
 """
 
 import argparse
+import io
 import json
 import random
 import shutil
@@ -15,14 +17,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 
+from kforensics.cli.app import run
 from kforensics.evidence.carving import identity_hashes
 from kforensics.formats.segment.carve import carve_batches
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import open_evidence
+from tests import salvaged
 
 BLOCK = 4096
 
@@ -118,8 +123,27 @@ def check(root: Path, work: Path, megabytes: int) -> list[str]:
         print(f"{root.name} {kind}: {len(expected)} batches, {missing} not found, {invented} invented", flush=True)
         if missing > len(expected) // 100 or invented:
             wrong.append(f"{root.name} {kind}: {missing} of {len(expected)} batches not found, {invented} invented")
+        if kind == "ext4":
+            wrong += check_beside_replicas(root, image, work / "saved")
         image.unlink()
     return wrong
+
+
+def check_beside_replicas(root: Path, image: Path, out: Path) -> list[str]:
+    """What is wrong where an image fills the gaps of the newest copies."""
+    *_, before, final = sorted((root / "snapshots").iterdir())
+    with redirect_stdout(io.StringIO()):
+        run(["salvage", str(final), "--what", "all", "--carve", str(image), "-o", str(out), "--format", "json"])
+    lines = [content for content, _ in salvaged.saved(out)]
+    named = {content for content in lines if isinstance(content.topic, str)}
+    nameless = {content[2:] for content in lines if not isinstance(content.topic, str)}
+    on_disks, aborted = salvaged.on_disk(root / "snapshots")
+    held, _ = salvaged.on_disk(before)
+    missing = {content for content in held - aborted if content not in named and content[2:] not in nameless}
+    invented = len(named - on_disks - aborted)  # the others are of batches that were looked at above
+    print(f"{root.name} beside: {len(held)} records, {len(missing)} not saved, {invented} invented", flush=True)
+    is_wrong = len(missing) > len(held) // 100 or invented
+    return [f"{root.name}: {len(missing)} not saved, {invented} invented"] if is_wrong else []
 
 
 def _all_batches(folders: Mapping[str, Path]) -> np.ndarray:

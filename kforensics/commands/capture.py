@@ -17,6 +17,7 @@ from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.killed import BEGUN, left_by_killed, recover
 from kforensics.commands.capturing.plan import (
+    LARGEST_CLEANED_LOG,
     MARGIN_OFFSETS,
     CapturePlan,
     FolderPlan,
@@ -481,6 +482,10 @@ class _Taking:
         pieces = {entry.name: self._piece(folder, entry, base) for entry, _, base in folder.segments()}
         own = {name: self._early[piece.path] for name, piece in pieces.items() if piece.path in self._early}
         found = capture_ends(folder.place, {name: piece.task() for name, piece in pieces.items()}) or {}
+        is_small = sum(piece.entry.length for piece in pieces.values()) <= LARGEST_CLEANED_LOG
+        if is_small and not folder.by_record and any(scan.differs_by_batch for scan in found.values()):
+            folder.by_record, folder.carried_from = True, 0
+            found = capture_ends(folder.place, {name: piece.task() for name, piece in pieces.items()}) or {}
         for name, piece in pieces.items():
             if name not in own:
                 own[name] = found.get(name) or capture_segment(piece.task())

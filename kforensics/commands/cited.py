@@ -1,16 +1,20 @@
 """The files that a result rests on, each with its hash, so that anyone can see whether they hold the same bytes."""
 
+import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.model import Citation
-from kforensics.source.capture import MissingBytes
+from kforensics.source.capture import CapturePath, MissingBytes
+from kforensics.source.mapped import open_evidence
 
 if TYPE_CHECKING:
     from kforensics.commands.explain import Explanation
@@ -26,6 +30,8 @@ class CitedFile:
     length: int | Absent
     """Bytes; absent where it can't be read."""
     sha256: str | Absent
+    capture: str = ""
+    """The path of the capture where the file is one, in the place of an input that lies in it."""
 
 
 def cited_files(result: "Explanation", inputs: Inputs) -> tuple[CitedFile, ...]:
@@ -37,7 +43,17 @@ def cited_files(result: "Explanation", inputs: Inputs) -> tuple[CitedFile, ...]:
     """
     named = {(citation.input, citation.path) for citation in _citations(result)}
     files = (hashed_file(inputs.found[at], at, path) for at, path in sorted(named) if at < len(inputs.found))
-    return tuple(file for file in files if file is not None)
+    found = [file for file in files if file is not None]
+    left_there = sorted({file.input for file in found if file.sha256 is Absent.UNREADABLE})
+    return (*found, *chain.from_iterable(_capture_of(inputs.found[at], at) for at in left_there))
+
+
+def _capture_of(found: FoundInput, at: int) -> Iterator[CitedFile]:
+    """Yield the capture that an input is in: of segments whose bytes stayed on the broker it is what the conclusions rest on."""
+    if isinstance(found.root, CapturePath):
+        capture = found.root.place()[0]
+        with suppress(EvidenceError), open_evidence(Path(os.path.realpath(capture.path))) as file:
+            yield CitedFile(input=at, path=".", length=file.size, sha256=file.sha256(), capture=str(capture.path))
 
 
 def _citations(result: "Explanation") -> Iterable[Citation]:

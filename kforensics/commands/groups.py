@@ -13,6 +13,7 @@ from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.share_log import SharePositions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import (
@@ -20,6 +21,7 @@ from kforensics.evidence.coordinators.group_log import (
     Name,
 )
 from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.coordinators.share_log import ShareState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
@@ -32,6 +34,9 @@ from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.units import TopicPartition
 from kforensics.words import listed
+
+SharedPosition = tuple[CommitKey, Position, ShareState | None]
+"""A position, with the state of its deliveries where it is that of a share group."""
 
 MOST_SETBACKS = 1_000
 """Set-backs that are kept for the answer, the largest; more of them are only counted."""
@@ -123,6 +128,8 @@ def run(request: GroupsRequest) -> Result[Groups]:
         names += [(name, number) for name in here]
         for name in here:
             states[name] = (replay.groups.get(name), replay.known_from is not None)
+    shares = SharePositions(given, until_ms=request.at_ms)
+    shared = shares.by_group()
     for log in logs.values():
         log.inferred_ms = infer_retention(unexplained)
     topic = coordinator_topic(
@@ -134,9 +141,9 @@ def run(request: GroupsRequest) -> Result[Groups]:
         names=names,
         unread={number: why for number, log in logs.items() if (why := log.unread) is not None},
     )
-    _check_names(request, logs.values(), topic)
+    _check_names(request, logs.values(), topic, shared)
     ends = _LogEnds(given, request.at_ms)
-    groups = _views(request, states, positions, ends)
+    groups = _views(request, states, positions, ends, shared)
     redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
     shown: Callable[[Change], Change] = _same
     if redaction is not None:
@@ -146,6 +153,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         topic = replace(topic, renamed={redaction.name(GROUP, one): one for one in request.groups})
     problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
     problems += [problem for log in logs.values() for problem in log.problems]
+    problems += shares.problems
     skipped = sum(log.skipped for log in logs.values())
     asked = [
         log
@@ -159,7 +167,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         setbacks=tuple(_largest(setbacks)),
         setback_count=count,
         complete_since_ms=_complete_since(asked, topic, request),
-        skipped_records=skipped,
+        skipped_records=skipped + shares.skipped,
         changes=lambda: (
             shown(change)
             for change in merge(*(log.play(log.replay()) for log in logs.values()), key=lambda one: one.time_ms)
@@ -176,6 +184,8 @@ def run(request: GroupsRequest) -> Result[Groups]:
         skipped=skipped,
         complete_since_ms=body.complete_since_ms,
         is_past=request.at_ms is not None,
+        share_topic=shares.topic,
+        skipped_of_shares=shares.skipped,
     )
     result = Result(
         command="groups",
@@ -207,15 +217,22 @@ def _complete_since(asked: Sequence[OffsetsLog], topic: CoordinatorTopic, reques
     return max(cleaned) if cleaned else min((one.first_ms for one in known), default=Absent.NOT_APPLICABLE)
 
 
-def _check_names(request: GroupsRequest, logs: Collection[OffsetsLog], topic: CoordinatorTopic) -> None:
+def _check_names(
+    request: GroupsRequest,
+    logs: Collection[OffsetsLog],
+    topic: CoordinatorTopic,
+    shared: Mapping[Name, Sequence[SharedPosition]],
+) -> None:
     """Refuse a group, topic or partition that no record names, unless it may be in a partition that is not here."""
     known = {name for log in logs for name in log.groups if isinstance(name, str)}
+    known |= {name for name in shared if isinstance(name, str)}
     for name in sorted(request.groups - known):
         if not topic.may_lack(name):
             raise not_there(f"no group {name} is among the inputs (--group)", name, known)
     if not topic.is_complete or not (request.topics or request.partitions):
         return
-    keys = {key for log in logs for key in log.keys if not request.groups or key.group in request.groups}
+    keys = {key for log in logs for key in log.keys} | {key for those in shared.values() for key, _, _ in those}
+    keys = {key for key in keys if not request.groups or key.group in request.groups}
     whose = f"group {listed(sorted(request.groups))}" if request.groups else "no group"
     topics = {key.topic for key in keys if isinstance(key.topic, str)}
     verb = "has not committed" if request.groups else "has committed"
@@ -236,17 +253,20 @@ def _views(
     states: Mapping[Name, tuple[GroupState | None, bool]],
     positions: Mapping[CommitKey, Position],
     ends: "_LogEnds",
+    shared: Mapping[Name, Sequence[SharedPosition]],
 ) -> tuple[GroupView, ...]:
-    by_group: dict[Name, list[CommitKey]] = defaultdict(list)
-    for key in positions:
-        if request.wants(key):
-            by_group[key.group].append(key)
+    by_group: dict[Name, list[SharedPosition]] = defaultdict(list)
+    committed = [(key, position, None) for key, position in positions.items()]
+    for one in (*committed, *(each for those in shared.values() for each in those)):
+        if request.wants(one[0]):
+            by_group[one[0].group].append(one)
     is_filtered = bool(request.topics or request.partitions)
     views = []
-    for name, (state, is_known) in states.items():
+    for name in dict.fromkeys([*states, *shared]):
+        state, is_known = states.get(name, (None, False))
         if (request.groups and name not in request.groups) or (is_filtered and name not in by_group):
             continue
-        own = sorted(by_group.get(name, ()), key=lambda key: (str(key.topic), key.partition))
+        own = sorted(by_group.get(name, ()), key=lambda one: (str(one[0].topic), one[0].partition))
         views.append(
             GroupView(
                 name=name,
@@ -256,12 +276,13 @@ def _views(
                     GroupPosition(
                         topic=key.topic,
                         partition=key.partition,
-                        position=positions[key],
+                        position=position,
+                        share=share,
                         log_end_offset=ends.of(key.topic, key.partition),
                         may_have_more=(key.topic, key.partition) in ends.guessed,
                         absent_leader=ends.absent_leaders.get((key.topic, key.partition)),
                     )
-                    for key in own
+                    for key, position, share in own
                 ),
             )
         )

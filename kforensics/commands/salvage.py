@@ -12,7 +12,7 @@ from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, Written
 from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
 from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
-from kforensics.commands.salvaging.readme import write_readme
+from kforensics.commands.salvaging.readme import CARVED, write_readme
 from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPartition, save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
@@ -175,7 +175,6 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     answer = salvage_answer(
         [_figures(one) for one in partitions],
         what=what.value,
-        form=form.value,
         out=str(request.out),
         failure=failure,
         premise=found.headline,
@@ -225,12 +224,12 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
     try:
         partitions = _save_carved(shared, carved)
         problems += [problem for saved in partitions for problem in saved.problems]
-        files = _write_papers(folder, request, "carved", carved.inputs, partitions)
+        files = _write_papers(folder, request, CARVED, carved.inputs, partitions)
     except WriteFailed as error:
         failure = str(error)
     figures = _figures_of(carved)
     report = SalvageReport(
-        what="carved",
+        what=CARVED,
         form=form.value,
         out=str(request.out),
         partitions=tuple(partitions),

@@ -98,7 +98,7 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
                 yield finding(
                     "KF611",
                     severity=Severity.ERROR,
-                    statement=f"{name_text(group.name)} committed {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log ends at {one.log_end_offset:,}",
+                    statement=f"{name_text(group.name)} {'starts at' if one.share else 'committed'} {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log ends at {one.log_end_offset:,}",
                     topic_partition=TopicPartition(name_text(one.topic), one.partition),
                     citations=(one.position.at.cite(one.position.place),),
                 )

@@ -185,6 +185,7 @@ class ContentKeeper:
                 "path": row["path"],
                 "topic": one.partition.topic,
                 "partition": one.partition.partition,
+                "group_id": one.group,
                 "group": one.group,
                 "committed_offset": one.offset,
                 "leader_epoch": known(one.leader_epoch),
@@ -235,6 +236,7 @@ def _record_row(record: Record, path: str) -> Row:
     digested = digest_record(record)
     return {
         "path": path,
+        "record_offset": record.offset,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
         "key_digest": digested.key,

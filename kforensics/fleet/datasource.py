@@ -165,7 +165,8 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             return facts
         is_next = after is not None and (after["directory"], after["kind"]) == (row["directory"], row["kind"])
         last = after["base_offset"] - 1 if after is not None and is_next and after["base_offset"] > base else None
-        columns = ("base_offset", "last_offset") if self._level == "batches" else ("offset", "batch_base_offset")
+        of_records = ("record_offset", "offset", "batch_base_offset")
+        columns = ("base_offset", "last_offset") if self._level == "batches" else of_records
         return {**facts, **dict.fromkeys(columns, (base, last))}
 
     def _may_hold(self, facts: Mapping[str, Fact]) -> bool:

@@ -45,6 +45,7 @@ BATCHES = pa.schema(
 RECORDS = pa.schema(
     [
         *_WHERE,
+        ("record_offset", pa.int64()),
         ("offset", pa.int64()),
         ("timestamp_ms", pa.int64()),
         ("key_length", pa.int32()),
@@ -61,6 +62,8 @@ RECORDS = pa.schema(
         ("sequence", pa.int32()),
     ]
 )
+
+"""`offset`, which SQL reserves, is an alias of `record_offset` until the next release."""
 
 PAYLOADS = pa.schema(
     [
@@ -208,8 +211,8 @@ def _record_rows(chunk: RecordChunk, where: Mapping[str, Any], schema: pa.Schema
 
     def column(one: pa.Field) -> Any:
         match one.name:
-            case "offset" | "header_count":
-                return getattr(chunk, one.name)
+            case "record_offset" | "offset" | "header_count":
+                return getattr(chunk, one.name.removeprefix("record_"))
             case "timestamp_ms" | "key_length" | "value_length" | "sequence":
                 return _known(getattr(chunk, one.name), one.type)
             case "partition_leader_epoch" | "producer_id" | "producer_epoch":

@@ -52,9 +52,11 @@ class Holder:
     """The last sign of life."""
 
     def is_stale(self, now_ns: int) -> bool:
-        """Return whether the process ended without releasing the lock."""
+        """Return whether the process ended without releasing the lock; its signs of life decide where the process can't be looked at."""
         if (self.host, self.boot) == (socket.gethostname(), _boot()):
-            return _process_start(self.pid) != self.process_start
+            start = _process_start(self.pid)
+            if start is not None:
+                return start != self.process_start
         return now_ns - self.seen_ns > SILENCE_NS
 
     def __str__(self) -> str:
@@ -204,7 +206,7 @@ def _this_process() -> Holder:
         host=socket.gethostname(),
         boot=_boot(),
         pid=os.getpid(),
-        process_start=_process_start(os.getpid()),
+        process_start=_process_start(os.getpid()) or "",
         user=_user(),
         since_ns=now,
         seen_ns=now,
@@ -226,22 +228,21 @@ def _boot() -> str:
         return ""
 
 
-def _process_start(pid: int) -> str:
-    """Return a value that distinguishes a process from a later one of the same id; empty where there is no such process."""
+def _process_start(pid: int) -> str | None:
+    """Return a value that distinguishes a process from a later one of the same id; empty where there is no such process, none where that is not shown."""
     try:
         # After the name, which may hold anything and ends with the last parenthesis; the 22nd field of proc(5).
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         pass
-    if Path("/proc/self").exists():
-        return ""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return ""
     except PermissionError:
         pass
-    return "alive"
+    # Where /proc is mounted with hidepid, processes of other users are there and not shown.
+    return None if Path("/proc/self").exists() else "alive"
 
 
 def _utc(time_ns: int) -> str:

@@ -162,7 +162,9 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
     begun = work.read_manifest(AUDIT_MANIFEST)
     if not known and begun is None and not tables.is_empty(frozenset({LOCK, WORK})):
         raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
-    used = {TableFormat(one.manifest.get("table_format", TableFormat.PARQUET)) for one in known}
+    # What an interrupted first audit committed to the log of a format stays in that format.
+    manifests = [one.manifest for one in known] or ([begun] if begun is not None else [])
+    used = {TableFormat(one.get("table_format", TableFormat.PARQUET)) for one in manifests}
     chosen = table_format or next(iter(used), TableFormat.PARQUET)
     if used - {chosen}:
         raise UsageError(f"{out} is a history in the format {', '.join(used)}, not {chosen}: give another --history")

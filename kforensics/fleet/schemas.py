@@ -156,6 +156,7 @@ CARRIED_BATCHES = pa.schema(
 CARRIED_RECORDS = pa.schema(
     [
         ("path", _TEXT),
+        ("record_offset", _LONG),
         ("offset", _LONG),
         ("timestamp_ms", _LONG),
         ("key_digest", pa.binary()),
@@ -170,11 +171,14 @@ CARRIED_RECORDS = pa.schema(
     ]
 )
 
+"""`offset`, which SQL reserves, is an alias of `record_offset` until the next release."""
+
 CARRIED_COMMITS = pa.schema(
     [
         ("path", _TEXT),
         ("topic", _TEXT),
         ("partition", _INT),
+        ("group_id", _TEXT),
         ("group", _TEXT),
         ("committed_offset", _LONG),
         ("leader_epoch", _INT),
@@ -182,7 +186,7 @@ CARRIED_COMMITS = pa.schema(
         ("position", _LONG),
     ]
 )
-"""The highest offset of each group in each leader epoch, by segment of the topic in which groups commit."""
+"""The highest offset of each group in each leader epoch, by segment of the topic in which groups commit; `group`, which SQL reserves, is an alias of `group_id` until the next release."""
 
 PARTITIONS = pa.schema(
     [

@@ -14,14 +14,18 @@ import sys
 import tarfile
 import zipfile
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.cited import cited_files
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.tail import readable_ranges, tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source import capture as container
@@ -451,11 +455,43 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
         assert 20 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
 
 
+def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(taken):
+    inputs = find_inputs([taken])
+    paths = [f"orders-0/{0:020}.log", "orders-0/leader-epoch-checkpoint"]
+    cited = [SimpleNamespace(citations=[Citation(input=0, path=path)]) for path in paths]
+    log, epochs, capture = cited_files(SimpleNamespace(timeline=cited, incidents=[], findings=[]), inputs)  # type: ignore[arg-type]
+
+    assert log.sha256 is Absent.UNREADABLE
+    assert epochs.sha256 == hashlib.sha256((BROKER / paths[1]).read_bytes()).hexdigest()
+    assert (str(taken), hashlib.sha256(taken.read_bytes()).hexdigest()) == (capture.capture, capture.sha256)
+
+
 # ---------------------------------------------------------------- with the records that are at stake
 
 
 def _log_of(capture, node):
     return CapturePath(capture) / node / "orders-0" / f"{0:020}.log"
+
+
+def test_trace_finds_in_a_capture_what_its_tails_hold_and_knows_nothing_of_the_rest(tmp_path, monkeypatch):
+    words = ("-t", "orders", "--value", "o")
+    there, code = document("trace", [BROKER], *words)
+    assert (there, code) == document("trace", [take([BROKER], tmp_path / "all.kfc", with_tail=True)], *words)
+    assert (3, "unknown") == _traced(take([BROKER], tmp_path / "none.kfc"), *words)[:2]
+
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 20)
+    tails = take([BROKER], tmp_path / "tails.kfc", with_tail=True)
+    code, _, found = _traced(tails, *words)
+    places = {(one["partition"], one["offset"]) for one in there["records"]}
+
+    assert (3, "unknown", set()) == _traced(tails, "-t", "orders", "--offset", "5")
+    assert 0 == code
+    assert {one for one in places if one[1] >= 20} <= found < places
+
+
+def _traced(path, *words):
+    printed, code = document("trace", [path], *words)
+    return code, printed["answer"]["state"], {(one["partition"], one["offset"]) for one in printed["records"]}
 
 
 def test_the_bytes_of_batches_at_stake_are_those_of_the_file(tmp_path):

@@ -17,16 +17,18 @@ from kforensics.units import Depth
 pytestmark = pytest.mark.spark
 
 SNAPSHOTS = [
+    "hw-divergence-0.10/snapshots/99-final",
+    "power-loss-4.x/snapshots/03-after-power-loss-before-restart",
+    "reassignment-jbod-2.8/snapshots/03-broker-3-back-live",
+    "silent-divergence-4.x/snapshots/03-follower-tampered",
+    "unclean-election-4.x/snapshots/02-old-leader-killed",
+]
+MORE_SNAPSHOTS = [
     "all-codecs-4.x/snapshots/99-final",
     "epoch-truncate-2.8/snapshots/02-leader-killed",
     "fast-failover-1.1/snapshots/99-final",
-    "hw-divergence-0.10/snapshots/99-final",
     "mixed-magic-1.1/snapshots/99-final",
-    "power-loss-4.x/snapshots/03-after-power-loss-before-restart",
-    "reassignment-jbod-2.8/snapshots/03-broker-3-back-live",
     "recreated-topic-4.x/snapshots/99-final",
-    "silent-divergence-4.x/snapshots/03-follower-tampered",
-    "unclean-election-4.x/snapshots/02-old-leader-killed",
 ]
 READ_BY_ENDS = {
     "hw-divergence-0.10/snapshots/99-final",
@@ -46,7 +48,11 @@ def of_the_fleet(finding):
 
 @pytest.mark.parametrize(
     ("snapshot", "depth"),
-    [(one, Depth.CONTENT) for one in SNAPSHOTS] + [(one, Depth.TAILS) for one in SNAPSHOTS if one in READ_BY_ENDS],
+    [
+        *((one, Depth.CONTENT) for one in SNAPSHOTS),
+        *((one, Depth.TAILS) for one in SNAPSHOTS if one in READ_BY_ENDS),
+        *(pytest.param(one, Depth.CONTENT, marks=pytest.mark.slow) for one in MORE_SNAPSHOTS),
+    ],
 )
 def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, depth, untouched):
     name, _, below = snapshot.partition("/")

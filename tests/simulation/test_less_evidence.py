@@ -10,9 +10,10 @@ import pytest
 
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.random_history import random_cluster
+from tests.builders.repeating import times
 from tests.simulation.less_evidence import diff_with_less
 
-SEEDS = int(os.environ.get("KFORENSICS_SEEDS", "100"))
+SEEDS = int(os.environ.get("KFORENSICS_SEEDS", times(24, 1_000)))
 ONE_SEED = os.environ.get("KFORENSICS_SEED")
 SHARES = 4
 

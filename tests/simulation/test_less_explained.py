@@ -17,6 +17,7 @@ from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.broker_logs import write_broker_logs
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.rows import Settings
+from tests.builders.repeating import times
 from tests.simulation.less_explained import (
     Inputs,
     contradictions,
@@ -26,7 +27,7 @@ from tests.simulation.less_explained import (
     wrong_statements,
 )
 
-SEEDS = int(os.environ.get("KFORENSICS_SEEDS", "60"))
+SEEDS = int(os.environ.get("KFORENSICS_SEEDS", times(24, 1_000)))
 ONE_SEED = os.environ.get("KFORENSICS_SEED")
 SHARES = 4
 

@@ -11,8 +11,9 @@ from kforensics.simulation.commit_truth import missing_from
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.random_history import random_cluster
 from kforensics.simulation.truth import truth_of
+from tests.builders.repeating import times
 
-SEEDS = range(120)
+SEEDS = range(times(40, 1_000))
 FENCED = {ProtocolName.KIP_279, ProtocolName.KIP_595}
 CLEAN = {ElectionKind.CLEAN, ElectionKind.PREFERRED, ElectionKind.ELIGIBLE, ElectionKind.NONE}
 
@@ -39,7 +40,7 @@ def test_the_high_watermark_rises_and_the_isr_holds_what_is_below(protocol, monk
     monkeypatch.setattr(SimulatedPartition, "raise_high_watermark", raise_and_check)
     for seed in SEEDS:
         random_cluster(seed, protocol=protocol)
-    assert checked > 1_000
+    assert checked > 8 * len(SEEDS)
 
 
 @pytest.mark.parametrize("protocol", sorted(FENCED))
@@ -54,7 +55,7 @@ def test_what_was_committed_is_in_the_log_of_every_member_of_the_isr(protocol):
             for broker in simulated.registration.isr:
                 checked += 1
                 assert missing_from(simulated.replicas[broker].records, simulated.truth.committed) == [], seed
-    assert checked > 100
+    assert checked > len(SEEDS) // 2
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))
@@ -113,11 +114,11 @@ def test_epoch_caches_have_the_epoch_of_every_batch(protocol):
 @pytest.mark.parametrize("protocol", sorted(FENCED))
 def test_fenced_followers_truncate_where_the_common_prefix_ends(protocol):
     truncations = 0
-    for seed in range(400):
+    for seed in range(4 * len(SEEDS)):
         for partition in truth_of(random_cluster(seed, protocol=protocol, brokers=2)).partitions:
             for replica in partition.replicas:
                 if isinstance(partition.leader, Absent) or replica.common_end_offset == replica.log_end_offset:
                     continue
                 truncations += 1
                 assert replica.truncate_to == replica.common_end_offset, seed
-    assert truncations > 20
+    assert truncations > len(SEEDS) // 8

@@ -49,7 +49,9 @@ def redact_cited_files(
         pseudonyms: as for the explanation.
     """
     known = _knowing(result, pseudonyms)
-    return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)
+    return tuple(
+        dataclasses.replace(file, path=known.path(file.path), capture=known.path(file.capture)) for file in files
+    )
 
 
 def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:

@@ -50,7 +50,7 @@ class WrittenFile:
 class OutFile:
     """A file while it is written; without `finish` it stays as it is, named `.partial`."""
 
-    def __init__(self, root: Path, name: str, *, mode: int = _FILE_MODE) -> None:
+    def __init__(self, root: Path, name: str) -> None:
         self.name = name
         self.length = 0
         self._path = root / name
@@ -61,7 +61,7 @@ class OutFile:
         self._background = Background()
         self._hashing = Background()
         try:
-            self._descriptor = os.open(self._partial, _FLAGS, mode)
+            self._descriptor = os.open(self._partial, _FLAGS, _FILE_MODE)
         except OSError as error:
             raise WriteFailed(str(self._partial), error) from error
 
@@ -194,7 +194,7 @@ class OutFolder:
         except OSError as error:
             raise WriteFailed(str(self.root), error) from error
 
-    def open(self, name: str, *, mode: int = _FILE_MODE) -> OutFile:
+    def open(self, name: str) -> OutFile:
         """Return a new file by its name relative to the directory, whose folders are made."""
         folder = self.root
         try:
@@ -204,7 +204,7 @@ class OutFolder:
                     folder.mkdir(mode=_FOLDER_MODE)
         except OSError as error:
             raise WriteFailed(str(folder), error) from error
-        file = OutFile(self.root, name, mode=mode)
+        file = OutFile(self.root, name)
         self._names.append(name)
         return file
 
@@ -215,9 +215,9 @@ class OutFolder:
                 path.unlink(missing_ok=True)
         self._names.clear()
 
-    def write(self, name: str, data: bytes, *, mode: int = _FILE_MODE) -> WrittenFile:
+    def write(self, name: str, data: bytes) -> WrittenFile:
         """Return a whole file."""
-        with self.open(name, mode=mode) as file:
+        with self.open(name) as file:
             file.write(data)
             return file.finish()
 

@@ -11,16 +11,22 @@ from kforensics.words import counted
 
 README = "README"
 SCRIPT = "put_back.py"
-_SCRIPT_MODE = 0o700
+CARVED = "carved"
+"""Wanted where only images are carved: what they hold and the given replicas do not."""
 MOST_LISTED = 200
 
 _HEAD = """\
-Records that `kforensics salvage --what {what} --form {form}` read from log directories.
+Records that `{command} --form {form}` found.
 
 PRIVATE DATA: keys, values and headers are here as they were produced. All files are readable by their owner alone.
 
 manifest.json   where each run of records came from (file, byte position, SHA-256), and every gap with its reason
 {listed}
+
+"""
+
+_NOTHING = """\
+`{command}` saved no record. manifest.json lists every gap with its reason.
 """
 
 _PUT_BACK = {
@@ -74,16 +80,19 @@ def write_readme(
     Args:
         folder: the output.
         partitions: what was saved.
-        what: was wanted.
+        what: was wanted, or `CARVED`.
         form: of the files.
     """
     name = FormName(form)
-    words = _HEAD.format(what=what, form=form, listed="\n".join(_listed(partitions)))
+    command = f"kforensics salvage {'--carve IMAGE' if what == CARVED else f'--what {what}'}"
+    if not any(one.records for one in partitions):
+        return (folder.write(README, _NOTHING.format(command=command).encode()),)
+    words = _HEAD.format(command=command, form=form, listed="\n".join(_listed(partitions)))
     readme = folder.write(README, (words + _PUT_BACK[name] + _TAIL).encode())
     if name is not FormName.JSONL:
         return (readme,)
     script = resources.files("kforensics.commands.salvaging").joinpath("put_back_script.py").read_bytes()
-    return readme, folder.write(SCRIPT, script, mode=_SCRIPT_MODE)
+    return readme, folder.write(SCRIPT, script)
 
 
 def _listed(partitions: Sequence[SavedPartition]) -> list[str]:
@@ -98,4 +107,4 @@ def _listed(partitions: Sequence[SavedPartition]) -> list[str]:
             lines.append(f"  {one.name}: {counted(len(losses), 'gap')}, see manifest.json")
     if len(partitions) > MOST_LISTED:
         lines.append(f"and {len(partitions) - MOST_LISTED:,} more partitions, see manifest.json")
-    return lines or ["Nothing was saved."]
+    return lines

@@ -35,6 +35,8 @@ from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.units import Depth
 
+MAGIC_2 = 2
+
 
 def search_by_time(
     group: Sequence[PartitionPlace], ranks: Mapping[int, int], search: RecordSearch
@@ -111,7 +113,13 @@ def _search_segment(
                     return None
                 if not len(batches):
                     continue
-                if end is not None and int(batches["base_offset"][0]) != end:
+                first = segment.base_offset if end is None and not start else end
+                # The offset of a wrapped message set of magic 0 and 1 is that of its last message.
+                if (
+                    first is not None
+                    and int(batches["base_offset"][0]) != first
+                    and int(batches["magic"][0]) >= MAGIC_2
+                ):
                     return None
                 if (batches["base_offset"][1:] != batches["last_offset"][:-1] + 1).any():
                     return None
@@ -154,7 +162,7 @@ def _take(file: EvidenceFile, batches: BatchTable, taker: Taker) -> bool:
 
 def _runs(segment: Segment, end: int) -> Iterator[tuple[int, int, int]]:
     """Yield the offsets of a segment by leader epoch."""
-    first = segment.first_offset if isinstance(segment.first_offset, int) else segment.base_offset
+    first = segment.base_offset
     epochs = [(max(one.start_offset, first), one.leader_epoch) for one in segment.epochs]
     if not epochs or epochs[0][0] > first:
         epochs = [(first, -1), *epochs]

@@ -7,6 +7,7 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
+from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.words import counted, listed, name_text
 
@@ -24,6 +25,8 @@ def groups_answer(
     skipped: int,
     complete_since_ms: int | Absent,
     is_past: bool = False,
+    share_topic: CoordinatorTopic | None = None,
+    skipped_of_shares: int = 0,
 ) -> Answer:
     """Return the answer to whether the positions of groups are right.
 
@@ -37,6 +40,8 @@ def groups_answer(
         skipped: records of `__consumer_offsets` of unknown types or versions.
         complete_since_ms: from when on every commit is here.
         is_past: it is asked of a time in the past.
+        share_topic: what is known of `__share_group_state`.
+        skipped_of_shares: records of it of unknown types or versions.
 
     Returns:
         `no-setback` only where every partition of `__consumer_offsets` that matters is here, nothing was unreadable, and the log of every
@@ -44,6 +49,8 @@ def groups_answer(
     """
     past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
     doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped, is_past=is_past))
+    if share_topic is not None:
+        doubts += _of_shares(groups, share_topic, skipped_of_shares)
     states = [
         *([State.PAST_THE_END] if past else []),
         *([State.SET_BACK] if setbacks else []),
@@ -75,7 +82,7 @@ def _headline(
             more = f"; {others} past the end, too" if len(past) > 1 else ""
             also = f"; also {counted(count, 'set-back')}" if count else ""
             return (
-                f"{_loud(group.name)} IS PAST THE END of {where}: it committed {one.position.offset:,}, and the log ends at "
+                f"{_loud(group.name)} IS PAST THE END of {where}: it {'starts at' if one.share else 'committed'} {one.position.offset:,}, and the log ends at "
                 f"{one.log_end_offset:,}{more}{also}."
             )
         case State.SET_BACK:
@@ -158,6 +165,20 @@ def _doubts(
         yield f"Whether positions in {listed(sorted(lost), most=MOST_NAMED)} {'were' if is_past else 'are'} past the end: {why}."
     if unread:
         yield f"What {counted(unread, 'place')} that could not be read hold."
+    if skipped:
+        yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions say."
+
+
+def _of_shares(groups: Sequence[GroupView], topic: CoordinatorTopic, skipped: int) -> Iterator[str]:
+    shares = [
+        name_text(one.name)
+        for one in groups
+        if (one.state is not None and one.state.type is GroupType.SHARE) or any(each.share for each in one.positions)
+    ]
+    if shares and not topic.is_complete:
+        names = listed(sorted(shares), most=MOST_NAMED)
+        why = [f"{listed(parts, most=MOST_NAMED)}: {reason}" for reason, parts in topic.reasons()]
+        yield f"Where {names} {'reads' if len(shares) == 1 else 'read'}: not all of {topic.name} is shown to be here{'; ' if why else ''}{'; '.join(why)}."
     if skipped:
         yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions say."
 

@@ -131,6 +131,7 @@ RISKS: Mapping[Risk, str] = {
     Risk.UNCLEAN: "an unclean election",
     Risk.UNCLEAN_RESTART: "a leader that had stopped uncleanly",
     Risk.OTHER_DISK: "a leader with another disk",
+    Risk.OLDER_DISK: "a leader whose disk had been put back to an earlier state",
     Risk.RESTART: "a leader that had restarted while it alone was in sync",
     Risk.HIGH_WATERMARK: "a leader that had truncated to its high watermark",
 }

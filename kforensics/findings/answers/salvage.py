@@ -61,7 +61,6 @@ def salvage_answer(
     partitions: Sequence[Salvaged],
     *,
     what: str,
-    form: str,
     out: str,
     failure: str,
     premise: str,
@@ -78,7 +77,6 @@ def salvage_answer(
     Args:
         partitions: what came of each.
         what: was wanted: `lost`, `at-risk` or `all`.
-        form: of the files.
         out: the directory.
         failure: why the output is incomplete, if it is.
         premise: headline of the command that says what is lost or at risk.
@@ -141,11 +139,10 @@ def salvage_answer(
     if state is State.SAVED and what != "all" and (is_part or premise_state is State.UNKNOWN):
         state = State.UNKNOWN if is_part else state
         words += "; whether there are more is unknown"
-    put_back = f"{out}/README says how to put them back; nothing was sent anywhere."
     return Answer(
         state=state,
         headline=f"{words}.",
-        now=(put_back, f"Keep {out} private: it holds keys and values as they were produced.") if form else (put_back,),
+        now=_put_back(out) if saved else (),
         unknown=tuple(unknown),
     )
 
@@ -203,11 +200,15 @@ def carved_answer(
     return Answer(
         state=state,
         headline=words,
-        now=(
-            f"{out}/README says how to put them back; nothing was sent anywhere.",
-            f"Keep {out} private: it holds keys and values as they were produced.",
-        ),
+        now=_put_back(out) if saved else (),
         unknown=carved_unknown(figures, has_replicas=has_replicas),
+    )
+
+
+def _put_back(out: str) -> tuple[str, ...]:
+    return (
+        f"{out}/README says how to put them back; nothing was sent anywhere.",
+        f"Keep {out} private: it holds keys and values as they were produced.",
     )
 
 

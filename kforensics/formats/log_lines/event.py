@@ -39,6 +39,7 @@ class LogEventKind(StrEnum):
     RECOVERY_TRUNCATION = "recovery-truncation"
     INVALID_RECORDS = "invalid-records"
     LOG_LOADED = "log-loaded"
+    PRODUCER_SNAPSHOT = "producer-snapshot"
     INDEX_REBUILT = "index-rebuilt"
     SEGMENTS_DELETED = "segments-deleted"
     CHECKPOINT_UNREADABLE = "checkpoint-unreadable"

@@ -91,6 +91,8 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
         + _END
         + rb"\)",
     ),
+    shape(Kind.PRODUCER_SNAPSHOT, b"Writing producer snapshot at offset ", number("offset")),
+    shape(Kind.PRODUCER_SNAPSHOT, b"Wrote producer snapshot at offset ", number("offset")),
     shape(Kind.INDEX_REBUILT, b"Could not find offset index file corresponding to log file ", _PATH + rb", r"),
     shape(
         Kind.INDEX_REBUILT,

@@ -21,7 +21,7 @@ from kforensics.reconcile.committed.high_watermarks import high_watermark_reach,
 from kforensics.reconcile.logs.divergence import common_range, damage_at, same_batches_from
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
-from kforensics.reconcile.observed.leadership import unproven_after
+from kforensics.reconcile.observed.leadership import led_on, unproven_after
 from kforensics.units import OffsetRange
 
 _NO_OFFSETS = np.zeros(0, dtype=np.int64)
@@ -309,11 +309,15 @@ class CommitProofs:
             return None
         bounds = []
         led = {state.leader for state in terms if state.leader_epoch == first_epoch}
+        came_back = self._led_on(terms)
         for at, (before, state) in enumerate(pairwise(terms), start=1):
             if state.leader_epoch > before.leader_epoch + 1 or state.unclean:
                 # What was committed until then may be missing from every later leader.
                 break
             leader, is_new = state.leader, state.leader_epoch != before.leader_epoch
+            if is_new and before.leader_epoch in came_back:
+                # Its leader had come back during that term, perhaps without what was committed.
+                break
             if not is_new or not isinstance(leader, int):
                 continue
             was_leader = leader in led
@@ -335,6 +339,14 @@ class CommitProofs:
         if bound is None or any(self._may_commit(state, bound.offset, by_broker) for state in terms if state.unclean):
             return None
         return bound
+
+    def _led_on(self, terms: Sequence[Leadership]) -> frozenset[int]:
+        """Return the leader epochs in which a leader came back and led on, and may have lost the end of its log."""
+        partition = self.views[0].replica.topic_partition
+        brokers = {state.leader for state in terms if isinstance(state.leader, int)}
+        restarts = {broker: self.facts.restarts(broker) for broker in brokers}
+        loads = {broker: self.facts.loads(broker, partition) for broker in brokers}
+        return frozenset(one.state.leader_epoch for one in led_on(terms, restarts, loads))
 
     @staticmethod
     def _may_commit(state: Leadership, offset: int, by_broker: Mapping[int | Absent, LoadedLog]) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
+from kforensics.evidence.coordinators.share_log import ShareState
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.groups.state import GroupState
 
@@ -21,6 +22,8 @@ class GroupPosition:
     """The log end is that of one replica that may not lead: another may end higher."""
     absent_leader: int | None = None
     """The broker whose log would show where the partition ends, where that is known."""
+    share: ShareState | None = None
+    """Of a share group: what became of the records from its start offset on, which the position is."""
 
     @property
     def lag(self) -> int | Absent:

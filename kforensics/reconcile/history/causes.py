@@ -206,8 +206,8 @@ def cause_of(
 
 
 def _exchanged_disk(truncation: ObservedTruncation, evidence: CauseEvidence) -> Cause | None:
-    """Return the cause of a log that begins again at offset 0 since its leader came back with another disk, none where it was otherwise."""
-    if truncation.to_offset or evidence.account is None:
+    """Return the cause of a log that ends or begins again where its leader came back with another disk, or an earlier state of it; none where it was otherwise."""
+    if evidence.account is None:
         return None
     written_in = _epoch_of_last(truncation)
     for one in evidence.account.risky:
@@ -218,7 +218,15 @@ def _exchanged_disk(truncation: ObservedTruncation, evidence: CauseEvidence) -> 
         is_later |= state.leader_epoch == written_in and one.previous == state.leader
         since = one.restart.time_ms if one.restart is not None else Absent.UNKNOWN
         in_time = not isinstance(since, int) or not isinstance(truncation.time_ms, int) or since <= truncation.time_ms
-        if one.risk is Risk.OTHER_DISK and is_its and is_later and in_time:
+        if not (is_its and is_later and in_time):
+            continue
+        if one.risk is Risk.OLDER_DISK and isinstance(one.loaded_end, int) and truncation.to_offset >= one.loaded_end:
+            reason = (
+                f"broker {state.leader} loaded its log up to offset {one.loaded_end}, though its clean stop had left it longer, and led again in leader epoch {state.leader_epoch}:"
+                " its disk was put back to an earlier state"
+            )
+            return Cause(name=CauseName.DISK_RESTORED, confidence="likely", reason=reason, citations=(state.citation,))
+        if one.risk is Risk.OTHER_DISK and not truncation.to_offset:
             reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before: its log was lost with the old one"
             return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(state.citation,))
     return None

@@ -229,6 +229,7 @@ RISK_WORDS = {
     Risk.UNCLEAN: "became leader in an unclean election",
     Risk.UNCLEAN_RESTART: "led again after an unclean shutdown",
     Risk.OTHER_DISK: "led again with another disk",
+    Risk.OLDER_DISK: "led again with an earlier state of its disk",
     Risk.RESTART: "led again after a restart, the only one in sync",
     Risk.HIGH_WATERMARK: "took over by the protocol that truncates to the high watermark",
 }
@@ -342,7 +343,7 @@ def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
 
 def _had_none(node: int | Absent, election: Election, account: LeadershipAccount, moments: Moments) -> bool:
     """Return the broker had stopped, its disk was as full as before, and it held no log of the partition: nothing had been written to it."""
-    if not isinstance(node, int) or election.risk is Risk.OTHER_DISK:
+    if not isinstance(node, int) or election.risk in {Risk.OTHER_DISK, Risk.OLDER_DISK}:
         return False
     for (rank, holder), count in moments.logs_held.items():
         earlier = [held for (other, who), held in moments.logs_held.items() if who == holder and other < rank]

@@ -135,6 +135,8 @@ def _cause_of(
         return CauseName.DAMAGE, "likely", (damaged[0].citation,)
     if isinstance(loss.leader_epoch, int):
         after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
+        if after and causes.risk_of(after[0]) is Risk.OLDER_DISK:
+            return CauseName.DISK_RESTORED, "likely", (after[0].citation,)
         if after and causes.risk_of(after[0]) is Risk.OTHER_DISK:
             return CauseName.DISK_REPLACED, "likely", (after[0].citation,)
         if after and after[0].unclean:

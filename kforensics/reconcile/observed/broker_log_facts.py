@@ -9,7 +9,7 @@ from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 
@@ -19,9 +19,12 @@ _UNCLEAN_STARTS = frozenset(
     {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
 )
 """The version from which a leader with too small an ISR does not advance its high watermark (KIP-966)."""
-_STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START, Kind.CONFIGURATION})
+_STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START})
 
+_SHORTENED = frozenset({Kind.TRUNCATION, Kind.FULL_TRUNCATION, Kind.RECOVERY_TRUNCATION})
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+_STOP_MS = 60_000
+"""The most time between the producer snapshots that a stop writes and the broker's last line."""
 _CREATION_MS = 30_000
 """The most time between the controller's line about a new partition and the line of its first leader."""
 
@@ -54,6 +57,8 @@ class BrokerLogFacts:
     """The brokers that each partition was assigned to last, as a ZooKeeper-era controller logged it."""
     lives: Mapping[int, "BrokerLife"] = field(default_factory=dict)
     """The starts of each broker by its own lines."""
+    logged_loads: Mapping[tuple[int, TopicPartition], tuple[LogLoad, ...]] = field(default_factory=dict)
+    """The loads of each broker's logs."""
     named: frozenset[int] | None = None
     """The brokers that the states name, found once for all partitions."""
 
@@ -101,6 +106,10 @@ class BrokerLogFacts:
             )
             for time in times
         )
+
+    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:
+        """Return the loads by the broker's own lines."""
+        return self.logged_loads.get((broker_id, partition), ())
 
     def verifies_clean_stops(self) -> bool:
         """By the metadata log."""
@@ -197,6 +206,7 @@ def facts_from_logs(
         newest_version=newest_version,
         assignments=logged_assignments(events),
         lives=broker_lives(events),
+        logged_loads=log_loads(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
     )
 
@@ -237,6 +247,45 @@ def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tu
                 out[partition] = brokers
                 break
     return out
+
+
+def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition], tuple[LogLoad, ...]]:
+    """Return the loads of each broker's logs, with where each log had ended at the clean stop before, as far as lines show it.
+
+    A stop writes a producer snapshot at the end of each log that was appended to since the last one.
+    """
+    out: dict[tuple[int, TopicPartition], list[LogLoad]] = {}
+    ends: dict[tuple[int, TopicPartition], int] = {}
+    written: set[tuple[int, TopicPartition]] = set()
+    snapshot_ms: dict[int, int] = {}
+    stop_ms: dict[int, int] = {}
+    for item in events:
+        event, node, time_ms = item.event, item.node_id, item.time_ms
+        if not isinstance(node, int) or not isinstance(time_ms, int):
+            continue
+        if event.kind is Kind.BROKER_STOPPED:
+            stop_ms[node] = time_ms
+        directory = event.fields.get("directory")
+        if isinstance(event.topic_partition, Absent) or (
+            isinstance(directory, str) and directory.endswith(("-delete", "-future", "-stray"))
+        ):
+            continue
+        key, offset = (node, event.topic_partition), event.number("offset")
+        if event.kind is Kind.PRODUCER_SNAPSHOT and isinstance(offset, int):
+            ends[key], snapshot_ms[node] = offset, time_ms
+            written.add(key)
+        elif event.kind in _SHORTENED and isinstance(offset, int) and key in ends:
+            ends[key] = min(ends[key], offset)
+        elif event.kind is Kind.LOG_DISCARDED:
+            ends.pop(key, None)
+        elif event.kind is Kind.LOG_LOADED and isinstance(end := event.number("log_end_offset"), int):
+            stopped = stop_ms.get(node, -_STOP_MS - 1)
+            has_written = key in written or 0 <= stopped - snapshot_ms.get(node, 0) <= _STOP_MS
+            known = ends.get(key, Absent.UNKNOWN) if has_written else Absent.UNKNOWN
+            out.setdefault(key, []).append(LogLoad(time_ms, end, known))
+            ends[key] = end
+            written.discard(key)
+    return {key: tuple(found) for key, found in out.items()}
 
 
 def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:

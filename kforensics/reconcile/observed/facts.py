@@ -1,7 +1,7 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -44,6 +44,15 @@ class Restart:
     """A log directory that it had registered before is not there any more."""
 
 
+class LogLoad(NamedTuple):
+    """A broker loaded a log at its start, as its lines say."""
+
+    time_ms: int
+    log_end_offset: int
+    end_at_stop: int | Absent
+    """Where the log ended when the broker stopped cleanly before: a stop writes a producer snapshot there (1.0 and later)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCommit:
     """A committed offset of a consumer group, whose members have read everything below it."""
@@ -80,6 +89,10 @@ class ClusterFacts(Protocol):
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Every time that the broker came back, oldest first, its first start left out."""
+        ...
+
+    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:
+        """Return the loads of a partition's log that the broker's lines report, oldest first."""
         ...
 
     def verifies_clean_stops(self) -> bool:
@@ -161,6 +174,10 @@ class NoFacts:
         return tuple(
             Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
         )
+
+    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
+        """There are no lines."""
+        return self.empty
 
     def verifies_clean_stops(self) -> bool:
         """Unknown, so no."""

@@ -13,9 +13,12 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LogLoad, Restart
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
+
+START_MS = 10_000
+"""The lines of one start begin within this time before the line that dates it."""
 
 
 class Risk(StrEnum):
@@ -25,6 +28,8 @@ class Risk(StrEnum):
     UNCLEAN_RESTART = "unclean-restart"
     OTHER_DISK = "other-disk"
     HIGH_WATERMARK = "high-watermark"
+    OLDER_DISK = "older-disk"
+    """Its disk was put back to an earlier state: its log ended below where the clean stop had left it."""
     RESTART = "restart"
     """It led again after a clean stop, alone in sync, and nothing shows that its disk was not an older copy."""
 
@@ -41,6 +46,8 @@ class Election(NamedTuple):
     """Who led before."""
     restart: Restart | None = None
     """The restart that the risk comes from."""
+    loaded_end: int | Absent = Absent.NOT_APPLICABLE
+    """The log end offset with which it loaded a log that had been put back to an earlier state."""
 
 
 class GapKind(StrEnum):
@@ -125,6 +132,7 @@ def account_of(
     """
     states = facts.leaderships(partition, topic_id)
     restarts = {broker: facts.restarts(broker) for broker in _named(states)}
+    loads = {broker: facts.loads(broker, partition) for broker in restarts}
     return LeadershipAccount(
         partition=partition,
         states=states,
@@ -132,6 +140,7 @@ def account_of(
             _elections(
                 states,
                 restarts,
+                loads,
                 by_high_watermark=by_high_watermark,
                 are_stops_verified=facts.verifies_clean_stops(),
             )
@@ -165,6 +174,7 @@ def _assigned(states: Sequence[Leadership]) -> frozenset[int] | Absent:
 def _elections(
     states: Sequence[Leadership],
     restarts: Mapping[int, Sequence[Restart]],
+    loads: Mapping[int, Sequence[LogLoad]],
     *,
     by_high_watermark: bool,
     are_stops_verified: bool,
@@ -175,22 +185,35 @@ def _elections(
         is_new = before is None or state.leader_epoch != before.leader_epoch or state.leader != before.leader
         if not isinstance(state.leader, int) or not is_new:
             continue
-        risk, restart = None, None
+        risk: Risk | None = None
+        restart: Restart | None = None
+        end: int | Absent = Absent.NOT_APPLICABLE
         if before is not None:
-            risk, restart = _risk(
+            risk, restart, end = _risk(
                 states[: at + 1],
                 restarts.get(state.leader, ()),
+                loads.get(state.leader, ()),
                 previous,
                 by_hw=by_high_watermark,
                 are_stops_verified=are_stops_verified,
             )
-        yield Election(before, state, risk, previous, restart)
+        yield Election(before, state, risk, previous, restart, end)
         previous = state.leader
-    yield from _led_on(states, restarts)
+    yield from led_on(states, restarts, loads)
 
 
-def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restart]]) -> Iterable[Election]:
-    """Yield leaders that came back from an unclean stop, or with another disk, and led on without a new election: a lone broker keeps its leader epoch (ZooKeeper)."""
+def led_on(
+    states: Sequence[Leadership],
+    restarts: Mapping[int, Sequence[Restart]],
+    loads: Mapping[int, Sequence[LogLoad]],
+) -> Iterable[Election]:
+    """Yield leaders that came back and led on without a new election, where their log may have been shorter: a lone broker keeps its leader epoch (ZooKeeper).
+
+    Args:
+        states: of the partition.
+        restarts: by broker.
+        loads: of the partition's log, by broker.
+    """
     terms = [
         state
         for before, state in zip((None, *states), states, strict=False)
@@ -213,10 +236,36 @@ def _led_on(states: Sequence[Leadership], restarts: Mapping[int, Sequence[Restar
             continue
         found = next((one for one in during if one.other_disk), None)
         found = found or next((one for one in during if not one.is_clean), None)
-        if found is not None:
-            risk = Risk.OTHER_DISK if found.other_disk else Risk.UNCLEAN_RESTART
+        risk = None if found is None else Risk.UNCLEAN_RESTART
+        end: int | Absent = Absent.NOT_APPLICABLE
+        if found is not None and found.other_disk:
+            risk = Risk.OTHER_DISK
+        elif found is None and during and isinstance(during[0].recorded_at, Absent):
+            found = during[0]
+            until = Absent.UNKNOWN if after is None else after.time_ms
+            risk, end = _clean_return(during, loads.get(state.leader, ()), until)
+        if found is not None and risk is not None:
             own = [one for one in states if _term(one) == _term(state) and not is_before(found, one, unknown=False)]
-            yield Election(state, own[-1], risk, state.leader, found)
+            yield Election(state, own[-1], risk, state.leader, found, end)
+
+
+def _clean_return(
+    restarts: Sequence[Restart], loads: Sequence[LogLoad], until_ms: int | Absent
+) -> tuple[Risk | None, int | Absent]:
+    """Return what clean restarts leave open: nothing where each time the log was loaded as long as the stop had left it, by the broker's lines."""
+    since = min((one.time_ms for one in restarts if isinstance(one.time_ms, int)), default=None)
+    if since is None:
+        return Risk.RESTART, Absent.NOT_APPLICABLE
+    own = [
+        one
+        for one in loads
+        if one.time_ms >= since - START_MS and (isinstance(until_ms, Absent) or one.time_ms <= until_ms)
+    ]
+    for one in own:
+        if isinstance(one.end_at_stop, int) and one.log_end_offset < one.end_at_stop:
+            return Risk.OLDER_DISK, one.log_end_offset
+    is_whole = bool(own) and all(isinstance(one.end_at_stop, int) for one in own)
+    return None if is_whole else Risk.RESTART, Absent.NOT_APPLICABLE
 
 
 def _term(state: Leadership) -> tuple[int | Absent, int]:
@@ -226,28 +275,30 @@ def _term(state: Leadership) -> tuple[int | Absent, int]:
 def _risk(
     states: Sequence[Leadership],
     restarts: Sequence[Restart],
+    loads: Sequence[LogLoad],
     previous: int | Absent,
     *,
     by_hw: bool,
     are_stops_verified: bool,
-) -> tuple[Risk | None, Restart | None]:
-    """Return the risk of the election that the last of the states records."""
+) -> tuple[Risk | None, Restart | None, int | Absent]:
+    """Return the risk of the election that the last of the states records, the restart behind it, and where a log ended that had been put back."""
     state = states[-1]
     came_back = [one for one in restarts if unproven_after(one, states, int(str(state.leader)))]
     exchanged = next((one for one in came_back if one.other_disk), None)
+    none = Absent.NOT_APPLICABLE
     if exchanged is not None:
-        return Risk.OTHER_DISK, exchanged
+        return Risk.OTHER_DISK, exchanged, none
     unclean = next((one for one in came_back if not one.is_clean), None)
     if state.unclean:
-        return Risk.UNCLEAN, unclean
+        return Risk.UNCLEAN, unclean, none
     if unclean is not None:
-        return Risk.UNCLEAN_RESTART, unclean
+        return Risk.UNCLEAN_RESTART, unclean, none
     if by_hw and previous != state.leader:
-        return Risk.HIGH_WATERMARK, None
-    registered = [one for one in came_back if isinstance(one.recorded_at, int)]
-    if registered and not are_stops_verified and len(_named(states)) > 1:
-        return Risk.RESTART, registered[-1]
-    return None, None
+        return Risk.HIGH_WATERMARK, None, none
+    if came_back and not are_stops_verified and len(_named(states)) > 1:
+        risk, end = _clean_return(came_back, loads, state.time_ms)
+        return risk, None if risk is None else came_back[-1], end
+    return None, None, none
 
 
 def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) -> bool:

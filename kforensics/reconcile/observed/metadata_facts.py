@@ -6,7 +6,7 @@ from itertools import pairwise
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
-from kforensics.reconcile.observed.facts import GroupCommit, Leadership, Restart
+from kforensics.reconcile.observed.facts import GroupCommit, Leadership, LogLoad, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -77,6 +77,10 @@ class MetadataFacts:
         if self._history is None:
             return ()
         return tuple(_restarts(self._history.brokers.get(broker_id, ())))
+
+    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
+        """There are none: only log files show this."""
+        return ()
 
     def verifies_clean_stops(self) -> bool:
         """Whether eligible leader replicas were enabled from the first record on."""

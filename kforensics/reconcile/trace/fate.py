@@ -29,6 +29,9 @@ from kforensics.reconcile.trace.model import (
 from kforensics.reconcile.trace.removal_time import NO_HORIZON, Bytes, RemovalSettings, until
 from kforensics.units import TopicPartition
 
+_WITH_EPOCHS = 2
+"""The magic from which on batches have the leader epoch in which they were written."""
+
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
 
 
@@ -211,7 +214,7 @@ class FateJudge:
             fate.append(
                 Fate(
                     kind=FateKind.UNEXPLAINED,
-                    statement="no live replica holds it, and no input shows whether truncation, deletion or a cleaner took it",
+                    statement=self._unexplained(record),
                     citations=_places(found),
                 )
             )
@@ -240,6 +243,13 @@ class FateJudge:
             fate=tuple(fate),
             copies=tuple(self._copy(record, copy, successor) for copy in found.copies),
         )
+
+    def _unexplained(self, record: Record) -> str:
+        words = "no live replica holds it, and no input shows whether truncation, deletion or a cleaner took it"
+        if record.magic < _WITH_EPOCHS and self._leader is not None and record.offset < self._leader.cleaned_below:
+            # Followers of that time truncated to their high watermarks, so that equal records behind it don't show that the leader had it (KIP-101).
+            return f"{words}: a cleaner of the leader has passed its offset, but records of magic {record.magic} have no leader epoch that would show that the leader's log had it"
+        return words
 
     def _copy(self, record: Record, copy: FoundCopy, successor: LaterRecord | None) -> TracedCopy:
         replica = copy.replica

@@ -178,7 +178,11 @@ def explain_html(
         ],
         more_problems=max(0, len(result.problems) - MOST_PROBLEMS),
         files=[
-            {"path": references.full_path(file.input, file.path), "length": file.length, "sha256": file.sha256}
+            {
+                "path": file.capture or references.full_path(file.input, file.path),
+                "length": file.length,
+                "sha256": file.sha256,
+            }
             for file in files
         ],
         inputs=result.inputs,

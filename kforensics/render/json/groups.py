@@ -6,6 +6,8 @@ from typing import Any
 from kforensics.commands.groups import Groups
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.evidence.coordinators.share_log import ShareState
+from kforensics.protocol.share_state import DELIVERY_STATES
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
@@ -50,7 +52,20 @@ def _position(one: GroupPosition) -> dict[str, Any]:
         "committed_at_ms": one.position.committed_ms,
         "past_the_end": one.is_past_the_end,
         "citations": [one.position.at.cite(one.position.place)],
+        **({} if one.share is None else {"state_epoch": one.share.state_epoch, "deliveries": _deliveries(one.share)}),
     }
+
+
+def _deliveries(share: ShareState) -> list[dict[str, Any]]:
+    return [
+        {
+            "first_offset": one.first_offset,
+            "last_offset": one.last_offset,
+            "state": DELIVERY_STATES.get(one.state, f"state {one.state}"),
+            "count": one.delivered,
+        }
+        for one in share.deliveries
+    ]
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from kforensics.commands.groups import Groups
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
+from kforensics.evidence.coordinators.share_log import ShareState
+from kforensics.protocol.share_state import DELIVERY_STATES
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.escape import escape_text
@@ -53,7 +55,8 @@ def _lines(result: Result[Groups], view: View) -> Iterator[Text | str]:
 def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Text]:
     state = group.state
     if state is None:
-        words = "no members: only commits are here" if group.is_known_empty else "state unknown: only commits are here"
+        kind = "share partitions" if any(one.share for one in group.positions) else "commits"
+        words = f"{'no members' if group.is_known_empty else 'state unknown'}: only {kind} are here"
     else:
         words = (
             f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
@@ -64,6 +67,10 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
     rows = [("partition", "committed", "log end", "lag", "at")] if shown else []
     rows += [_row(one) for one in shown]
     yield from columns(rows, right=frozenset({1, 2, 3}))
+    for one in shown:
+        if one.share is not None and one.share.deliveries:
+            words = f"{_name(one.topic)}-{one.partition} from {one.position.offset:,} on: {_deliveries(one.share)}"
+            yield from wrapped(words, width=width, first=INDENT, indent=INDENT * 2)
     if len(shown) < len(group.positions):
         yield Text(f"{INDENT}and {len(group.positions) - len(shown)} more positions, less far behind (-v lists them)")
 
@@ -79,6 +86,16 @@ def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
         lag,
         utc_text(one.position.committed_ms) + past,
     )
+
+
+def _deliveries(share: ShareState) -> str:
+    """Return how many records of each state there are, those that were delivered more than once among them."""
+    counts: dict[str, int] = {}
+    for one in share.deliveries:
+        state = DELIVERY_STATES.get(one.state, f"state {one.state}")
+        words = f"{state}, delivered {counted(one.delivered, 'time')}" if one.state == 0 else state
+        counts[words] = counts.get(words, 0) + one.last_offset - one.first_offset + 1
+    return "; ".join(f"{count:,} {words}" for words, count in counts.items())
 
 
 def _change_lines(changes: Iterator[Change], *, width: int, verbose: bool) -> Iterator[Text]:

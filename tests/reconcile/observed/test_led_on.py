@@ -19,14 +19,49 @@ LATER = "[Controller id=1 epoch=3] Changed partition t-0 from OnlinePartition to
 
 @pytest.mark.parametrize("later", [(), (JOINED, LATER)])
 @pytest.mark.parametrize(
-    ("start", "risk"), [(RECOVERY, Risk.UNCLEAN_RESTART), (NEW, Risk.OTHER_DISK), ("nothing of note", None)]
+    ("start", "risk"), [(RECOVERY, Risk.UNCLEAN_RESTART), (NEW, Risk.OTHER_DISK), (CLEAN, Risk.RESTART)]
 )
 def test_a_leader_that_comes_back_and_leads_on_may_have_lost_records(start, risk, later):
     lines = (NEW, STARTED, LED.format(0, -1), LED.format(2, 0), ISR, start, STARTED, *later)
     account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
 
+    assert [(risk, 2)] == [(one.risk, one.state.leader_epoch) for one in account.risky]
+
+
+SNAPSHOT = "[ProducerStateManager partition=t-0] Writing producer snapshot at offset {}"
+OF_OTHER = "[ProducerStateManager partition=u-0] Writing producer snapshot at offset 7"
+STOPPED = "[KafkaServer id=1] shut down completed"
+LOADED = "Completed load of Log(dir=/d/t-0, topic=t, partition=0, highWatermark=0, lastStableOffset=0, logStartOffset=0, logEndOffset={}) with 1 segments"
+TRUNCATED = "[Log partition=t-0, dir=/d] Truncating to offset {}"
+
+
+@pytest.mark.parametrize(
+    ("stop", "loaded", "risk", "end"),
+    [
+        ((SNAPSHOT.format(39),), 39, None, None),
+        ((SNAPSHOT.format(39),), 20, Risk.OLDER_DISK, 20),
+        ((), 39, Risk.RESTART, None),
+        ((OF_OTHER,), 30, None, None),
+        ((OF_OTHER,), 29, Risk.OLDER_DISK, 29),
+        ((TRUNCATED.format(25), OF_OTHER), 29, None, None),
+    ],
+)
+def test_the_end_of_the_log_at_a_clean_stop_and_at_the_load_shows_whether_the_disk_is_the_same(stop, loaded, risk, end):
+    lines = (LOADED.format(30), STARTED, *["nothing of note"] * 12, LED.format(0, -1), LED.format(2, 0), ISR)
+    again = (*stop, STOPPED, CLEAN, LOADED.format(loaded), STARTED)
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines, *again), NoFacts()))
+
     assert [risk] * (risk is not None) == [one.risk for one in account.risky]
-    assert not account.risky or account.risky[0].state.leader_epoch == 2
+    assert end is None or [end] == [one.loaded_end for one in account.risky]
+
+
+def test_a_log_that_was_discarded_and_copied_again_is_no_older_state_of_the_disk():
+    moved = "Log for partition t-0 is renamed to /d/t-0.abc-delete and is scheduled for deletion"
+    lines = (STARTED, SNAPSHOT.format(39), moved, LOADED.format(0), OF_OTHER, STOPPED, CLEAN, LOADED.format(0), STARTED)
+    facts = facts_from_logs(logged_events(*lines), NoFacts())
+
+    assert [False, True] == [isinstance(one.end_at_stop, int) for one in facts.loads(1, PARTITION)]
+    assert () == facts.loads(2, PARTITION)
 
 
 def test_a_start_that_an_election_overtook_is_none_of_that_leader():

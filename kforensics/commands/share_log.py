@@ -1,0 +1,72 @@
+"""Where share groups stand, by `__share_group_state` of the inputs: the replica by which each of its partitions is judged, and names of topics for their ids."""
+
+from collections import defaultdict
+
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence
+from kforensics.evidence.coordinators.group_log import CommitKey, Name
+from kforensics.evidence.coordinators.share_log import SHARE_TOPIC, ShareLog, ShareState, read_share_log
+from kforensics.evidence.model import Problem
+from kforensics.protocol.share_state import UNCHANGED
+from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
+from kforensics.reconcile.groups.replay import Position
+
+
+class SharePositions:
+    """The share partitions of all groups.
+
+    Args:
+        given: the inputs.
+        until_ms: records that are newer are left out.
+    """
+
+    def __init__(self, given: CoordinatorEvidence, *, until_ms: int | None) -> None:
+        self.problems: list[Problem] = []
+        self.skipped = 0
+        self._logs: dict[int, ShareLog] = {}
+        unread: dict[int, str] = {}
+        for partition, places in given.live(SHARE_TOPIC).items():
+            logs = [read_share_log(place, until_ms=until_ms) for place in places]
+            leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
+            chosen = max(logs, key=lambda log: (log.place.state.broker_id == leader, log.last_epoch, log.end))
+            self._logs[partition.partition] = chosen
+            self.problems += chosen.problems
+            self.skipped += chosen.skipped
+            why = given.unread(
+                partition,
+                leader,
+                end=chosen.end,
+                is_damaged=bool(chosen.problems or chosen.skipped),
+                epochs={log.place.state.broker_id: log.last_epoch for log in logs},
+            )
+            if why is not None:
+                unread[partition.partition] = why
+        self.topic: CoordinatorTopic = coordinator_topic(
+            SHARE_TOPIC,
+            self._logs,
+            history=given.history,
+            is_history_newest=given.is_history_newest,
+            settings=given.settings("share.coordinator.state.topic.num.partitions"),
+            names=((key.coordinator_key, number) for number, log in self._logs.items() for key in log.states),
+            unread=unread,
+        )
+        history = given.history
+        self._names = {} if history is None else {one.topic_id: one.name for one in history.topics.values()}
+
+    def by_group(self) -> dict[Name, list[tuple[CommitKey, Position, ShareState]]]:
+        """Return the share partitions that a leader has begun, by group; a topic whose name no input shows goes by its id."""
+        found: dict[Name, list[tuple[CommitKey, Position, ShareState]]] = defaultdict(list)
+        for log in self._logs.values():
+            for key, state in log.states.items():
+                if state.start_offset == UNCHANGED:
+                    continue
+                commit = CommitKey(key.group, self._names.get(key.topic_id, key.topic_id), key.partition)
+                position = Position(
+                    offset=state.start_offset,
+                    committed_ms=state.at.time_ms,
+                    expire_ms=-1,
+                    leader_epoch=state.leader_epoch,
+                    at=state.at,
+                    place=log.place,
+                )
+                found[key.group].append((commit, position, state))
+        return found

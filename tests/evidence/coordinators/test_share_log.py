@@ -1,0 +1,88 @@
+"""Share partitions of made logs of `__share_group_state`: snapshots, updates, tombstones, and what can't be decoded."""
+
+from kforensics.cli.app import run
+from kforensics.evidence.coordinators.share_log import SharePartition, read_share_log
+from kforensics.formats.messages.share import SHARE_TABLES
+from kforensics.protocol.share_state import Delivery
+from tests.builders.coordinators import NOW, batch, write_log
+from tests.builders.directories import log_dir
+from tests.builders.messages import encode_coordinator_record
+
+TOPIC_ID = "Zm9vYmFyYmF6cXV4cXV1eA"
+ORDERS = SharePartition("workers", TOPIC_ID, 0)
+SEGMENT = f"{0:020d}.log"
+
+
+def key(partition):
+    return {"group_id": "workers", "topic_id": TOPIC_ID, "partition": partition}
+
+
+def runs(*deliveries):
+    return [
+        dict(zip(("first_offset", "last_offset", "delivery_state", "delivery_count"), one, strict=True))
+        for one in deliveries
+    ]
+
+
+def snapshot(partition, start, *deliveries, epoch=1):
+    value = {
+        "snapshot_epoch": epoch,
+        "state_epoch": 7,
+        "leader_epoch": 3,
+        "start_offset": start,
+        "create_timestamp": NOW,
+    }
+    value |= {"write_timestamp": NOW, "state_batches": runs(*deliveries)}
+    return encode_coordinator_record(SHARE_TABLES, 0, key(partition), 0, value)
+
+
+def update(partition, start, *deliveries):
+    value = {"snapshot_epoch": 1, "leader_epoch": 4, "start_offset": start, "state_batches": runs(*deliveries)}
+    return encode_coordinator_record(SHARE_TABLES, 1, key(partition), 0, value)
+
+
+def tombstone(partition):
+    return encode_coordinator_record(SHARE_TABLES, 0, key(partition))
+
+
+def test_an_update_changes_what_it_names_and_a_snapshot_all(tmp_path):
+    first = [snapshot(0, 10, (10, 19, 0, 1)), update(0, 12, (12, 13, 2, 1)), update(0, -1, (15, 15, 4, 2))]
+    place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [*first, snapshot(1, -1)])))
+    found = read_share_log(place)
+    state = found.states[ORDERS]
+
+    assert (state.start_offset, state.state_epoch, state.leader_epoch, state.at.offset) == (12, 7, 4, 2)
+    assert state.deliveries == (
+        Delivery(12, 13, 2, 1),
+        Delivery(14, 14, 0, 1),
+        Delivery(15, 15, 4, 2),
+        Delivery(16, 19, 0, 1),
+    )
+    assert found.states[ORDERS._replace(partition=1)].start_offset == -1
+    assert (found.skipped, found.end, found.problems) == (0, 4, ())
+
+    place = write_log(tmp_path / "more", "__share_group_state-0", (0, batch(0, [*first, snapshot(0, 40, epoch=2)])))
+    assert read_share_log(place).states[ORDERS].deliveries == ()
+
+
+def test_tombstones_remove_and_what_is_not_known_is_counted(tmp_path):
+    unknown = [(b"\0\x63" + b"x", b"y"), (b"\0", b""), (snapshot(0, 5)[0], b"\0\x63")]
+    place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [snapshot(0, 5), tombstone(0), *unknown])))
+    found = read_share_log(place)
+
+    assert (found.states, found.skipped) == ({}, 3)
+    assert read_share_log(place, until_ms=NOW - 1).states == {}
+
+
+def test_groups_shows_share_partitions_and_what_is_missing_of_them(tmp_path, capsys):
+    root = log_dir(tmp_path / "broker-1", partitions=("__share_group_state-0",))
+    (root / "__share_group_state-0" / SEGMENT).write_bytes(batch(0, [snapshot(0, 10, (10, 19, 0, 2), (25, 25, 2, 1))]))
+    assert run(["groups", str(root)]) == 3
+    out = " ".join(capsys.readouterr().out.split())
+
+    assert (
+        f"workers: state unknown: only share partitions are here partition committed log end lag at {TOPIC_ID}-0 10 unknown"
+        in out
+    )
+    assert f"{TOPIC_ID}-0 from 10 on: 10 available, delivered 2 times; 1 acknowledged" in out
+    assert "Where workers reads: not all of __share_group_state is shown to be here" in out
