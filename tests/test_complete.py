@@ -74,6 +74,8 @@ WITHOUT_AN_ENTRY = {
     LogEventKind.LEADER_SELECTED,
     LogEventKind.LEADER_START,
     LogEventKind.LOG_LOADED,
+    LogEventKind.NEW_LOG_DIR,
+    LogEventKind.PRODUCER_SNAPSHOT,
     LogEventKind.METADATA_TRUNCATION,
     LogEventKind.PARTITION_CHANGE,
     LogEventKind.PARTITION_ONLINE,
