@@ -409,7 +409,9 @@ def _partition_files(node: Node) -> dict[str, dict[str, int]]:
 
 def differences(told: dict[str, Any], seen: dict[str, Any], *, is_watched: bool = False) -> list[str]:
     """Where they differ; logs that a failing start did not come to are not compared."""
-    keys = ["outcome", "strays", *(["scanned"] if seen["outcome"] == "starts" else []), *(["aged"] * is_watched)]
+    keys = ["outcome", "strays"]
+    if seen["outcome"] == "starts":
+        keys += ["scanned", "aged"] if is_watched else ["scanned"]
     out = [f"{key}: {told[key]} predicted, {seen[key]} seen" for key in keys if told[key] != seen[key]]
     for name, ends in seen["loaded"].items():
         if name in told["loaded"] and told["loaded"][name] != ends:
