@@ -173,21 +173,21 @@ def _log_deleted(choice: random.Random, nodes: list[Path]) -> str | None:
     path = _chosen(choice, _segments(nodes))
     if path is not None:
         path.unlink()
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _log_emptied(choice: random.Random, nodes: list[Path]) -> str | None:
     path = _chosen(choice, _segments(nodes))
     if path is not None:
         path.write_bytes(b"")
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _log_truncated(choice: random.Random, nodes: list[Path]) -> str | None:
     path = _chosen(choice, _segments(nodes))
     if path is not None:
         os.truncate(path, choice.randrange(path.stat().st_size))
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _bit_flipped(choice: random.Random, nodes: list[Path]) -> str | None:
@@ -196,21 +196,21 @@ def _bit_flipped(choice: random.Random, nodes: list[Path]) -> str | None:
         content = bytearray(path.read_bytes())
         content[choice.randrange(len(content))] ^= 1 << choice.randrange(8)
         path.write_bytes(content)
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _directory_missing(choice: random.Random, nodes: list[Path]) -> str | None:
     path = _chosen(choice, sorted({one.parent for one in _segments(nodes)}))
     if path is not None:
         shutil.rmtree(path)
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _partition_missing(choice: random.Random, nodes: list[Path]) -> str | None:
     path = _chosen(choice, sorted({one.parent for one in _segments(nodes)}))
     for one in sorted(other for node in nodes for other in node.rglob(path.name)) if path else ():
         shutil.rmtree(one)
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _directories_exchanged(choice: random.Random, nodes: list[Path]) -> str | None:
@@ -229,14 +229,14 @@ def _checkpoint_missing(choice: random.Random, nodes: list[Path]) -> str | None:
     path = _chosen(choice, sorted(one for node in nodes for one in node.rglob("*-checkpoint")))
     if path is not None:
         path.unlink()
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _checkpoint_garbled(choice: random.Random, nodes: list[Path]) -> str | None:
     path = _chosen(choice, sorted(one for node in nodes for one in node.rglob("*-checkpoint")))
     if path is not None:
         path.write_bytes(choice.randbytes(40))
-    return path and str(path)
+    return None if path is None else str(path)
 
 
 def _node_missing(choice: random.Random, nodes: list[Path]) -> str | None:
