@@ -229,28 +229,28 @@ class CoordinatorEvidence:
         lacking = self.without_candidate(partition, leader)
         if lacking is not None:
             return lacking
-        if end is not None and end < self.promised_end(partition, epochs):
+        if end is not None and end < self.promised_end(partition, leader, epochs):
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None
 
-    def promised_end(self, partition: TopicPartition, epochs: Mapping[int | Absent, int]) -> int:
+    def promised_end(self, partition: TopicPartition, leader: int | Absent, epochs: Mapping[int | Absent, int]) -> int:
         """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
 
-        A replica whose log ends before an unclean election on record promises nothing of the log that the new leader went on with, where that is here.
+        A follower whose log ends before an unclean election on record promises nothing of the log of the leader, where that is here.
 
         Args:
             partition: of which it is asked.
+            leader: its leader as `leader` gives it.
             epochs: the last leader epoch of each replica that was read, by broker.
         """
         unclean = self._last_unclean(partition)
-        is_survived = unclean is not None and max(epochs.values(), default=-1) >= unclean.leader_epoch
-        since = unclean.leader_epoch if unclean is not None and is_survived else -1
+        since = unclean.leader_epoch if unclean is not None and leader in self._holders(partition) else -1
         values = (
             checkpoint_value(place.state, name, partition)
             for place in self.copies(partition)
             if self.is_now(place)
             and place.directory_state == "live"
-            and epochs.get(place.state.broker_id, since) >= since
+            and (place.state.broker_id == leader or epochs.get(place.state.broker_id, since) >= since)
             for name in ("high_watermark", "recovery_point")
         )
         return max((one.value for one in values if not isinstance(one, Absent)), default=0)

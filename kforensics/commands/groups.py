@@ -21,7 +21,6 @@ from kforensics.evidence.coordinators.group_log import (
     Name,
 )
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.coordinators.share_log import ShareState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
@@ -30,6 +29,7 @@ from kforensics.findings.answers.groups import groups_answer
 from kforensics.findings.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention
+from kforensics.reconcile.groups.share_state import ShareState
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.units import TopicPartition
@@ -337,7 +337,7 @@ class _LogEnds:
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.
         epochs = {place.state.broker_id: tail[0] for place, tail in tails}
-        return end if end >= self._given.promised_end(partition, epochs) else Absent.UNKNOWN
+        return end if end >= self._given.promised_end(partition, leader, epochs) else Absent.UNKNOWN
 
     def _tail(self, place: PartitionPlace) -> tuple[int, int]:
         """Return the last leader epoch and the log end offset of a replica."""

@@ -4,11 +4,12 @@ from collections import defaultdict
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
-from kforensics.evidence.coordinators.share_log import SHARE_TOPIC, ShareLog, ShareState, read_share_log
+from kforensics.evidence.coordinators.share_log import SHARE_TOPIC, UNCHANGED, ShareLog, SharePartition
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
-from kforensics.protocol.share_state import UNCHANGED
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Position
+from kforensics.reconcile.groups.share_state import ShareState, played
 
 
 class SharePositions:
@@ -22,13 +23,14 @@ class SharePositions:
     def __init__(self, given: CoordinatorEvidence, *, until_ms: int | None) -> None:
         self.problems: list[Problem] = []
         self.skipped = 0
-        self._logs: dict[int, ShareLog] = {}
+        self._logs: dict[int, tuple[PartitionPlace, dict[SharePartition, ShareState]]] = {}
         unread: dict[int, str] = {}
         for partition, places in given.live(SHARE_TOPIC).items():
-            logs = [read_share_log(place, until_ms=until_ms) for place in places]
+            logs = [ShareLog(place) for place in places]
+            states = {id(log): played(log.changes(until_ms=until_ms)) for log in logs}
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
             chosen = max(logs, key=lambda log: (log.place.state.broker_id == leader, log.last_epoch, log.end))
-            self._logs[partition.partition] = chosen
+            self._logs[partition.partition] = chosen.place, states[id(chosen)]
             self.problems += chosen.problems
             self.skipped += chosen.skipped
             why = given.unread(
@@ -46,7 +48,7 @@ class SharePositions:
             history=given.history,
             is_history_newest=given.is_history_newest,
             settings=given.settings("share.coordinator.state.topic.num.partitions"),
-            names=((key.coordinator_key, number) for number, log in self._logs.items() for key in log.states),
+            names=((key.coordinator_key, number) for number, (_, states) in self._logs.items() for key in states),
             unread=unread,
         )
         history = given.history
@@ -55,8 +57,8 @@ class SharePositions:
     def by_group(self) -> dict[Name, list[tuple[CommitKey, Position, ShareState]]]:
         """Return the share partitions that a leader has begun, by group; a topic whose name no input shows goes by its id."""
         found: dict[Name, list[tuple[CommitKey, Position, ShareState]]] = defaultdict(list)
-        for log in self._logs.values():
-            for key, state in log.states.items():
+        for place, states in self._logs.values():
+            for key, state in states.items():
                 if state.start_offset == UNCHANGED:
                     continue
                 commit = CommitKey(key.group, self._names.get(key.topic_id, key.topic_id), key.partition)
@@ -66,7 +68,7 @@ class SharePositions:
                     expire_ms=-1,
                     leader_epoch=state.leader_epoch,
                     at=state.at,
-                    place=log.place,
+                    place=place,
                 )
                 found[key.group].append((commit, position, state))
         return found

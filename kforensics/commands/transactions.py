@@ -272,8 +272,13 @@ def _lacking(
             and (not request.topics or one.topic in request.topics)
             and (not request.partitions or one.partition in request.partitions)
         ),
-        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one, epochs[one]))),
+        cut_short=tuple(sorted(one for one, end in ends.items() if end < _promised_end(given, one, epochs[one]))),
     )
+
+
+def _promised_end(given: CoordinatorEvidence, partition: TopicPartition, epochs: Mapping[int | Absent, int]) -> int:
+    leader = given.leader(partition, newest_epoch=max(epochs.values(), default=-1))
+    return given.promised_end(partition, leader, epochs)
 
 
 def _wanted(

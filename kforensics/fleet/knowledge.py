@@ -1,6 +1,6 @@
 """Facts from the metadata logs, broker logs and consumer groups of a fleet, cluster by cluster, without reading its partitions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -38,14 +38,14 @@ MOST_METADATA_LOGS = 16
 class _MetadataOnly(FoundInput):
     """An input of which only the metadata log is looked at."""
 
-    def walk(self) -> Iterator[Found]:
+    def walk(self, *, within: Callable[[str], bool] | None = None) -> Iterator[Found]:
         """Yield the files of the metadata log."""
         for log_dir in self.log_dirs:
             if not log_dir.is_metadata_dir:
                 continue
             for entry in self.listings.of(log_dir.path).entries:
                 name = parse_partition_directory(entry.name) if entry.is_directory else None
-                if name is not None and name.is_metadata:
+                if name is not None and name.is_metadata and (within is None or within(entry.name)):
                     yield from walk_partition(self.listings, join(log_dir.path, entry.name), name=entry.name)
 
 

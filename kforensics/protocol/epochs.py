@@ -97,9 +97,17 @@ def truncate_from_end(epochs: Epochs, truncate_to: int) -> Epochs:
     return tuple(entry for entry in epochs if entry.start_offset < truncate_to)
 
 
-def truncate_from_start(epochs: Epochs, log_start_offset: int) -> Epochs:
-    """Return the cache after the log start offset rose: the epoch that holds it starts there now (`truncateFromStart`)."""
+def truncate_from_start(epochs: Epochs, log_start_offset: int, rules: EpochRules = CURRENT_RULES) -> Epochs:
+    """Return the cache after the log start offset rose: the epoch that holds it starts there now (`truncateFromStart`).
+
+    Several entries may start at one offset before KAFKA-7415: those at the log start are all kept.
+    """
     passed = 0
+    if not rules.repairs_conflicts:
+        while passed < len(epochs) and epochs[passed].start_offset < log_start_offset:
+            passed += 1
+        if passed < len(epochs) and epochs[passed].start_offset == log_start_offset:
+            return epochs[passed:]
     while passed < len(epochs) and epochs[passed].start_offset <= log_start_offset:
         passed += 1
     if not passed:

@@ -76,15 +76,18 @@ def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
     return index
 
 
-def repair_epochs_at_load(epochs: Epochs, log_start_offset: int, log_end_offset: int) -> Epochs:
+def repair_epochs_at_load(
+    epochs: Epochs, log_start_offset: int, log_end_offset: int, rules: EpochRules = CURRENT_RULES
+) -> Epochs:
     """Return the epoch cache once the log is loaded, without stale entries at both ends that were not flushed in time.
 
     Args:
         epochs: as read, with what a scan has added.
         log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
         log_end_offset: of the loaded log.
+        rules: the epoch cache of the broker's version.
     """
-    return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset)
+    return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset, rules)
 
 
 def epochs_after_scan(

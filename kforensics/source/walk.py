@@ -8,7 +8,7 @@ import os
 import stat
 import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -235,15 +235,23 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def walk_log_dir(listings: Listings, log_dir: str = "") -> Iterator[Found]:
-    """Yield everything in a log directory: its own files, then each directory followed by the files in it."""
+def walk_log_dir(
+    listings: Listings, log_dir: str = "", *, within: Callable[[str], bool] | None = None
+) -> Iterator[Found]:
+    """Yield everything in a log directory: its own files, then each directory followed by the files in it.
+
+    Args:
+        listings: of the input.
+        log_dir: relative to it.
+        within: whether a directory is looked into, by its name; into every one where it is not given.
+    """
     listing = listings.of(log_dir)
     yield from listing.obstacles
     for entry in listing.entries:
         if not entry.is_directory:
             yield from _found_files(entry, join(log_dir, entry.name), log_dir, Absent.NOT_APPLICABLE)
     for entry in listing.entries:
-        if entry.is_directory:
+        if entry.is_directory and (within is None or within(entry.name)):
             yield from _walk_directory(listings, join(log_dir, entry.name), log_dir, entry.name)
 
 

@@ -201,6 +201,61 @@ def test_positions_past_the_end_are_the_headline(incident):
     assert groups(snapshots / "01-before-live").answer.state == "no-setback"
 
 
+def test_a_dead_leader_promises_nothing_of_the_log_after_an_unclean_election(incident):
+    root = incident("consumer-ahead-4.x")
+    down = groups(root / "snapshots" / "03-old-leader-down-live", root / "logs")
+
+    past = {
+        (group.name, one.partition, one.log_end_offset)
+        for group in down.body.groups
+        for one in group.positions
+        if one.is_past_the_end is True
+    }
+    assert past == {(name, *one) for name in ("billing-etl", "billing-audit") for one in ((0, 90), (2, 80))}
+    assert (down.answer.state, down.answer.unknown) == ("past-the-end", ())
+
+
+def test_share_groups_start_where_kafka_says(coordinators, capsys):
+    root = coordinators("share-4.1")
+    told = {}
+    for line in (root / "oracle" / "describe-all-groups.jsonl").read_text().splitlines():
+        rows = [row.split() for row in json.loads(line)["text"].splitlines()]
+        at = json.loads(line)["label"]
+        told[at] = {(row[0], row[1], int(row[2])): int(row[3]) for row in rows if len(row) == 4 and row[2].isdigit()}
+    senders = groups(root / "snapshots" / "02-senders-live")
+    final = groups(root / "snapshots" / "99-final")
+
+    assert positions(senders) == told["senders"]
+    assert positions(final) == told["workers-all"]
+    assert (senders.answer.state, final.answer.state) == ("no-setback", "no-setback")
+    deliveries = {
+        (one.topic, one.partition): [
+            (each.first_offset, each.last_offset, each.state, each.delivered) for each in one.share.deliveries
+        ]
+        for group in final.body.groups
+        for one in group.positions
+    }
+    # Ten were released, five of them rejected; all of the other topic were accepted.
+    assert deliveries == {
+        ("mail", 0): [(5, 9, 0, 1), (10, 59, 0, 0)],
+        ("jobs", 0): [(0, 59, 2, 1)],
+        ("jobs", 1): [(30, 59, 2, 1)],
+    }
+
+
+def test_a_log_end_in_the_past_is_unknown_without_the_leader_of_that_time(incident):
+    """Broker 1 led until it was killed; broker 2 was elected uncleanly, and its log does not show what broker 1 had beyond it."""
+    root = incident("consumer-ahead-4.x")
+    final = root / "snapshots" / "99-final"
+    inputs = [final / name for name in ("broker-2", "broker-3", "controller-100")]
+    at_ms = max(one.position.committed_ms for group in groups(*inputs).body.groups for one in group.positions) - 30_000
+    past = groups(*inputs, at_ms=at_ms)
+    ends = {(one.topic, one.partition): one.log_end_offset for group in past.body.groups for one in group.positions}
+
+    assert ends["billing", 0] is Absent.UNKNOWN
+    assert any("broker 1 led there, and its log is not among the inputs" in words for words in past.answer.unknown)
+
+
 def test_a_missing_partition_is_named_for_the_group_that_it_holds(coordinators, tmp_path):
     shutil.copytree(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
     for directory in tmp_path.rglob("__consumer_offsets-1"):

@@ -201,6 +201,29 @@ def test_records_that_are_lost_with_their_marker_kept_are_torn(incident, name, n
     assert transactions(snapshots / now).body.partitions == ()
 
 
+def test_a_transaction_that_one_partition_commits_and_another_aborts_is_torn(coordinators):
+    root = coordinators("split-3.9")
+    result = transactions(root / "snapshots" / "99-final", root / "logs")
+
+    [torn] = [(str(one.topic_partition), each) for one in result.body.partitions for each in one.torn]
+    assert torn[0] == "on-2-0"
+    assert (torn[1].first_offset, torn[1].last_offset, torn[1].records, torn[1].marker.kind.value) == (
+        15,
+        19,
+        5,
+        "abort",
+    )
+    assert (str(torn[1].committed_in), torn[1].commit_offset, torn[1].transactional_id) == ("on-1-0", 17, "half-0")
+    assert (result.answer.state, [one.code for one in result.findings]) == ("torn", ["KF605"])
+    # The hanging transactions of on-1-0 and orders-0 were ended by the lines that were printed.
+    assert not any(one.open for one in result.body.partitions)
+    ends = [
+        json.loads((root / "oracle" / f"transactions-{at}.json").read_text())["read_committed ends"]
+        for at in ("before", "after-abort")
+    ]
+    assert ["on-1-0=14" in ends[0], "on-1-0=20" in ends[1]] == [True, True]
+
+
 def test_a_marker_that_was_sent_twice_is_not_torn(coordinators):
     result = transactions(coordinators("transactions-3.5") / "snapshots" / "04-prepared-ended-live", shows="all")
 

@@ -105,7 +105,7 @@ def test_a_process_of_another_user_that_is_not_shown_is_judged_by_its_signs_of_l
     def refuse(pid, signal):
         raise PermissionError
 
-    monkeypatch.setattr(locks.os, "kill", refuse)
+    monkeypatch.setattr("os.kill", refuse)
     nobody = 2**22 + 1  # above every process id of Linux
     left(pid=nobody)
     with pytest.raises(UsageError, match="it is alive"):

@@ -25,6 +25,7 @@ from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, SegmentBytes, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.naming import DirectoryState
 from kforensics.source.walk import FoundFile, Listings
 from kforensics.units import TopicPartition
 
@@ -33,6 +34,9 @@ MOST_RUNS = 65_536
 
 NEAR_BYTES = 64 << 10
 """Bytes of a segment within which depth tails takes along all rows from the beginning of the last leader epoch but one."""
+
+NEAR_BYTES_OF_OTHERS = 4 << 20
+"""Likewise of directories that no broker serves, of which there are few: stray ones, and those of a replica that moves."""
 
 MOST_STOPS = 64
 """Damaged places of a segment at which it is looked how a broker's reader goes on; it stops at the first where it checks the batches."""
@@ -125,18 +129,20 @@ def capture_ends(place: PartitionPlace, tasks: Mapping[str, SegmentTask]) -> dic
         return None
     for segment in segments:
         if segment.unread_below or _name(segment.path) not in scans:
-            scans[_name(segment.path)] = _end(tasks[_name(segment.path)], segment)
+            is_live = place.directory_state == DirectoryState.LIVE.value
+            near = NEAR_BYTES if is_live else NEAR_BYTES_OF_OTHERS
+            scans[_name(segment.path)] = _end(tasks[_name(segment.path)], segment, near)
     return scans
 
 
-def _end(task: SegmentTask, segment: Segment) -> CapturedScan:
+def _end(task: SegmentTask, segment: Segment, near: int) -> CapturedScan:
     """Return a segment of which the end or nothing was read, with the rows that are asked for."""
     task = replace(task, carried_from=min(task.carried_from, segment.unread_below), indexes=())
     index = task.path.with_suffix(OFFSET_INDEX)
     try:
         with open_evidence(task.path) as file:
             start = indexed_start(index, file, task.base_offset, task.bytes_from)
-            if task.bytes_from < task.carried_from and file.size - start <= NEAR_BYTES:
+            if task.bytes_from < task.carried_from and file.size - start <= near:
                 task = replace(task, carried_from=task.bytes_from)
             watch = _Watch(file, task)
             if isinstance(segment.last_offset, int) and segment.last_offset >= task.carried_from:

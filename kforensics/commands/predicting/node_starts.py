@@ -173,6 +173,9 @@ class _NodeStarter:
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[_Directory] = []
         self._metadata: MetadataStart | None = None
+        self._metadata_dirs = {
+            (number, each.path) for number, one in node.members for each in one.log_dirs if each.is_metadata_dir
+        }
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
             ids = {each.path: each.meta for each in one.log_dirs}
@@ -220,7 +223,12 @@ class _NodeStarter:
         refusal = self._refusal()
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
-                LoadedLogDir(_key(place, one.path), markers[place, one.path], _malformed(one, self._rules))
+                LoadedLogDir(
+                    _key(place, one.path),
+                    markers[place, one.path],
+                    _malformed(one, self._rules),
+                    self._node.is_kraft and (place, one.path) in self._metadata_dirs,
+                )
                 for place, one in self._log_dirs
             ]
             loads = [self._load(directory, clean=markers[directory.place]) for directory in self._directories]

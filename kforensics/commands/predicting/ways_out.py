@@ -47,6 +47,8 @@ MOST_LOGS = 8
 """Logs in trouble that are changed one by one; more are changed together."""
 MOST_IN_PAIRS = 10
 """Changes that are tried in pairs, the best ones."""
+OLDEST_WAY_OUT = KafkaVersion(2, 4)
+"""Brokers of this and later are not advised to start an older one."""
 FIRST_TO_EMPTY_SEGMENTS = KafkaVersion(4, 0)
 Start = Callable[[Conditions], NodeStarts]
 
@@ -140,7 +142,8 @@ class WaysOut:
         if _due(as_it_is):
             yield VirtualChange(ChangeKind.RETENTION_OFF, node.first)
         for version in distinct_rules():
-            if version[:2] != conditions.version[:2]:
+            is_close = version >= OLDEST_WAY_OUT or conditions.version < OLDEST_WAY_OUT
+            if is_close and version[:2] != conditions.version[:2]:
                 yield VirtualChange(ChangeKind.OTHER_VERSION, node.first, value=str(version))
 
     def _places(self, name: str) -> list[tuple[int, tuple[str, ...]]]:

@@ -14,18 +14,20 @@ from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
+from kforensics.words import listed
 
 _JUDGED_HERE = frozenset(
     {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE}
 )
 """Doubts about what the search itself shows: which replicas there are, and which offsets were read."""
 
+_MOST_FILES = 2
+
 _WORDS = {
     GapReason.COMPACTED: "a cleaner removed records here",
     GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no copy is shown to be of this log",
     GapReason.REMOTE: "in remote storage, not on these disks",
     GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
-    GapReason.NOT_CAPTURED: "their bytes stayed on the broker that the capture is of",
     GapReason.NEVER_SEEN: "no input holds them",
 }
 
@@ -141,7 +143,8 @@ def _holes(
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
     for hole in holes(covered, end):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
-            yield SearchGap(partition=partition, offsets=offsets, reason=reason, detail=_WORDS[reason])
+            detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
+            yield SearchGap(partition=partition, offsets=offsets, reason=reason, detail=detail)
     if any(segment.damage for segment in leader.replica.segments) and not damage:
         yield SearchGap(
             partition=partition,
@@ -149,6 +152,14 @@ def _holes(
             reason=GapReason.DAMAGED,
             detail=f"{leader.replica.path} of {leader.replica.owner} is damaged at a place whose offsets can't be read",
         )
+
+
+def _left_behind(own: Sequence[ScannedReplica], leader: LoadedLog) -> str:
+    """Return which files would show what a capture left on its broker: those of the leader, else of any replica."""
+    live = [one for one in own if one.kind is CopyKind.LIVE and one.not_captured]
+    one = next((each for each in live if _is_same(each, leader)), live[0])
+    files = listed(one.not_captured, most=_MOST_FILES)
+    return f"their bytes stayed on {one.replica.owner}: {files} of it, or a capture of it with its tail (--with-tail), would show them"
 
 
 def _reasons(
@@ -280,5 +291,5 @@ def _unread(partition: TopicPartition, scanned: Sequence[ScannedReplica]) -> Ite
                 partition=partition,
                 offsets=Absent.UNKNOWN,
                 reason=GapReason.NOT_CAPTURED,
-                detail=f"{path} of {one.replica.owner} is not whole in the capture",
+                detail=f"{path} of {one.replica.owner} is in the capture without all of its records",
             )

@@ -1,8 +1,8 @@
-"""`__share_group_state` as a replica holds it: the newest state of each share partition, out of snapshots and updates (KIP-932)."""
+"""`__share_group_state` as a replica holds it: snapshots and updates of share partitions, in the order of the log (KIP-932)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kforensics.damage import Damage
 from kforensics.evidence.coordinators.group_log import Place
@@ -13,7 +13,6 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.share import SHARE_TABLES, parse_share_record
 from kforensics.formats.segment.walk import iter_records
-from kforensics.protocol.share_state import UNCHANGED, Delivery, combined
 
 SHARE_TOPIC = "__share_group_state"
 _SNAPSHOT, _UPDATE = sorted(SHARE_TABLES.keys)
@@ -33,48 +32,66 @@ class SharePartition(NamedTuple):
         return self.group + behind if isinstance(self.group, str) else self.group + behind.encode()
 
 
-class ShareState(NamedTuple):
-    """The state of a share partition."""
+UNCHANGED = -1
+"""A start offset that is not written; of a snapshot, that no leader has begun yet."""
 
-    start_offset: int
-    """The first offset that is not done with, `UNCHANGED` where no leader has begun yet."""
-    state_epoch: int
-    """Rises with each reset by an administrator."""
-    leader_epoch: int
-    deliveries: tuple[Delivery, ...]
+
+class Delivery(NamedTuple):
+    """A run of offsets that were delivered alike."""
+
+    first_offset: int
+    last_offset: int
+    state: int
+    """0 available, 1 acquired, 2 acknowledged, 3 archiving, 4 archived; others are newer."""
+    delivered: int
+    """How often they were delivered."""
+
+
+class ShareChange(NamedTuple):
+    """One record: a share partition as a whole, what changed of it, or that it is removed."""
+
+    key: SharePartition
     at: Place
-    """Of the newest record."""
+    is_update: bool = False
+    is_removed: bool = False
+    """A tombstone: nothing below is set."""
+    start_offset: int = UNCHANGED
+    state_epoch: int = -1
+    """Only snapshots have it."""
+    leader_epoch: int = -1
+    deliveries: tuple[Delivery, ...] = ()
 
 
 @dataclass(slots=True)
 class ShareLog:
-    """One replica of a partition of `__share_group_state`, read through."""
+    """One replica of a partition of `__share_group_state`; what it counts is of what was read."""
 
     place: PartitionPlace
-    states: dict[SharePartition, ShareState] = field(default_factory=dict)
     skipped: int = 0
     """Records of unknown type or version."""
     end: int = 0
     last_epoch: int = -1
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = field(default=())
 
+    def changes(self, *, until_ms: int | None = None) -> Iterator[ShareChange]:
+        """Read the records in order.
 
-def read_share_log(place: PartitionPlace, *, until_ms: int | None = None) -> ShareLog:
-    """Read a replica of `__share_group_state`.
-
-    Args:
-        place: its directory.
-        until_ms: records that are newer are left out.
-    """
-    log = list_log(place)
-    found = ShareLog(place, end=log.last_base)
-    for path, record in _records(log):
-        found.end = max(found.end, record.offset + 1)
-        found.last_epoch = max(found.last_epoch, record.partition_leader_epoch)
-        if not record.is_control and (until_ms is None or record.timestamp_ms <= until_ms):
-            _play(found, record, path)
-    found.problems = tuple(log.problems)
-    return found
+        Args:
+            until_ms: those that are newer are left out.
+        """
+        log = list_log(self.place)
+        self.end = log.last_base
+        for path, record in _records(log):
+            self.end = max(self.end, record.offset + 1)
+            self.last_epoch = max(self.last_epoch, record.partition_leader_epoch)
+            if record.is_control or (until_ms is not None and record.timestamp_ms > until_ms):
+                continue
+            change = _change_of(record, path)
+            if change is None:
+                self.skipped += 1
+            else:
+                yield change
+        self.problems = tuple(log.problems)
 
 
 def _records(log: ReplicaLog) -> Iterator[tuple[str, Record]]:
@@ -86,35 +103,27 @@ def _records(log: ReplicaLog) -> Iterator[tuple[str, Record]]:
                 yield path, record
 
 
-def _play(found: ShareLog, record: Record, path: str) -> None:
+def _change_of(record: Record, path: str) -> ShareChange | None:
     parsed = parse_share_record(record.key, record.value)
     if not isinstance(parsed.key, Decoded) or parsed.key.version not in SHARE_TABLES.keys:
-        found.skipped += 1
-        return
+        return None
     named = parsed.key.fields
     key = SharePartition(named["group_id"], str(named["topic_id"]), named["partition"])
-    if parsed.value is None:
-        found.states.pop(key, None)
-        return
-    if not isinstance(parsed.value, Decoded):
-        found.skipped += 1
-        return
-    value: Mapping[str, Any] = parsed.value.fields
     at = Place(record.offset, record.partition_leader_epoch, record.timestamp_ms, path, record.batch_position)
-    before = found.states.get(key) if parsed.key.version == _UPDATE else None
-    start = value["start_offset"]
-    if before is not None and start == UNCHANGED:
-        start = before.start_offset
-    written = [
-        Delivery(one["first_offset"], one["last_offset"], one["delivery_state"], one["delivery_count"])
-        for one in value["state_batches"] or ()
-    ]
-    found.states[key] = ShareState(
-        start_offset=start,
-        state_epoch=value["state_epoch"]
-        if before is None and "state_epoch" in value
-        else (-1 if before is None else before.state_epoch),
+    if parsed.value is None:
+        return ShareChange(key, at, is_removed=True)
+    if not isinstance(parsed.value, Decoded):
+        return None
+    value = parsed.value.fields
+    return ShareChange(
+        key,
+        at,
+        is_update=parsed.key.version == _UPDATE,
+        start_offset=value["start_offset"],
+        state_epoch=value.get("state_epoch", -1),
         leader_epoch=value["leader_epoch"],
-        deliveries=combined(() if before is None else before.deliveries, written, start),
-        at=at,
+        deliveries=tuple(
+            Delivery(one["first_offset"], one["last_offset"], one["delivery_state"], one["delivery_count"])
+            for one in value["state_batches"] or ()
+        ),
     )

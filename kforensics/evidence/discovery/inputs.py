@@ -74,8 +74,12 @@ class FoundInput:
         with self.open(path) as file:
             return file.read_all(limit)
 
-    def walk(self) -> Iterator[Found]:
-        """Everything below the input, and what could not be looked at."""
+    def walk(self, *, within: Callable[[str], bool] | None = None) -> Iterator[Found]:
+        """Everything below the input, and what could not be looked at.
+
+        Args:
+            within: whether a directory of a log directory is looked into, by its name; into every one where it is not given.
+        """
         yield from self.obstacles
         match self.shape:
             case Shape.FILE:
@@ -86,7 +90,7 @@ class FoundInput:
                 yield from walk_files(self.listings)
             case Shape.LOG_DIR | Shape.PARENT:
                 for log_dir in self.log_dir_paths:
-                    yield from walk_log_dir(self.listings, log_dir)
+                    yield from walk_log_dir(self.listings, log_dir, within=within)
 
     def _itself(self) -> FoundFile | Obstacle:
         try:

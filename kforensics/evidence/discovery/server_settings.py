@@ -7,13 +7,13 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.formats.checkpoint.meta_properties import parse_properties
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import FileKind
+from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import FoundFile
 
 
 def read_server_properties(found: FoundInput) -> Iterator[tuple[str, Mapping[str, str] | EvidenceError]]:
     """Each `server.properties` of an input: its path, and its settings or why it can't be read. The last value of a setting counts."""
-    for item in found.walk():
+    for item in found.walk(within=lambda name: parse_partition_directory(name) is None):
         if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
             continue
         path = found.root if item.path == WHOLE_INPUT else found.root / item.path

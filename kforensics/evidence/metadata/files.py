@@ -31,7 +31,7 @@ def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
 
 def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
     by_directory: dict[str, list[FoundFile]] = {}
-    for one in found.walk():
+    for one in found.walk(within=is_metadata_directory):
         if not isinstance(one, FoundFile) or one.name.suffix is not FileSuffix.NONE:
             continue
         if one.path == WHOLE_INPUT:

@@ -23,6 +23,7 @@ from kforensics.evidence.replica.loader_values import (
     Need,
     ProducerState,
     ReaderStep,
+    TimeEnds,
     TransactionEnd,
 )
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
@@ -48,7 +49,7 @@ SHORTEST_RECORD = 14
 WINDOW_LENGTH = 1 << 20
 SMALL_FILE_LIMIT = 64 << 20
 
-_TIMESTAMP = Struct(">q4x").unpack
+_TIMESTAMP, _TIME_ENTRY = Struct(">q4x").unpack, Struct(">qi").unpack
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 """Version and type; version and coordinator epoch."""
@@ -81,6 +82,10 @@ def read_needed(folder: Path, need: Need) -> object:
             case Content.OFFSET_INDEX:
                 data = file.read(0, file.size - file.size % OFFSET_INDEX_LAYOUT.length)
                 return _OffsetEntries(data)
+            case Content.TIME_INDEX:
+                end = file.size - file.size % TIME_ENTRY_LENGTH
+                last = file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH)
+                return TimeEnds(_TIMESTAMP(file.read(0, TIME_ENTRY_LENGTH))[0], *_TIME_ENTRY(last))
             case Content.LAST_TIMESTAMP:
                 end = file.size - file.size % TIME_ENTRY_LENGTH
                 return _TIMESTAMP(file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH))[0] if end else -1
@@ -164,7 +169,7 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
     if len(header) < BATCH_HEADER.length:
         short = LoadFailure("KafkaException", f"Failed to load record batch at position {position}")
         return _bare(position, offset, whole, magic, is_valid=False, header_failure=short)
-    _, _, epoch, _, crc, attributes, delta, _, latest, producer_id, producer_epoch, _, count = (
+    _, _, epoch, _, crc, attributes, delta, _, latest, producer_id, producer_epoch, sequence, count = (
         BATCH_HEADER.struct.unpack_from(header)
     )
     is_valid = True
@@ -190,6 +195,7 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
         is_control=is_control,
         is_valid=is_valid,
         end=end,
+        has_sequence=sequence >= 0,
     )
 
 

@@ -19,6 +19,8 @@ class Content(StrEnum):
     CHECKED_BATCHES = "checked-batches"
     """The same with their checksums: what a scan reads."""
     OFFSET_INDEX = "offset-index"
+    TIME_INDEX = "time-index"
+    """The first and the last entry of a time index."""
     TXN_INDEX = "txn-index"
     SNAPSHOT = "snapshot"
     EPOCHS = "epochs"
@@ -92,6 +94,8 @@ class LoadedBatch(NamedTuple):
     """Length and checksum hold (`ensureValid`); true where they were not looked at."""
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
     """Of a control batch of a producer: what its marker says, or what reading it throws."""
+    has_sequence: bool = True
+    """Its records are numbered by their producer; commits of offsets in transactions are not."""
     is_compressed_message: bool = False
     """A compressed message of magic 0 or 1, or bytes that say so, whose base offset is inside and was not read."""
     header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE
@@ -116,6 +120,14 @@ class Batches:
         """Return the values for a file that begins at a position of this one."""
         moved = tuple(one._replace(position=one.position - start) for one in self.batches)
         return replace(self, batches=moved, end=self.end - start)
+
+
+class TimeEnds(NamedTuple):
+    """The first timestamp of a time index that has entries, and its last entry."""
+
+    first_timestamp: int
+    last_timestamp: int
+    last_relative_offset: int
 
 
 class ProducerState(NamedTuple):

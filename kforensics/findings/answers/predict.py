@@ -19,7 +19,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.words import counted, listed
 
-OLDER = "What versions before 2.4 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
+OLDER = "What versions before 0.11 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
@@ -429,9 +429,10 @@ def _unknown(
     for one in metadata_logs:
         if one.unknown:
             yield f"What becomes of the metadata log {one.path}: {one.unknown}."
-    for other in versions:
+    for (node, ending), alike in _by_ending(versions).items():
+        it = "it" if len(alike) == 1 else "each"
         yield (
-            f"Kafka {other.kafka} would do something else than {kafka} on the files of {_node(inputs[other.input])}: it {_ends(other)}. "
+            f"Kafka {listed(alike)} would do something else than {kafka} on the files of {_node(inputs[node])}: {it} {ending}. "
             "Give the version with --kafka."
         )
     if left_out:
@@ -458,6 +459,14 @@ def _unknown(
     if zookeeper_nodes:
         yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
     yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
+
+
+def _by_ending(versions: Sequence[VersionOutcome]) -> Mapping[tuple[int, str], list[str]]:
+    """Return the versions that end in the same words, by node and these words."""
+    found: dict[tuple[int, str], list[str]] = {}
+    for one in versions:
+        found.setdefault((one.input, _ends(one)), []).append(one.kafka)
+    return found
 
 
 def _ends(other: VersionOutcome) -> str:

@@ -21,7 +21,7 @@ class EpochCache:
         self._disk, self._rules = disk, rules
         self.epochs: Epochs = ()
         self._is_stale = False
-        disk.refuse_folder(EPOCH_FILE, "KafkaStorageException")
+        disk.refuse_folder(EPOCH_FILE, "KafkaStorageException" if rules.wraps_io_errors else "FileNotFoundException")
         if EPOCH_FILE not in disk.files:
             disk.write(EPOCH_FILE, 0, "epoch-file-created", Content.EPOCHS, ())
             return
@@ -29,6 +29,8 @@ class EpochCache:
             raise thrown("KafkaStorageException", f"Error while reading checkpoint file {EPOCH_FILE}", is_io=True)
         read = disk.content(EPOCH_FILE, Content.EPOCHS)
         if isinstance(read, LoadFailure):
+            if not rules.wraps_io_errors:
+                raise thrown("IOException", read.message)
             if rules.bad_numbers_are_io:
                 raise thrown("KafkaStorageException", read.message, is_io=True)
             raise LoadingError(read)
@@ -61,9 +63,10 @@ class EpochCache:
 
     def trim(self, log_start_offset: int, log_end_offset: int) -> None:
         """Remove what starts at or behind the log end, and what lies below the checkpointed log start."""
-        after = repair_epochs_at_load(self.epochs, log_start_offset, log_end_offset)
-        # An entry at the log start itself counts as removed and is entered again: the file is written.
-        has_first = any(entry.start_offset <= log_start_offset for entry in after)
+        after = repair_epochs_at_load(self.epochs, log_start_offset, log_end_offset, self._rules.epochs)
+        # Since KAFKA-7415 an entry at the log start itself counts as removed and is entered again: the file is written.
+        rewrites_first = self._rules.epochs.repairs_conflicts
+        has_first = rewrites_first and any(entry.start_offset <= log_start_offset for entry in after)
         if after != self.epochs or has_first:
             self.epochs, self._is_stale = after, True
 

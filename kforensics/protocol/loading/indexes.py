@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from kforensics.evidence.replica.loader_values import AbortedEntry, Content
+from kforensics.evidence.replica.loader_values import AbortedEntry, Content, TimeEnds
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.values import LARGEST_INT32, thrown
 
@@ -16,8 +16,11 @@ NO_TIMESTAMP = -1
 class OffsetIndex:
     """`.index`: relative offset and position of one batch in so many bytes."""
 
-    def __init__(self, disk: Disk, name: str, base_offset: int, largest_length: int, rule: str) -> None:
+    def __init__(
+        self, disk: Disk, name: str, base_offset: int, largest_length: int, rule: str, *, has_warm_end: bool = True
+    ) -> None:
         self._disk, self._name, self._base, self._rule = disk, name, base_offset, rule
+        self._has_warm_end = has_warm_end
         self._largest = largest_length // OFFSET_ENTRY_LENGTH * OFFSET_ENTRY_LENGTH
         if name in disk.files:
             self.count = disk.length(name) // OFFSET_ENTRY_LENGTH
@@ -27,6 +30,8 @@ class OffsetIndex:
             self.count = 0
         self._own: list[tuple[int, int]] | None = None
         """Entries since it was emptied; until then those of the file count."""
+        self._appended: int | None = None
+        """The offset appended last, which relative offsets of 32 bits may not hold before 2.0."""
 
     def entry(self, at: int) -> tuple[int, int]:
         """Relative offset and position of an entry; zeros where the file was extended."""
@@ -38,6 +43,8 @@ class OffsetIndex:
     @property
     def last_offset(self) -> int:
         """The offset of the last entry; the base offset where there is none."""
+        if self._appended is not None:
+            return self._appended
         return self._base + (self.entry(self.count - 1)[0] if self.count else 0)
 
     def lookup(self, target: int) -> int:
@@ -45,9 +52,19 @@ class OffsetIndex:
         slot = self._slot(target)
         return 0 if slot < 0 else self.entry(slot)[1]
 
+    def is_corrupt(self, *, least: int) -> bool:
+        """Whether its sanity check fails (`OffsetIndex.sanityCheck`, before 2.3).
+
+        Args:
+            least: the relative offset that its last entry has at least.
+        """
+        return self._disk.length(self._name) % OFFSET_ENTRY_LENGTH != 0 or (
+            self.count > 0 and self.entry(self.count - 1)[0] < least
+        )
+
     def reset(self) -> None:
         """Empty it and give it its full length (`AbstractIndex.reset`)."""
-        self._own, self.count = [], 0
+        self._own, self.count, self._appended = [], 0, None
         self._disk.write(self._name, self._largest, self._rule, Content.OFFSET_INDEX, self._own)
 
     def resize(self, length: int) -> None:
@@ -68,7 +85,8 @@ class OffsetIndex:
             raise thrown("IllegalArgumentException", f"Attempt to append to a full index (size = {self.count}).")
         if self.count and offset <= self.last_offset:
             raise thrown("InvalidOffsetException", f"Attempt to append an offset {offset} no larger than the last one")
-        self._own.append((offset - self._base, position))
+        self._own.append(((offset - self._base + 2**31) % 2**32 - 2**31, position))
+        self._appended = offset
         self.count += 1
 
     def truncate(self, offset: int) -> None:
@@ -78,19 +96,27 @@ class OffsetIndex:
         if slot >= 0:
             kept = slot if self.entry(slot)[0] == offset - self._base else slot + 1
         self._own = [self.entry(at) for at in range(kept)]
-        self.count = kept
+        self.count, self._appended = kept, None
         self._disk.write(self._name, self._largest, self._rule, Content.OFFSET_INDEX, self._own)
 
     def _slot(self, target: int) -> int:
-        return _lower_bound(lambda at: self._base + self.entry(at)[0], self.count, target, OFFSET_ENTRY_LENGTH)
+        warm = WARM_LENGTH // OFFSET_ENTRY_LENGTH if self._has_warm_end else None
+        return _lower_bound(lambda at: self._base + self.entry(at)[0], self.count, target, warm)
 
 
-def _lower_bound(key: Callable[[int], int], count: int, target: int, entry_length: int) -> int:
-    """Return the slot of the largest entry not above a target, -1 for none (`AbstractIndex.largestLowerBoundSlotFor`, 2.3 and later)."""
+def _lower_bound(key: Callable[[int], int], count: int, target: int, warm: int | None) -> int:
+    """Return the slot of the largest entry not above a target, -1 for none (`AbstractIndex.largestLowerBoundSlotFor`).
+
+    Args:
+        key: of the entry in a slot.
+        count: of entries.
+        target: to look for.
+        warm: entries at the end that are tried first (2.3); none before.
+    """
     if not count:
         return -1
-    hot = max(0, count - 1 - WARM_LENGTH // entry_length)
-    if key(hot) < target:
+    hot = 0 if warm is None else max(0, count - 1 - warm)
+    if key(hot) < target or (warm is None and key(0) == target):
         low, high = hot, count - 1
     elif key(0) > target:
         return -1
@@ -118,6 +144,14 @@ class TimeIndex:
             disk.create(name, self._largest, rule)
             self.count = 0
         self._last = (NO_TIMESTAMP, base_offset)
+
+    def is_corrupt(self) -> bool:
+        """Whether its sanity check fails (`TimeIndex.sanityCheck`, before 2.3)."""
+        length = self._disk.length(self._name)
+        if length % TIME_ENTRY_LENGTH or not self.count or self._disk.files[self._name].is_rewritten:
+            return length % TIME_ENTRY_LENGTH != 0
+        ends = cast("TimeEnds", self._disk.content(self._name, Content.TIME_INDEX))
+        return ends.last_timestamp < ends.first_timestamp or ends.last_relative_offset < 0
 
     def reset(self) -> None:
         """Empty it and give it its full length."""
@@ -175,6 +209,12 @@ class TxnIndex:
         self._own = []
         if self._is_open:
             self._disk.write(self._name, 0, "index-rebuilt", Content.TXN_INDEX, self._own)
+
+    def remove(self) -> None:
+        """Remove the file (`TransactionIndex.delete`, before 1.0)."""
+        if self._is_open:
+            self._disk.delete(self._name, "index-rebuilt")
+            self._is_open = False
 
     def append(self, last_offset: int) -> None:
         """Take an aborted transaction; the file is made where it is the first."""

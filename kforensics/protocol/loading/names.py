@@ -34,15 +34,18 @@ def offset_of(name: str) -> int:
     return value
 
 
-def partition_of_directory(name: str, *, knows_strays: bool = True) -> tuple[str, int] | None:
+def partition_of_directory(
+    name: str, *, knows_strays: bool = True, knows_futures: bool = True
+) -> tuple[str, int] | None:
     """Topic and partition of a directory name; None where it does not parse, which ends the start.
 
     Args:
         name: of the directory; `-delete`, `-future` and `-stray` stand behind a dot and an id.
         knows_strays: the version knows `-stray` (3.6).
+        knows_futures: the version knows `-future` (1.1).
     """
-    for ending in ("-delete", "-future", "-stray") if knows_strays else ("-delete", "-future"):
-        if name.endswith(ending):
+    for ending, is_known in (("-delete", True), ("-future", knows_futures), ("-stray", knows_strays)):
+        if is_known and name.endswith(ending):
             if _MOVED.fullmatch(name) is None:
                 return None
             name = name[: name.rindex(".")]

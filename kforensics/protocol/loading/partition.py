@@ -8,6 +8,7 @@ from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.names import (
+    INDEX,
     INDEXES,
     LOG,
     METADATA_FILE,
@@ -118,7 +119,11 @@ class _Loader:
 
     def load(self) -> LoadedState:
         """Play the load through."""
-        if partition_of_directory(self._directory.name, knows_strays=self._rules.knows_strays) is None:
+        rules = self._rules
+        known = partition_of_directory(
+            self._directory.name, knows_strays=rules.knows_strays, knows_futures=rules.knows_futures
+        )
+        if known is None:
             raise thrown(
                 "KafkaException", f"Found directory '{self._directory.name}' is not in the form of topic-partition"
             )
@@ -131,10 +136,13 @@ class _Loader:
         self._retried(self._load_segments)
         for name in swapped:
             self._complete_swap(name)
-        if self._directory.name.endswith("-delete"):
+        if self._rules.begins_empty_logs_at_zero and not self._segments:
+            self._open_if_none(0)
+            point, end = self._point, 0
+        elif self._directory.name.endswith("-delete"):
             self._open_if_none(0)
             point = self._point if self._rules.keeps_recovery_point_of_deleted else 0
-            end = 0
+            end = self._last().next_offset() if self._rules.keeps_recovery_point else 0
         else:
             point, end = self._retried(self._recover)
             self._last().resize_indexes()
@@ -163,9 +171,11 @@ class _Loader:
                     self._disk.delete(name, "index-without-log")
             elif name.endswith(LOG):
                 base = offset_of(name)
-                has_time_index = self._disk.exists(f"{padded(base)}{TIME_INDEX}")
+                has_index, has_time_index = (
+                    self._disk.exists(f"{padded(base)}{ending}") for ending in (INDEX, TIME_INDEX)
+                )
                 segment = Segment(self._disk, base, self._settings, self._rules)
-                if not segment.sanity_check(has_time_index=has_time_index):
+                if not segment.sanity_check(has_index=has_index, has_time_index=has_time_index):
                     enters = self._rules.enters_epochs_when_index_is_missing
                     self._recover_segment(segment, "index-missing-or-corrupt", enters_epochs=enters)
                 self._segments[base] = segment
@@ -183,7 +193,7 @@ class _Loader:
         bases = sorted(self._segments)
         is_considered = base < end or self._rules.empty_swap_replaces
         within = [at for at in bases[first_scanned(bases, base) :] if at < end and is_considered]
-        replaced = [at for at in within if self._segments[at].next_offset() > base]
+        replaced = [at for at in within if self._rules.completes_every_swap or self._segments[at].next_offset() > base]
         for at in replaced:
             old = self._segments[at]
             if at != base:
@@ -194,7 +204,10 @@ class _Loader:
 
     def _recover_segment(self, segment: Segment, reason: str, *, enters_epochs: bool = True) -> int:
         producers = Producers(self._disk, self._settings, self._rules, is_of_recovery=True)
-        self._rebuild(producers, self._start, segment.base_offset, from_clean_shutdown=False)
+        if self._rules.reads_whole_segments_for_recovery:
+            self._rebuild_for_recovery(producers, segment.base_offset)
+        else:
+            self._rebuild(producers, self._start, segment.base_offset, from_clean_shutdown=False)
         length = segment.length
         assert self.cache is not None
         self._scanning = segment
@@ -206,6 +219,21 @@ class _Loader:
             )
         producers.take_snapshot()
         return truncated
+
+    def _rebuild_for_recovery(self, producers: Producers, end: int) -> None:
+        """Build the state of producers at a segment from all of those before it (`Log.recoverSegment`, before 2.0)."""
+        producers.reload(self._start, end)
+        floor = max((base for base in self._segments if base <= producers.map_end), default=end)
+        if floor > end:
+            raise thrown("IllegalArgumentException", "inconsistent range")
+        for base in self._between(producers.map_end, end):
+            segment = self._segments[base]
+            found = segment.read(max(base, producers.map_end), segment.length)
+            if found is not None:
+                producers.load(found)
+        producers.map_end = end
+        if self._rules.snapshots_before_scan:
+            producers.take_snapshot()
 
     def _retried(self, step: Callable[[], T]) -> T:
         """Return what a step comes to once every segment that spans too many offsets has been split (`retryOnOffsetOverflow`, 2.0)."""
@@ -243,7 +271,7 @@ class _Loader:
         end: int | None = None
         if self._segments:
             end = self._last().next_offset()
-            if end < self._start:
+            if end < self._start and not self._rules.begins_empty_logs_at_zero:
                 self._mark_deleted(sorted(self._segments), "log-start-above-log-end")
                 if not self._rules.keeps_state_below_log_start:
                     assert self.cache is not None
@@ -253,6 +281,8 @@ class _Loader:
         self._open_if_none(self._start)
         is_clean = self._clean and end is not None
         found = self._last().next_offset() if end is None else end
+        if self._rules.keeps_recovery_point:
+            return (found if self._clean else self._point), found
         if self._rules.recovery_point_reaches_end:
             return found, found
         return recovery_point_at_load(self._point, found, clean_shutdown=is_clean), found
@@ -301,7 +331,7 @@ class _Loader:
                 segment = self._segments[base]
                 first = max(base, producers.map_end, start)
                 producers.map_end = first
-                if base in snapshots:
+                if base in snapshots or self._rules.reads_whole_segments_for_recovery:
                     producers.take_snapshot()
                 if self._rules.reads_up_to_offset:
                     found = segment.read_up_to(first, end)
@@ -314,7 +344,8 @@ class _Loader:
                 if found is not None:
                     producers.load(found)
         producers.map_end = end
-        producers.take_snapshot()
+        if not self._rules.reads_whole_segments_for_recovery:
+            producers.take_snapshot()
 
     def _between(self, first: int, end: int) -> Iterator[int]:
         """Bases of the segments that hold offsets from `first` on and begin before `end` (`LogSegments.values`)."""

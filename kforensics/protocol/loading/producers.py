@@ -235,7 +235,8 @@ class Producers:
             )
             for at, one in self.by_id.items()
         )
-        if name in self._disk.files and self._disk.length(name) > length:
+        is_shorter = name in self._disk.files and self._disk.length(name) > length
+        if is_shorter and not self._rules.truncates_snapshots:
             # The file is written over and not truncated: what is left of a longer one breaks its checksum.
             length, states = self._disk.length(name), LoadFailure("CorruptSnapshotException", "Snapshot is corrupt")
         self._disk.write(name, length, rule, Content.SNAPSHOT, states)
@@ -263,6 +264,8 @@ def _append(
             if end.exception == SHORT_MARKER and not rules.short_markers_underflow:
                 end = end._replace(exception="InvalidRecordException")
             raise LoadingError(end)
+        if not isinstance(end, TransactionEnd) and rules.needs_markers:
+            raise thrown("NoSuchElementException", "a control batch without records")
         if not isinstance(end, TransactionEnd):
             return None, []  # the records of the marker's batch were removed by compaction
         if rules.fences_markers and batch.producer_epoch < producer.epoch:
@@ -278,9 +281,13 @@ def _append(
             begun = [batch.base_offset]
         if producer.transaction_start >= 0:
             ended = CompletedTransaction(batch.producer_id, producer.transaction_start, batch.base_offset, end.is_abort)
-        producer.enter_epoch(batch.producer_epoch, forgets_batches=rules.evicts_producers_below_start)
+        producer.enter_epoch(
+            batch.producer_epoch, forgets_batches=rules.evicts_producers_below_start and not rules.marker_is_last_record
+        )
         producer.coordinator_epoch, producer.transaction_start = end.coordinator_epoch, -1
-        if not rules.evicts_producers_below_start:
+        if rules.marker_is_last_record:
+            producer.last_offset = batch.base_offset
+        if rules.marker_is_last_record or not rules.evicts_producers_below_start:
             producer.last_timestamp = end.timestamp
         return ended, begun
     producer.epoch, producer.last_timestamp, producer.last_offset = (
@@ -291,6 +298,7 @@ def _append(
     if producer.transaction_start >= 0 and not batch.is_transactional:
         raise thrown("InvalidTxnStateException", f"Expected transactional write from producer {batch.producer_id}")
     if producer.transaction_start < 0 and batch.is_transactional:
-        producer.transaction_start = batch.base_offset
-        return None, [batch.base_offset]
+        is_last = rules.counts_back_by_sequence and not batch.has_sequence
+        producer.transaction_start = batch.last_offset if is_last else batch.base_offset
+        return None, [producer.transaction_start]
     return None, []

@@ -35,9 +35,11 @@ class Segment:
         self.names = {ending: f"{stem}{ending}{suffix}" for ending in (LOG, INDEX, TIME_INDEX, TXN_INDEX)}
         if self.log not in disk.files:
             disk.create(self.log, 0, "segment-created")
-        self.txn_index = TxnIndex(disk, self.names[TXN_INDEX], base_offset)
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
+        if rules.opens_indexes_at_once:
+            _ = self.offset_index, self.time_index
+        self.txn_index = TxnIndex(disk, self.names[TXN_INDEX], base_offset)
 
     @property
     def log(self) -> str:
@@ -55,7 +57,12 @@ class Segment:
         if self._offset_index is None:
             name = self.names[INDEX]
             self._offset_index = OffsetIndex(
-                self._disk, name, self.base_offset, self._settings.index_length, self._rule(name)
+                self._disk,
+                name,
+                self.base_offset,
+                self._settings.index_length,
+                self._rule(name),
+                has_warm_end=not self._rules.opens_indexes_at_once,
             )
         return self._offset_index
 
@@ -97,11 +104,11 @@ class Segment:
             offset: to look for.
             least: the position to begin at, where the index says none behind it.
         """
-        start = max(self.offset_index.lookup(offset), least)
+        start = self.offset_index.lookup(offset)
         if start < 0:
             raise NotModelledError("an index with a negative position")
         before: LoadedBatch | None = None
-        for batch in self.batches(start):
+        for batch in self.batches(max(start, least)):
             if not self._rules.finds_by_base_offset:
                 if last_offset_of(batch) >= offset:
                     return batch.position
@@ -182,12 +189,14 @@ class Segment:
             for batch in self.batches(0, checked=True):
                 if not batch.is_valid:
                     break
-                if not can_be_relative(self.base_offset, batch.last_offset):
+                is_too_far = not can_be_relative(self.base_offset, batch.last_offset)
+                if is_too_far and not self._rules.indexes_base_offsets:
                     raise thrown(OVERFLOW, f"Detected offset overflow at offset {batch.last_offset}")
                 if batch.max_timestamp > largest[0]:
                     largest = (batch.max_timestamp, batch.last_offset)
                 if valid - last_entry > self._settings.index_interval:
-                    self.offset_index.append(batch.last_offset, valid)
+                    indexed = batch.base_offset if self._rules.indexes_base_offsets else batch.last_offset
+                    self.offset_index.append(indexed, valid)
                     self.time_index.append(*largest)
                     last_entry = valid
                 valid += batch.length
@@ -285,6 +294,8 @@ class Segment:
     def truncate_to_base(self) -> int:
         """Truncate it to its base offset (`LogSegment.truncateTo`); the bytes that were truncated."""
         position = self.position_of(self.base_offset)
+        if position is None and self._rules.keeps_index_past_end:
+            return 0
         self.offset_index.truncate(self.base_offset)
         self.time_index.reset()
         self.txn_index.reset()
@@ -299,12 +310,26 @@ class Segment:
         self.offset_index.resize(self._settings.index_length)
         self.time_index.resize(self._settings.index_length)
 
-    def sanity_check(self, *, has_time_index: bool) -> bool:
-        """Whether it has to be scanned for want of an index, or for a transaction index that contradicts it (`sanityCheck`, 2.3 and later)."""
-        if not self._disk.exists(self.names[INDEX]):
+    def sanity_check(self, *, has_index: bool, has_time_index: bool) -> bool:
+        """Whether its indexes are sound; else it is scanned (`sanityCheck`)."""
+        if not has_index and self._rules.scans_without_index:
+            return False
+        is_sound = self._are_indexes_sound(has_time_index=has_time_index)
+        if not is_sound and self._rules.removes_corrupt_indexes:
+            self._disk.delete(self.names[INDEX], REBUILT)
+            self._disk.delete(self.names[TIME_INDEX], REBUILT)
+            self.txn_index.remove()
+        return is_sound
+
+    def _are_indexes_sound(self, *, has_time_index: bool) -> bool:
+        if self._rules.opens_indexes_at_once and self.offset_index.is_corrupt(
+            least=1 if self._rules.indexes_base_offsets else 0
+        ):
             return False
         if not has_time_index:
             self.time_index.resize(0)
+        if self._rules.opens_indexes_at_once and self.time_index.is_corrupt():
+            return False
         return not self.txn_index.is_corrupt()
 
     def mark_deleted(self, rule: str) -> None:

@@ -88,6 +88,8 @@ class LoadedLogDir(NamedTuple):
     """Whether it holds `.kafka_cleanshutdown`; loading removes it before the first log (2.8, KAFKA-10471)."""
     malformed_checkpoint: LoadFailure | Absent = Absent.NOT_APPLICABLE
     """What reading an offset checkpoint throws where its lines are malformed: offsets are 0, and the directory goes offline once its logs are loaded."""
+    has_metadata_log: bool = False
+    """It holds the metadata log of the node."""
 
 
 class LogLoad(NamedTuple):
@@ -113,8 +115,9 @@ def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
 
     A name that does not parse ends the start, so it is looked at.
     """
-    partition = partition_of_directory(name, knows_strays=rules is None or rules.knows_strays)
-    is_cache = name == REMOTE_INDEX_CACHE and (rules is None or rules.ignores_remote_index_cache)
+    rules = rules or LoadingRules()
+    partition = partition_of_directory(name, knows_strays=rules.knows_strays, knows_futures=rules.knows_futures)
+    is_cache = name == REMOTE_INDEX_CACHE and rules.ignores_remote_index_cache
     return not is_cache and (partition is None or partition[0] != METADATA_TOPIC)
 
 
@@ -165,6 +168,10 @@ def start_of(
     if not offline:
         return Start(StartResult.STARTS, Absent.NOT_APPLICABLE, "")
     first = next(iter(offline.values()))
+    metadata_dir = next((one.path for one in log_dirs if one.has_metadata_log and one.path in offline), None)
+    if metadata_dir is not None and not (rules or LoadingRules()).survives_metadata_dir:
+        reason = f"the log directory with the metadata log has failed: {first.message}"
+        return Start(StartResult.EXITS, first.exception, reason, tuple(offline))
     result = StartResult.EXITS if len(offline) == len(log_dirs) else StartResult.DIRECTORY_OFFLINE
     reason = "all log directories have failed" if result is StartResult.EXITS else "a log directory has failed"
     return Start(result, first.exception, f"{reason}: {first.message}", tuple(offline))

@@ -26,7 +26,7 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
         Logs that are still to be swapped in once the segments are loaded (before 3.0).
     """
     if not rules.renames_swaps:
-        return _collect_swaps(disk)
+        return _collect_swaps(disk, rules)
     swapped = _remove_temporary(disk, rules)
     bounds: list[tuple[int, int]] = []
     for name in swapped:
@@ -45,7 +45,7 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
     return []
 
 
-def _collect_swaps(disk: Disk) -> list[str]:
+def _collect_swaps(disk: Disk, rules: LoadingRules) -> list[str]:
     """Collect the swapped logs as Kafka before 3.0 does: their indexes are deleted, the logs are returned for later."""
     cleaned: list[str] = []
     swapped: list[str] = []
@@ -55,10 +55,14 @@ def _collect_swaps(disk: Disk) -> list[str]:
             continue
         if name.endswith(DELETED):
             disk.delete(name, "deleted-suffix")
+        elif name.endswith(CLEANED) and rules.completes_every_swap:
+            disk.delete(name, "cleaning-not-finished")
         elif name.endswith(CLEANED):
             offset = offset_of(name)
             lowest = offset if lowest is None else min(lowest, offset)
             cleaned.append(name)
+        elif name.endswith(SWAP) and name.removesuffix(SWAP).endswith(INDEXES) and rules.removes_swapped_indexes:
+            disk.delete(name, "deleted-suffix")
         elif name.endswith(SWAP) and name.removesuffix(SWAP).endswith((LOG, *INDEXES)):
             _delete_indexes(disk, offset_of(name), "")
             if name.removesuffix(SWAP).endswith(LOG):

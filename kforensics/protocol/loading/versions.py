@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
 
-OLDEST_MODELLED = KafkaVersion(0, 10)
+OLDEST_MODELLED = KafkaVersion(0, 11)
 FIRST_NOT_MODELLED = KafkaVersion(4, 4)
 NEWEST_MODELLED = KafkaVersion(4, 1)
 
@@ -66,6 +66,40 @@ class LoadingRules:
     """Before 2.4: producers are read up to the batch of an offset that each segment is searched for (`LogSegment.read`)."""
     keeps_offsets_below_start: bool = False
     """Before 2.4: recovery point and last stable offset may lie below the log start."""
+    opens_indexes_at_once: bool = False
+    """Before 2.3: indexes are opened with their segment, made empty where they are missing, and checked (KAFKA-7283)."""
+    begins_empty_logs_at_zero: bool = False
+    """Before 2.2: a directory without segments begins at 0, and a log that ends below its log start stays as it is (KAFKA-7897)."""
+    counts_back_by_sequence: bool = False
+    """Before 2.1: a transaction begins so many offsets before the end of its first batch as that has sequence numbers (`ProducerAppendInfo.append`)."""
+    truncates_snapshots: bool = False
+    """Before 2.1: a snapshot that is written over has the new length only (`FileOutputStream`)."""
+    indexes_base_offsets: bool = False
+    """Before 2.0: an offset index names the first offset of a batch, and its last entry is above the segment's base (KAFKA-5857)."""
+    completes_every_swap: bool = False
+    """Before 2.0: a segment is swapped in whatever `.cleaned` files are beside it, and replaces all from its base on (KAFKA-6264)."""
+    reads_whole_segments_for_recovery: bool = False
+    """Before 2.0: the producers at a segment that is scanned are read from all before it, with a snapshot there, and none is written at the log end (KAFKA-7076)."""
+    snapshots_before_scan: bool = True
+    """1.0: a snapshot is written before a segment is scanned, too (`Log.recoverSegment`)."""
+    scans_without_index: bool = True
+    """Before 1.1 and since 2.3: a segment without an offset index is scanned; between, the index stays empty."""
+    removes_corrupt_indexes: bool = False
+    """Before 1.1: the indexes of a segment are removed where one is corrupt."""
+    removes_swapped_indexes: bool = False
+    """Before 1.1: an index to be swapped in is removed, and not those of its segment."""
+    keeps_recovery_point: bool = False
+    """Before 1.0: the recovery point stays as checkpointed after a recovery, and a `-delete` directory has its log end."""
+    keeps_index_past_end: bool = False
+    """Before 1.1: a segment without a record at its base offset is emptied of nothing (`LogSegment.truncateTo`)."""
+    marker_is_last_record: bool = False
+    """Before 1.0: a marker counts as the last record of its producer (`ProducerAppendInfo.appendEndTxnMarker`)."""
+    wraps_io_errors: bool = True
+    """1.0: an IOException of an epoch file is a KafkaStorageException (KIP-112)."""
+    knows_futures: bool = True
+    """1.1: the name of a directory may end in `-future` (KIP-113); before, it ends the start."""
+    needs_markers: bool = False
+    """Before 2.0: a control batch whose records compaction removed ends the load (KAFKA-6739)."""
     renames_swaps: bool = True
     """3.0: segments that replace others are renamed (KAFKA-12520); before, they are recovered first (`Log.completeSwapOperations`)."""
     enters_epochs_when_index_is_missing: bool = True
@@ -82,13 +116,15 @@ class LoadingRules:
     """3.6: the name of a directory may end in `-stray`; before, it ends the start."""
     renames_strays_before_load: bool = True
     """3.7.1: a directory that the metadata do not assign is renamed before duplicates are looked for (KAFKA-16814); before, once all logs are loaded."""
+    survives_metadata_dir: bool = False
+    """Before 3.7: a node without ZooKeeper runs on when the log directory with its metadata log fails (`ReplicaManager.handleLogDirFailure`)."""
     recovery_threads: int = 2
     """num.recovery.threads.per.data.dir (KIP-1030: 2 since 4.0)."""
     epochs: EpochRules = CURRENT_RULES
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """Return the rules of a version, from 2.4 to 4.3.
+    """Return the rules of a version, from 0.11 to 4.3.
 
     Raises:
         ValueError: another version, whose loader these rules do not model.
@@ -110,7 +146,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         removes_stray_snapshots=version >= (2, 8),
         completes_unknown_transactions=version < (2, 8),
         checks_epoch_entries=version >= (2, 7),
-        skips_epoch_zero=version < (2, 6, 1),
+        skips_epoch_zero=(2, 1) <= version < (2, 6, 1),
         deletes_snapshots_later=version >= (3, 0),
         deletes_snapshots_below_start_later=(3, 0) <= version < (3, 1),
         keeps_deleted_quorum_snapshots=version >= (3, 3),
@@ -122,6 +158,23 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         needs_unstable_offset=version < (2, 4),
         reads_up_to_offset=version < (2, 4),
         keeps_offsets_below_start=version < (2, 4),
+        opens_indexes_at_once=version < (2, 3),
+        begins_empty_logs_at_zero=version < (2, 2),
+        counts_back_by_sequence=version < (2, 1),
+        truncates_snapshots=version < (2, 1),
+        indexes_base_offsets=version < (2, 0),
+        completes_every_swap=version < (2, 0),
+        reads_whole_segments_for_recovery=version < (2, 0),
+        needs_markers=version < (2, 0),
+        snapshots_before_scan=version >= (1, 0),
+        scans_without_index=version < (1, 1) or version >= (2, 3),
+        removes_corrupt_indexes=version < (1, 1),
+        removes_swapped_indexes=version < (1, 1),
+        keeps_recovery_point=version < (1, 0),
+        keeps_index_past_end=version < (1, 1),
+        marker_is_last_record=version < (1, 0),
+        wraps_io_errors=version >= (1, 0),
+        knows_futures=version >= (1, 1),
         renames_swaps=version >= (3, 0),
         enters_epochs_when_index_is_missing=version >= (3, 0),
         keeps_recovery_point_of_deleted=version < (3, 0),
@@ -131,6 +184,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         knows_strays=version >= (3, 6),
         renames_strays_before_load=version >= (3, 7, 1),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
+        survives_metadata_dir=version < (3, 7),
         recovery_threads=2 if version >= (4, 0) else 1,
         epochs=epoch_rules_of(version),
     )
@@ -140,6 +194,14 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
     """One version for each set of rules, oldest first: where these agree, all modelled versions do."""
     return (
         OLDEST_MODELLED,
+        KafkaVersion(1, 0),
+        KafkaVersion(1, 1),
+        KafkaVersion(2, 0),
+        KafkaVersion(2, 0, 1),
+        KafkaVersion(2, 1),
+        KafkaVersion(2, 2),
+        KafkaVersion(2, 3),
+        KafkaVersion(2, 4),
         KafkaVersion(2, 5),
         KafkaVersion(2, 6, 1),
         KafkaVersion(2, 7),

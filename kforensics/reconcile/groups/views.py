@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
-from kforensics.evidence.coordinators.share_log import ShareState
 from kforensics.reconcile.groups.replay import Position
+from kforensics.reconcile.groups.share_state import ShareState
 from kforensics.reconcile.groups.state import GroupState
 
 

@@ -351,6 +351,10 @@ def _gaps(
         )
         return
     by_metadata = isinstance(states[-1].recorded_at, int)
+    first = states[0].leader_epoch
+    if first and not by_metadata:
+        # Lines begin anywhere; a metadata log begins with the partition, or with a snapshot that names its leader.
+        yield Gap(GapKind.EPOCHS, f"who led before leader epoch {first}", "the log files of every broker")
     for before, state in pairwise(states):
         if state.leader_epoch > before.leader_epoch + 1:
             first, last = before.leader_epoch + 1, state.leader_epoch - 1

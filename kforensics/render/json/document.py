@@ -102,8 +102,18 @@ def json_line(value: Any) -> str:
     return json.dumps(to_plain(value), separators=(", ", ": ")) + "\n"
 
 
+_AS_THEY_ARE = frozenset({int, bool, float, type(None)})
+
+
 def to_plain(value: Any) -> Any:
     """Return the value as dicts, lists, strings and numbers, by the rules of the promise."""
+    kind = type(value)  # most values are of these kinds, and the cases below ask for one class after the other
+    if kind in _AS_THEY_ARE:
+        return value
+    if kind is str:
+        return _plain_text(value)
+    if kind is dict:
+        return {_plain_key(key): to_plain(item) for key, item in value.items()}
     match value:
         case Absent():
             return {"absent": value.value}

@@ -6,9 +6,8 @@ from typing import Any
 from kforensics.commands.groups import Groups
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.coordinators.share_log import ShareState
-from kforensics.protocol.share_state import DELIVERY_STATES
 from kforensics.reconcile.groups.replay import Change
+from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
 from kforensics.render.view import View

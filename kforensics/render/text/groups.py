@@ -8,9 +8,8 @@ from kforensics.commands.groups import Groups
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
-from kforensics.evidence.coordinators.share_log import ShareState
-from kforensics.protocol.share_state import DELIVERY_STATES
 from kforensics.reconcile.groups.replay import Change
+from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Style, columns, wrapped

@@ -1,9 +1,9 @@
 """Share partitions of made logs of `__share_group_state`: snapshots, updates, tombstones, and what can't be decoded."""
 
 from kforensics.cli.app import run
-from kforensics.evidence.coordinators.share_log import SharePartition, read_share_log
+from kforensics.evidence.coordinators.share_log import Delivery, ShareLog, SharePartition
 from kforensics.formats.messages.share import SHARE_TABLES
-from kforensics.protocol.share_state import Delivery
+from kforensics.reconcile.groups.share_state import played
 from tests.builders.coordinators import NOW, batch, write_log
 from tests.builders.directories import log_dir
 from tests.builders.messages import encode_coordinator_record
@@ -48,8 +48,9 @@ def tombstone(partition):
 def test_an_update_changes_what_it_names_and_a_snapshot_all(tmp_path):
     first = [snapshot(0, 10, (10, 19, 0, 1)), update(0, 12, (12, 13, 2, 1)), update(0, -1, (15, 15, 4, 2))]
     place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [*first, snapshot(1, -1)])))
-    found = read_share_log(place)
-    state = found.states[ORDERS]
+    found = ShareLog(place)
+    states = played(found.changes())
+    state = states[ORDERS]
 
     assert (state.start_offset, state.state_epoch, state.leader_epoch, state.at.offset) == (12, 7, 4, 2)
     assert state.deliveries == (
@@ -58,20 +59,20 @@ def test_an_update_changes_what_it_names_and_a_snapshot_all(tmp_path):
         Delivery(15, 15, 4, 2),
         Delivery(16, 19, 0, 1),
     )
-    assert found.states[ORDERS._replace(partition=1)].start_offset == -1
+    assert states[ORDERS._replace(partition=1)].start_offset == -1
     assert (found.skipped, found.end, found.problems) == (0, 4, ())
 
     place = write_log(tmp_path / "more", "__share_group_state-0", (0, batch(0, [*first, snapshot(0, 40, epoch=2)])))
-    assert read_share_log(place).states[ORDERS].deliveries == ()
+    assert played(ShareLog(place).changes())[ORDERS].deliveries == ()
 
 
 def test_tombstones_remove_and_what_is_not_known_is_counted(tmp_path):
     unknown = [(b"\0\x63" + b"x", b"y"), (b"\0", b""), (snapshot(0, 5)[0], b"\0\x63")]
     place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [snapshot(0, 5), tombstone(0), *unknown])))
-    found = read_share_log(place)
+    found = ShareLog(place)
 
-    assert (found.states, found.skipped) == ({}, 3)
-    assert read_share_log(place, until_ms=NOW - 1).states == {}
+    assert (played(found.changes()), found.skipped) == ({}, 3)
+    assert list(found.changes(until_ms=NOW - 1)) == []
 
 
 def test_groups_shows_share_partitions_and_what_is_missing_of_them(tmp_path, capsys):

@@ -119,6 +119,7 @@ class Node:
                 "broker.id": 1,
                 "zookeeper.connect": f"127.0.0.1:{controller}",
                 "zookeeper.session.timeout.ms": 6_000,
+                "zookeeper.connection.timeout.ms": 120_000,
                 "listeners": f"PLAINTEXT://127.0.0.1:{client}",
             }
         settings |= self.settings
@@ -253,8 +254,8 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
         ),
     }
     if not is_kraft:
-        # Both directories of such a broker have the same meta.properties.
-        del found["a cloned disk"]
+        # Both directories of such a broker have the same meta.properties, and not every log has a topic id.
+        del found["a cloned disk"], found["no partition.metadata"]
     return found
 
 
@@ -296,7 +297,7 @@ class Trees:
 
 def predicted(node: Node) -> dict[str, Any]:
     """What `kforensics predict` says of the first start."""
-    inputs = [*map(str, node.log_dirs), str(node.properties())]
+    inputs = [str(node.home), str(node.properties())]
     done = subprocess.run(
         [sys.executable, "-m", "kforensics", "predict", *inputs, "--kafka", node.kafka, "--format", "json"],
         capture_output=True,
@@ -310,7 +311,7 @@ def predicted(node: Node) -> dict[str, Any]:
         Path(log["path"]).name: [log["after"]["log_start_offset"], log["after"]["log_end_offset"]] for log in logs
     }
     served = [log for log in logs if log["becomes"] == "kept"] if start["outcome"] == "starts" else []
-    folders = {Path(log["path"]).name: node.log_dirs[log["input"]] / Path(log["path"]).name for log in served}
+    folders = {Path(log["path"]).name: node.home / log["path"] for log in served}
     trees = Trees({}, {})
     for log in served:
         name = Path(log["path"]).name
@@ -322,7 +323,7 @@ def predicted(node: Node) -> dict[str, Any]:
         "loaded": loaded if start["loads_logs"] else {},
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray"),
-        "aged": sum(len(log["retention"]["segments"]) for log in served if isinstance(log["retention"], dict)),
+        "aged": sum(len(log["retention"]["segments"]) for log in served if "segments" in log["retention"]),
         "trees": trees,
     }
 
@@ -347,7 +348,7 @@ def _played(tree: dict[str, int], files: list[dict[str, Any]]) -> dict[str, int]
 def _watched(tree: dict[str, int], log: dict[str, Any]) -> dict[str, int]:
     """Return the segments once retention has run and what is marked as deleted is gone."""
     segments = {name: size for name, size in tree.items() if name.endswith(".log")}
-    if isinstance(log["retention"], dict):
+    if "segments" in log["retention"]:
         for base in log["retention"]["segments"]:
             del segments[f"{base:020d}.log"]
         if log["retention"]["whole_log"]:
@@ -368,6 +369,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         if process.poll() is None:
             time.sleep(3)  # an offline directory ends the node a moment after it has started
             trees.loaded = _partition_files(node)
+            began = time.monotonic()
         while process.poll() is None and time.monotonic() < began + watch_seconds:
             time.sleep(1)
         trees.watched = _partition_files(node)
@@ -442,6 +444,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--watch", type=int, default=0, metavar="SECONDS", help="look again so long after the start")
     parser.add_argument("--at-once", type=int, default=1, help="brokers that run at the same time")
+    parser.add_argument("--keep", type=Path, default=None, help="a folder for the nodes that differ")
     given = parser.parse_args()
     jars = given.jars or jars_of(given.kafka)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
@@ -457,6 +460,8 @@ def main() -> int:
             odd = differences(told, seen, is_watched=bool(given.watch))
             what = f"{seen['outcome']}, {len(seen['loaded'])} logs loaded, {seen['scanned']} scanned"
             print(f"{name}: {what}; {'; '.join(odd) or 'as predicted'}", flush=True)
+            if odd and given.keep:
+                shutil.copytree(node.home, given.keep / str(number))
             shutil.rmtree(node.home)
             return bool(odd)
 

@@ -74,3 +74,12 @@ def test_the_first_start_of_a_broker_finds_no_identity_and_exchanges_no_disk():
     facts = facts_from_logs(logged_events(NEW, CLEAN, STARTED, LED.format(0, -1)), NoFacts())
 
     assert not any(one.other_disk for one in facts.restarts(1))
+
+
+def test_lines_that_begin_in_a_later_leader_epoch_leave_open_who_led_before():
+    gaps = [
+        account_of(PARTITION, "", facts_from_logs(logged_events(LED.format(epoch, -1)), NoFacts())).gaps
+        for epoch in (0, 3)
+    ]
+
+    assert [[], ["who led before leader epoch 3"]] == [[one.words for one in found] for found in gaps]

@@ -7,21 +7,48 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
+from kforensics.evidence.coordinators.group_log import Place
+from kforensics.evidence.coordinators.share_log import UNCHANGED, Delivery, ShareChange, SharePartition
+
 DELIVERY_STATES = {0: "available", 1: "acquired", 2: "acknowledged", 3: "archiving", 4: "archived"}
 
-UNCHANGED = -1
-"""A start offset that is not written; of a snapshot, that no leader has begun yet."""
+
+class ShareState(NamedTuple):
+    """The state of a share partition."""
+
+    start_offset: int
+    """The first offset that is not done with, `UNCHANGED` where no leader has begun yet."""
+    state_epoch: int
+    """Rises with each reset by an administrator."""
+    leader_epoch: int
+    deliveries: tuple[Delivery, ...]
+    at: Place
+    """Of the newest record."""
 
 
-class Delivery(NamedTuple):
-    """A run of offsets that were delivered alike."""
+def played(changes: Iterable[ShareChange]) -> dict[SharePartition, ShareState]:
+    """Return the newest state of each share partition.
 
-    first_offset: int
-    last_offset: int
-    state: int
-    """A key of `DELIVERY_STATES`, or one that is newer."""
-    delivered: int
-    """How often they were delivered."""
+    Args:
+        changes: the records of its log, in order.
+    """
+    found: dict[SharePartition, ShareState] = {}
+    for one in changes:
+        if one.is_removed:
+            found.pop(one.key, None)
+            continue
+        before = found.get(one.key) if one.is_update else None
+        start, known = one.start_offset, () if before is None else before.deliveries
+        if before is not None and start == UNCHANGED:
+            start = before.start_offset
+        found[one.key] = ShareState(
+            start_offset=start,
+            state_epoch=one.state_epoch if before is None else before.state_epoch,
+            leader_epoch=one.leader_epoch,
+            deliveries=combined(known, one.deliveries, start),
+            at=one.at,
+        )
+    return found
 
 
 def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offset: int) -> tuple[Delivery, ...]:
