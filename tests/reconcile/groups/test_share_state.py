@@ -20,7 +20,7 @@ def test_each_offset_has_the_delivery_of_the_highest_count_and_state(before, upd
     found = combined(before, update, start)
 
     held = {at: (one.delivered, one.state) for one in found for at in range(one.first_offset, one.last_offset + 1)}
-    expected = {}
+    expected: dict[int, tuple[int, int]] = {}
     for one in (*before, *update):
         for at in range(max(one.first_offset, start), one.last_offset + 1):
             expected[at] = max(expected.get(at, (0, 0)), (one.delivered, one.state))
