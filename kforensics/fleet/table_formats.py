@@ -52,7 +52,7 @@ def require_table_format(chosen: str) -> None:
     if TableFormat(chosen) is TableFormat.ICEBERG:
         raise UsageError(
             "--table-format iceberg is not offered: an Iceberg table belongs to a catalog, and kforensics writes to none; "
-            "give parquet, and add the files of a finished audit to the catalog (Iceberg's add_files procedure)"
+            "give parquet, and append the rows of a finished audit to a table of the catalog"
         )
     if TableFormat(chosen) is TableFormat.DELTA and find_spec("deltalake") is None:
         raise MissingExtra("delta", "--table-format delta")

@@ -66,15 +66,15 @@ def main() -> None:
     for partitions, times in [(whole, 1)] if arguments.once else [(whole // 2, 1), (whole, 1), (whole // 2, 10)]:
         with made(arguments.directory, partitions, times) as root:
             used = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
-        seconds[partitions, times] = used.processor_seconds
-        apparent = partitions * OLDER_SEGMENTS * OLDER_LENGTH * times / 1e12
-        print(
-            f"{partitions:,} partitions, {apparent:.2f} TB on each of 3 brokers: {used.seconds:.1f} s, processor {used.processor_seconds:.1f} s,"
-        )
-        print(
-            f"peak {used.peak / 1e6:.0f} MB a process, {(used.read_bytes - start) / partitions / 1024:.1f} KB read a partition",
-            flush=True,
-        )
+            seconds[partitions, times] = used.processor_seconds
+            apparent = partitions * OLDER_SEGMENTS * OLDER_LENGTH * times / 1e12
+            print(
+                f"{partitions:,} partitions, {apparent:.2f} TB on each of 3 brokers: {used.seconds:.1f} s, processor {used.processor_seconds:.1f} s,"
+            )
+            print(
+                f"peak {used.peak / 1e6:.0f} MB a process, {(used.read_bytes - start) / partitions / 1024:.1f} KB read a partition",
+                flush=True,
+            )
     if not arguments.once:
         half = seconds[whole // 2, 1]
         print(

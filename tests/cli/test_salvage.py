@@ -343,7 +343,8 @@ def in_several_processes(monkeypatch):
 
 @pytest.mark.process
 def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, monkeypatch, in_several_processes):
-    inputs = (incident("all-codecs-4.x") / "snapshots" / "99-final", "--what", "all", "--with-aborted")
+    topics = [word for name in ("codec-mixed", "edge-cases", "tx") for word in ("--topic", name)]
+    inputs = (incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1", "--what", "all", *topics)
     started = []
     start = parallel.InTurn.__init__
 
@@ -371,7 +372,8 @@ def test_a_process_that_can_not_write_is_said(capsys, incident, tmp_path, monkey
         raise WriteFailed(file.name, OSError(28, "No space left on device"))
 
     monkeypatch.setattr(OutFile, "append", fail)
-    inputs = (incident("all-codecs-4.x") / "snapshots" / "99-final", "--what", "all")
+    broker = incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1"
+    inputs = (broker, "--what", "all", "--topic", "codec-none")
 
     code, document = salvage(capsys, *inputs, *in_several_processes, "-o", tmp_path / "out")
 

@@ -327,6 +327,60 @@ def test_a_glance_at_one_offset_says_what_reading_all_says(
     assert (glanced["looked_at"]["bytes"] < whole["looked_at"]["bytes"]) is is_glance_enough
 
 
+@pytest.mark.parametrize(
+    ("name", "topic", "partition", "span_ms", "is_index_enough"),
+    [
+        ("silent-divergence-4.x", "audit", 1, 50, True),
+        ("epoch-truncate-3.9", "trades", 3, 50, True),
+        # A broker that was killed; no record of the span.
+        ("power-cut-2.8", "readings", 0, 50, False),
+        ("silent-divergence-4.x", "audit", 1, 0, False),
+    ],
+)
+def test_a_span_of_time_by_the_indexes_says_what_reading_all_says(
+    name, topic, partition, span_ms, is_index_enough, incident, capsys, monkeypatch
+):
+    given = (incident(name) / "snapshots" / "99-final", "-t", topic, "-p", partition)
+    _, one = trace(capsys, *given, "--offset", 100)
+    time = one["records"][0]["timestamp_ms"]
+    span = ("--time", f"{time}..{time + span_ms}" if span_ms else "0..1")
+    code, found = trace(capsys, *given, *span)
+    monkeypatch.setattr("kforensics.commands.tracing.inquiry.search_by_time", lambda *_: None)
+    other_code, whole = trace(capsys, *given, *span)
+
+    assert (code, found["records"], found["findings"]) == (other_code, whole["records"], whole["findings"])
+    assert found["answer"]["headline"] == whole["answer"]["headline"]
+    assert bool(found["records"]) is bool(span_ms)
+    assert (found["looked_at"]["bytes"] < whole["looked_at"]["bytes"]) is is_index_enough
+
+
+def test_timestamps_that_do_not_rise_are_found_behind_an_index_entry(tmp_path, capsys, monkeypatch):
+    """An entry says the largest timestamp up to its offset: an older record behind it is in the span all the same, and one before it is not."""
+    times = [1_000, 5_000, 2_000, 9_000, 2_500, 9_500]
+    batches = [batch(at, [(b"k%d" % at, b"v")], time_ms=time) for at, time in enumerate(times)]
+    positions = [sum(map(len, batches[:at])) for at in range(len(batches))]
+    for number in (1, 2):
+        root = log_dir(tmp_path / f"broker-{number}", number)
+        (root / ".kafka_cleanshutdown").write_bytes(b"")
+        folder = root / "orders-0"
+        (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+        (folder / SEGMENT).write_bytes(b"".join(batches))
+        index = b"".join(at.to_bytes(4, "big") + positions[at].to_bytes(4, "big") for at in (1, 3, 5))
+        (folder / SEGMENT.replace(".log", ".index")).write_bytes(index)
+        entries = b"".join(
+            time.to_bytes(8, "big") + at.to_bytes(4, "big") for time, at in ((1_000, 0), (5_000, 1), (9_000, 3))
+        )
+        (folder / SEGMENT.replace(".log", ".timeindex")).write_bytes(entries)
+    given = (tmp_path / "broker-1", tmp_path / "broker-2", "-t", "orders", "--time")
+    spans = {"2000..3000": [2, 4], "5001..9001": [3], "9500..9501": [5], "0..1001": [0], "3000..4000": []}
+
+    for span, offsets in spans.items():
+        _, document = trace(capsys, *given, span)
+        assert [one["offset"] for one in document["records"]] == offsets, span
+    _, late = trace(capsys, *given, "9001..10000")
+    assert late["looked_at"]["records"] == 2
+
+
 @pytest.mark.parametrize("search", [("--offset", "2"), ("--key", "k2")])
 def test_a_record_below_the_log_start_whose_bytes_are_left_is_not_present(search, tmp_path, capsys):
     for number in (1, 2):

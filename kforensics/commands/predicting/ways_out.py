@@ -29,6 +29,7 @@ from kforensics.protocol.loading.names import (
     TXN_INDEX,
     offset_of,
 )
+from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.values import LoadingError
 from kforensics.protocol.loading.versions import distinct_rules
@@ -187,6 +188,14 @@ class WaysOut:
             for path in change.paths
         ]
         final = [log for log in started.logs if log.start == last.number]
+        strays = {(log.input, log.path) for log in final if log.fate is Fate.STRAY}
+        lost += [
+            self._lost_of(*place, self._whole(*place))
+            for change in changes
+            if change.kind is ChangeKind.TOPIC_ID_AWAY
+            for place in [(change.input, path.rpartition("/")[0]) for path in change.paths]
+            if place in strays
+        ]
         touched = {(log.input, log.path) for log in _in_trouble(started)}
         touched |= {(change.input, path.rpartition("/")[0]) for change in changes for path in change.paths}
         assumed = [_ASSUMED[kind] for kind in dict.fromkeys(change.kind for change in changes)]

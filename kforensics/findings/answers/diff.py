@@ -231,6 +231,11 @@ class _Words:
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
                 f" Do not force an unclean election while {_or(_owners(items))} is down."
             )
+        if self.state is State.AT_RISK and any(one.is_replaced for _, one in own):
+            return (
+                f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}, and others hold other records there."
+                f" Copy its directory before it starts."
+            )
         if self.state is State.AT_RISK:
             return (
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
@@ -392,12 +397,14 @@ class _Words:
         for owner, items in groups:
             is_copied = _owners(items) <= losing
             copied = "." if is_copied else f"; copy its directory before: {self._copy(items)}"
-            if len(groups) == 1 and not _owners(items) & waiting:
+            is_replaced = any(one.is_replaced for _, one in items)
+            if len(groups) == 1 and not is_replaced and not _owners(items) & waiting:
                 yield f"Start {owner} first, and do not force an unclean election while it is down{copied}"
                 continue
             if not is_copied:
                 yield f"Copy the directory of {owner} before it starts: {self._copy(items)}"
-            yield f"Do not force an unclean election of {_names(items)} while {owner} is down."
+            if not is_replaced:
+                yield f"Do not force an unclean election of {_names(items)} while {owner} is down."
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))

@@ -16,6 +16,7 @@ from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
+from kforensics.reconcile.replicas.leader import last_epoch
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import Depth, TopicPartition
 
@@ -78,6 +79,8 @@ class Concern:
     """Input and path of the directories that it is about, where these are not all that its owners hold."""
     is_sole: bool = False
     """It is about the only member of the ISR."""
+    is_replaced: bool = False
+    """Others hold other records at these offsets, in a later leader epoch: to start first saves nothing."""
 
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:
@@ -324,15 +327,21 @@ def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concer
         if counts.certain and not holder.is_tail_of_a_copy:
             yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
         return
+    newest = last_epoch(holder.view)
+    is_replaced = holder.is_other_content and any(
+        isinstance(epoch := last_epoch(choice.leader), int) and isinstance(newest, int) and epoch > newest
+        for choice in report.what_if
+    )
     if counts.certain and holder.is_tail_of_a_copy:
         yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.TAIL, views, counts)
     elif counts.certain:
         state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
-        yield _concern(report, state, ConcernKind.SOLE, views, counts)
+        yield replace(_concern(report, state, ConcernKind.SOLE, views, counts), is_replaced=is_replaced)
     elif counts.possible and holder.is_tail_of_a_copy:
         yield _concern(report, State.UNKNOWN, ConcernKind.TAIL, views, counts)
     elif counts.possible:
-        yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
+        concern = _concern(report, State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
+        yield replace(concern, is_replaced=is_replaced)
 
 
 def _truncations(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:

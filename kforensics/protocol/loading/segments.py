@@ -142,10 +142,7 @@ class Segment:
         if end < offset:
             return iter(())
         position = self.position_of(end, start)
-        limit = self.length if position is None else position
-        if limit < start:
-            raise thrown("IllegalArgumentException", f"Invalid size: {limit - start}")
-        return self.batches(start, limit)
+        return self.batches(start, self.length if position is None else position)
 
     def next_offset(self) -> int:
         """Behind its last batch, read from the last index entry on, unchecked (`readNextOffset`)."""

@@ -222,7 +222,7 @@ class WayOut:
     reason: str
     start_count: int
     records: int
-    """That are discarded, or lie in a directory that was moved away."""
+    """That are discarded, or lie in a directory that was moved away or becomes a stray."""
     certain: int
     possible: int
     only_here: int

@@ -443,3 +443,15 @@ def test_replicas_that_agree_after_an_unclean_election_do_not_say_that_nothing_w
     assert "Whether records of t-0 were lost before: an unclean election is on record" in " ".join(said.unknown)
     calm = answer(judged(log(1, 60), log(2, 60), log(3, 60), facts=led(1, {1, 2, 3})))
     assert () == calm.unknown
+
+
+def test_one_that_alone_holds_what_others_replaced_is_copied_and_not_started_first():
+    old = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=103)
+    new = [replica(broker, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85) for broker in (2, 3)]
+    said = answer(judged(*(replace(one, topic_id="a") for one in (old, *new)), stated_replicas=(1, 2, 3)))
+
+    assert said.headline == (
+        "ONLY BROKER 1 HOLDS 43 committed records of 1 partition, and others hold other records there. "
+        "Copy its directory before it starts."
+    )
+    assert not any("Start broker 1 first" in line or "Do not force" in line for line in said.now)

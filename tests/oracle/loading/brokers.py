@@ -246,7 +246,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
         "lost+found": lambda node: (node.log_dirs[1] / "lost+found").mkdir(),
         "a partition twice": twice,
         "another cluster.id in one directory": lambda node: meta(node, "cluster.id", "AAAAAAAAAAAAAAAAAAAAAw"),
-        "another node.id in one directory": lambda node: meta(node, "node.id" if is_kraft else "broker.id", "7"),
+        "another node.id in one directory": lambda node: meta(node, "node.id", "7"),
         "a cloned disk": cloned,
         "an index removed": lambda node: log(node, "orders5-0", f"{SEGMENT}.index").unlink(),
         "malformed recovery points": lambda node: write_text(
@@ -254,8 +254,9 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
         ),
     }
     if not is_kraft:
-        # Both directories of such a broker have the same meta.properties, and not every log has a topic id.
-        del found["a cloned disk"], found["no partition.metadata"]
+        # Directories of such a broker have the same meta.properties; with two ids they are of two brokers for all that files say. Not every log has a topic id.
+        for name in ("a cloned disk", "no partition.metadata", "another node.id in one directory"):
+            del found[name]
     return found
 
 
@@ -311,7 +312,7 @@ def predicted(node: Node) -> dict[str, Any]:
         Path(log["path"]).name: [log["after"]["log_start_offset"], log["after"]["log_end_offset"]] for log in logs
     }
     served = [log for log in logs if log["becomes"] == "kept"] if start["outcome"] == "starts" else []
-    folders = {Path(log["path"]).name: node.home / log["path"] for log in served}
+    folders = {Path(log["path"]).name: Path(document["inputs"][log["input"]]["path"]) / log["path"] for log in served}
     trees = Trees({}, {})
     for log in served:
         name = Path(log["path"]).name
@@ -408,7 +409,9 @@ def _partition_files(node: Node) -> dict[str, dict[str, int]]:
 
 def differences(told: dict[str, Any], seen: dict[str, Any], *, is_watched: bool = False) -> list[str]:
     """Where they differ; logs that a failing start did not come to are not compared."""
-    keys = ["outcome", "strays", *(["scanned"] if seen["outcome"] == "starts" else []), *(["aged"] * is_watched)]
+    keys = ["outcome", "strays"]
+    if seen["outcome"] == "starts":
+        keys += ["scanned", "aged"] if is_watched else ["scanned"]
     out = [f"{key}: {told[key]} predicted, {seen[key]} seen" for key in keys if told[key] != seen[key]]
     for name, ends in seen["loaded"].items():
         if name in told["loaded"] and told["loaded"][name] != ends:

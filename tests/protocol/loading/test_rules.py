@@ -13,6 +13,7 @@ from kforensics.evidence.replica.loader_values import (
     LoadFailure,
     Need,
     ProducerState,
+    TimeEnds,
     TopicIdFile,
     TransactionEnd,
 )
@@ -635,3 +636,111 @@ def test_a_start_in_one_word(given, word):
 def test_a_start_in_one_word_by_names_alone(name, given, word):
     plain = {"is_clean": True, "has_segments": True, "lacks_index": False, "is_twice": False}
     assert start_word_by_name(name, **(plain | given)) == word
+
+
+def test_a_node_ends_where_the_directory_of_its_metadata_log_fails_since_3_7():
+    log_dirs = (LoadedLogDir("a", clean=True, has_metadata_log=True), LoadedLogDir("b", clean=True))
+
+    start = start_of(log_dirs, [load("t-0", failure=STORAGE)])
+    before = start_of(log_dirs, [load("t-0", failure=STORAGE)], rules=loading_rules(KafkaVersion(3, 6)))
+    other = start_of(log_dirs, [load("t-0", log_dir="b", failure=STORAGE)])
+
+    assert [one.result for one in (start, before, other) if isinstance(one, Start)] == [
+        StartResult.EXITS,
+        StartResult.DIRECTORY_OFFLINE,
+        StartResult.DIRECTORY_OFFLINE,
+    ]
+
+
+def test_before_2_2_a_log_without_segments_begins_at_0_whatever_its_log_start_is():
+    outcome = load_partition(
+        directory({EPOCHS: 0}, {Need(EPOCHS, Content.EPOCHS): ()}),
+        clean_shutdown=True,
+        log_start_offset=7,
+        rules=loading_rules(KafkaVersion(2, 1)),
+    )
+
+    assert isinstance(outcome, LoadOutcome)
+    assert isinstance(outcome.state, LoadedState)
+    assert (outcome.state.log_start_offset, outcome.state.log_end_offset) == (7, 0)
+    assert LOG in outcome.tree
+
+
+def test_before_2_0_a_log_start_above_a_segment_that_is_scanned_ends_the_load():
+    second, index = f"{1:020d}.log", f"{1:020d}.index"
+    contents = log_of(batch(), content=Content.CHECKED_BATCHES) | log_of(batch())
+    for content in (Content.BATCHES, Content.CHECKED_BATCHES):
+        contents |= {Need(second, content): Batches(batches=(batch(base=1),), end=100)}
+    files = {EPOCHS: 0, LOG: 100, INDEX: 0, second: 100, index: 0}
+    for name in (LOG, second):
+        files[name.replace(".log", ".timeindex")] = 0
+    given = {Need(EPOCHS, Content.EPOCHS): (), Need(INDEX, Content.OFFSET_INDEX): ()}
+    outcome = load_partition(
+        directory(files, contents | given | {Need(index, Content.OFFSET_INDEX): ()}),
+        clean_shutdown=False,
+        log_start_offset=9,
+        rules=loading_rules(KafkaVersion(1, 1)),
+    )
+
+    assert isinstance(outcome, LoadOutcome)
+    assert isinstance(outcome.failure, LoadFailure)
+    assert outcome.failure == LoadFailure("IllegalArgumentException", "inconsistent range")
+
+
+def segment_of(*entries, version, time=None):
+    """A segment of two batches whose indexes hold some entries."""
+    disk = Disk(
+        directory(
+            {LOG: 200, INDEX: 8 * len(entries), LOG.replace(".log", ".timeindex"): 12 * (time is not None)},
+            log_of(batch(base=4, last=5), batch(position=100, base=6, last=7))
+            | {Need(LOG, Content.BATCHES, 100): Batches(batches=(batch(position=100, base=6, last=7),), end=200)}
+            | {Need(INDEX, Content.OFFSET_INDEX): entries}
+            | {Need(LOG.replace(".log", ".timeindex"), Content.TIME_INDEX): time},
+        )
+    )
+    return Segment(disk, 0, LoadSettings(), loading_rules(version))
+
+
+def test_before_2_4_a_segment_is_read_up_to_the_batch_of_an_offset():
+    segment = segment_of(version=KafkaVersion(2, 3))
+
+    assert [one.base_offset for one in segment.read_up_to(4, 6)] == [4]
+    assert [one.base_offset for one in segment.read_up_to(4, 9)] == [4, 6]
+    assert list(segment.read_up_to(6, 4)) == []
+    assert segment.read_up_to(8, 9) is None
+
+
+def test_before_1_1_a_segment_that_ends_below_its_base_is_left_as_it_is():
+    segment = segment_of(version=KafkaVersion(1, 0))
+    segment.base_offset = 9
+
+    assert segment.truncate_to_base() == 0
+    assert segment.offset_index.count == 0
+
+
+@pytest.mark.parametrize(
+    ("time", "is_sound"), [(TimeEnds(5, 6, 1), True), (TimeEnds(5, 4, 1), False), (TimeEnds(5, 6, -1), False)]
+)
+def test_before_2_3_a_time_index_that_falls_is_corrupt(time, is_sound):
+    segment = segment_of(version=KafkaVersion(2, 2), time=time)
+
+    assert segment.sanity_check(has_index=True, has_time_index=True) is is_sound
+
+
+def test_before_2_4_a_marker_of_an_older_coordinator_ends_the_load():
+    first, second = (
+        batch(
+            position=100 * at,
+            base=at,
+            producer_id=7,
+            producer_epoch=1,
+            is_control=True,
+            end=TransactionEnd(is_abort=False, coordinator_epoch=epoch, timestamp=5),
+        )
+        for at, epoch in enumerate((3, 2))
+    )
+    contents = log_of(first, second, content=Content.CHECKED_BATCHES) | log_of(first, second)
+
+    outcome = loaded({LOG: 200, INDEX: 0}, contents, clean=False, rules=loading_rules(KafkaVersion(2, 3)))
+
+    assert outcome.failure.exception == "TransactionCoordinatorFencedException"
