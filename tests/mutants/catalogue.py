@@ -398,8 +398,8 @@ MUTANTS = (
     Mutant(
         "loading keeps epochs above the log end",
         RECOVERY,
-        "return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset)",
-        "return truncate_from_start(epochs, log_start_offset)",
+        "return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset, rules)",
+        "return truncate_from_start(epochs, log_start_offset, rules)",
     ),
     Mutant(
         "recovery continues behind a bad batch",
