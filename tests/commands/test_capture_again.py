@@ -68,7 +68,7 @@ def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path
 def test_after_a_kill_the_same_command_goes_on_from_what_was_written(options, node, tmp_path, monkeypatch):
     monkeypatch.setattr(container, "BLOCK_FOLDERS", 1)
     monkeypatch.setattr(container, "GROUP_ROWS", 1)
-    monkeypatch.setattr(container, "CHUNK_LENGTH", 256)
+    monkeypatch.setattr(container, "CHUNK_LENGTH", 8192)
     out, asked = tmp_path / "one.kfc", iter(range(99))
 
     def die_at_the_fourth():
