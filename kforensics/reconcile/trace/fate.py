@@ -273,7 +273,7 @@ class FateJudge:
             self._until[replica.input, copy.path] = found, newest, log.log_end_offset
         return _copied(copy, found)
 
-    def unseen(self, offset: int) -> TracedRecord | None:
+    def not_held(self, offset: int) -> TracedRecord | None:
         """Return the record at an offset that no copy holds, where something shows what became of it.
 
         Args:
