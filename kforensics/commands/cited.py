@@ -30,8 +30,12 @@ class CitedFile:
     length: int | Absent
     """Bytes; absent where it can't be read."""
     sha256: str | Absent
-    capture: str = ""
-    """The path of the capture where the file is one, in the place of an input that lies in it."""
+
+
+class CitedCapture(CitedFile):
+    """A capture in the place of files whose bytes stayed on the broker; its path is relative to no input."""
+
+    __slots__ = ()
 
 
 def cited_files(result: "Explanation", inputs: Inputs) -> tuple[CitedFile, ...]:
@@ -48,12 +52,12 @@ def cited_files(result: "Explanation", inputs: Inputs) -> tuple[CitedFile, ...]:
     return (*found, *chain.from_iterable(_capture_of(inputs.found[at], at) for at in left_there))
 
 
-def _capture_of(found: FoundInput, at: int) -> Iterator[CitedFile]:
+def _capture_of(found: FoundInput, at: int) -> Iterator[CitedCapture]:
     """Yield the capture that an input is in: of segments whose bytes stayed on the broker it is what the conclusions rest on."""
     if isinstance(found.root, CapturePath):
         capture = found.root.place()[0]
         with suppress(EvidenceError), open_evidence(Path(os.path.realpath(capture.path))) as file:
-            yield CitedFile(input=at, path=".", length=file.size, sha256=file.sha256(), capture=str(capture.path))
+            yield CitedCapture(input=at, path=str(capture.path), length=file.size, sha256=file.sha256())
 
 
 def _citations(result: "Explanation") -> Iterable[Citation]:

@@ -463,7 +463,7 @@ def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(take
 
     assert log.sha256 is Absent.UNREADABLE
     assert epochs.sha256 == hashlib.sha256((BROKER / paths[1]).read_bytes()).hexdigest()
-    assert (str(taken), hashlib.sha256(taken.read_bytes()).hexdigest()) == (capture.capture, capture.sha256)
+    assert (str(taken), hashlib.sha256(taken.read_bytes()).hexdigest()) == (capture.path, capture.sha256)
 
 
 # ---------------------------------------------------------------- with the records that are at stake

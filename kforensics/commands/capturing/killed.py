@@ -7,6 +7,7 @@ import re
 import stat
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from struct import Struct as Layout
 from typing import Any
@@ -78,7 +79,7 @@ def recover(part: Path, left: Path) -> bool:
                         writer.add_part(name, data)
                 for path, entries in folders.items():
                     writer.add_folder(path, entries)
-                counts = {"segments": sum(map(len, folders.values()))}
+                counts = {"segments": sum("segment" in one["content"] for one in chain(*folders.values()))}
                 writer.finish({**begun, "counts": counts, "interrupted": True}, left)
     except (EvidenceError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return False  # no run can go on from it
@@ -110,10 +111,10 @@ def _members(file: EvidenceFile) -> Iterator[tuple[str, bytes]]:
 
 
 def _whole(entries: Iterable[dict[str, Any]], names: Collection[str]) -> list[dict[str, Any]]:
-    """Return the segments of a directory of which all that their entries name is there; other files are read again."""
-    return [
-        one for one in entries if "segment" in one.get("content", ()) and _is_there(one["content"]["segment"], names)
-    ]
+    """Return the segments of a directory of which all that their entries name is there, with what is said of indexes; other files are read again."""
+    found = [(one, one.get("content", ())) for one in entries]
+    segments = [one for one, content in found if "segment" in content and _is_there(content["segment"], names)]
+    return segments and [*segments, *(one for one, content in found if "index" in content)]
 
 
 def _is_there(row: Mapping[str, Any], members: Collection[str]) -> bool:

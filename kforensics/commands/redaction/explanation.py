@@ -49,9 +49,7 @@ def redact_cited_files(
         pseudonyms: as for the explanation.
     """
     known = _knowing(result, pseudonyms)
-    return tuple(
-        dataclasses.replace(file, path=known.path(file.path), capture=known.path(file.capture)) for file in files
-    )
+    return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)
 
 
 def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kforensics.commands.cited import CitedFile
+from kforensics.commands.cited import CitedCapture, CitedFile
 from kforensics.commands.explain import Explanation
 from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
@@ -179,7 +179,7 @@ def explain_html(
         more_problems=max(0, len(result.problems) - MOST_PROBLEMS),
         files=[
             {
-                "path": file.capture or references.full_path(file.input, file.path),
+                "path": file.path if isinstance(file, CitedCapture) else references.full_path(file.input, file.path),
                 "length": file.length,
                 "sha256": file.sha256,
             }
