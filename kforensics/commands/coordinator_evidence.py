@@ -17,7 +17,7 @@ from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import GapKind, account_of
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import listed
+from kforensics.words import form, listed
 
 _LED_SINCE = "a replica that is not among the inputs may have been elected since: they do not show who led later"
 
@@ -163,7 +163,7 @@ class CoordinatorEvidence:
                     return _LED_SINCE if self._may_have_led_since(partition, candidates) else None
                 names = listed([f"broker {one}" for one in sorted(candidates)])
                 which = "ISR" if candidates == in_sync else "ELR" if candidates == newest.eligible else "ISR or ELR"
-                return f"it has no leader, and {names} of its {which} {'is' if len(candidates) == 1 else 'are'} not among the inputs"
+                return f"it has no leader, and {names} of its {which} {form(len(candidates), 'is', 'are')} not among the inputs"
         if isinstance(leader, int) and leader in self._holders(partition):
             known = self.leaderships(partition)[-1]
             others = known.isr if isinstance(known.replicas, Absent) else frozenset(known.replicas)

@@ -59,7 +59,7 @@ from kforensics.reconcile.timeline.logged_operations import deleted_topics, logg
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
 from kforensics.units import Depth, TopicPartition
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 if TYPE_CHECKING:
     from kforensics.commands.cited import CitedFile
@@ -509,7 +509,7 @@ def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | No
         where = join(inputs.found[number].described.path, folder) if folder else inputs.found[number].described.path
         which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         number_of = counted(len(names), "log file")
-        yield f"{number_of} in {where} {'was' if len(names) == 1 else 'were'} not read, because of {option}: {which}."
+        yield f"{number_of} in {where} {form(len(names), 'was', 'were')} not read, because of {option}: {which}."
 
 
 def _utc(time_ms: int) -> str:

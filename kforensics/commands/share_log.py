@@ -1,4 +1,4 @@
-"""Where share groups stand, by `__share_group_state` of the inputs: the replica by which each of its partitions is judged, and names of topics for their ids."""
+"""The positions of share groups by `__share_group_state` of the inputs: the replica by which each of its partitions is judged, and names of topics for their ids."""
 
 from collections import defaultdict
 
@@ -55,7 +55,7 @@ class SharePositions:
         self._names = {} if history is None else {one.topic_id: one.name for one in history.topics.values()}
 
     def by_group(self) -> dict[Name, list[tuple[CommitKey, Position, ShareState]]]:
-        """Return the share partitions that a leader has begun, by group; a topic whose name no input shows goes by its id."""
+        """Return the share partitions that a leader has begun, by group; a topic whose name no input shows has its id for a name."""
         found: dict[Name, list[tuple[CommitKey, Position, ShareState]]] = defaultdict(list)
         for place, states in self._logs.values():
             for key, state in states.items():

@@ -138,8 +138,6 @@ class Replica:
     cleaner_point: CheckpointValue | Absent
     clean_shutdown: bool
     """The log dir holds `.kafka_cleanshutdown`."""
-    checkpoint_times_ns: Mapping[str, int] = field(default_factory=dict)
-    """The times at which the files of high watermark and recovery point were last written, by the name of the field; empty where that is not known."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
     is_read_whole: bool = True

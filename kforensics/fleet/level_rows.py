@@ -85,7 +85,7 @@ LEVELS: dict[str, pa.Schema] = {
 
 
 def schema_of(options: Mapping[str, str]) -> pa.Schema:
-    """All columns of the level that the options ask for."""
+    """Return all columns of the level that the options ask for."""
     level = options.get("level", "segments")
     if level not in LEVELS:
         raise UsageError(f"level {level!r}: expected one of {', '.join(LEVELS)}")

@@ -24,7 +24,7 @@ def node_health(
     *,
     depth: Depth = Depth.CONTENT,
 ) -> tuple[BrokerHealth, ...]:
-    """Each node and how it is: the worst of what could not be read, damage, and findings."""
+    """Yield each node and how it is: the worst of what could not be read, damage, and findings."""
     by_input = {row["input"]: row for row in grouped(replicas, ["input"], ["bytes", "segments", "damaged_places"])}
     grave = findings.filter(pc.greater_equal(findings["severity_rank"], Severity.WARNING.rank))
     by_node = {

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.findings.fleet_summary import AuditComparison, FindingChange, FleetSummary
 from kforensics.render.escape import escape_text
 from kforensics.units import OffsetRange
-from kforensics.words import byte_count, counted
+from kforensics.words import byte_count, counted, form
 
 _VERDICTS = (
     "silent-divergence",
@@ -83,7 +83,7 @@ def placement_words(summary: FleetSummary) -> list[str]:
         )
     if summary.topics_checked:
         lines.append(
-            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {'is' if summary.topics_by_rule == 1 else 'are'} placed by the assignment rule i mod n, (i+j) mod n"
+            f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {form(summary.topics_by_rule, 'is', 'are')} placed by the assignment rule i mod n, (i+j) mod n"
         )
     return lines
 

@@ -170,7 +170,7 @@ class Capture:
         return data
 
     def parts(self) -> tuple[Part, ...]:
-        """All parts, as the manifest describes them."""
+        """Return all parts, as the manifest describes them."""
         return self._parts
 
     def part_length(self, number: int) -> int:

@@ -217,16 +217,16 @@ def test_a_dead_leader_promises_nothing_of_the_log_after_an_unclean_election(inc
 
 def test_share_groups_start_where_kafka_says(coordinators, capsys):
     root = coordinators("share-4.1")
-    told = {}
+    printed = {}
     for line in (root / "oracle" / "describe-all-groups.jsonl").read_text().splitlines():
         rows = [row.split() for row in json.loads(line)["text"].splitlines()]
         at = json.loads(line)["label"]
-        told[at] = {(row[0], row[1], int(row[2])): int(row[3]) for row in rows if len(row) == 4 and row[2].isdigit()}
+        printed[at] = {(row[0], row[1], int(row[2])): int(row[3]) for row in rows if len(row) == 4 and row[2].isdigit()}
     senders = groups(root / "snapshots" / "02-senders-live")
     final = groups(root / "snapshots" / "99-final")
 
-    assert positions(senders) == told["senders"]
-    assert positions(final) == told["workers-all"]
+    assert positions(senders) == printed["senders"]
+    assert positions(final) == printed["workers-all"]
     assert (senders.answer.state, final.answer.state) == ("no-setback", "no-setback")
     deliveries = {
         (one.topic, one.partition): [

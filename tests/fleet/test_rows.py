@@ -70,8 +70,7 @@ def _telling(damage):
 
 def _bare(replica):
     segments = tuple(replace(one, digests=None, batches=Absent.NOT_WRITTEN, damage=()) for one in replica.segments)
-    # When a checkpoint was written does not travel: without it no tail is explained by copying.
-    return replace(replica, segments=segments, checkpoint_times_ns={})
+    return replace(replica, segments=segments)
 
 
 @given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 5), max_size=5))

@@ -28,7 +28,7 @@ _SIGNATURE = b"PK\x03\x04"
 
 
 def left_by_killed(out: Path) -> tuple[Path, ...]:
-    """Return the files of captures under the name `out` that nobody writes any more."""
+    """Return the files of captures under the name `out` that no process writes any more."""
     name = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]+\.part", re.ASCII)
     try:
         names = sorted(one.name for one in out.parent.iterdir() if name.fullmatch(one.name))
@@ -82,7 +82,7 @@ def recover(part: Path, left: Path) -> bool:
                 counts = {"segments": sum("segment" in one["content"] for one in chain(*folders.values()))}
                 writer.finish({**begun, "counts": counts, "interrupted": True}, left)
     except (EvidenceError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return False  # nobody can go on from it
+        return False  # no run can go on from it
     return True
 
 

@@ -48,7 +48,10 @@ MARGIN_OFFSETS = BUCKET_OFFSETS
 """Offsets below the point from which a truncation can still happen, from which batches are taken along, too."""
 
 ALWAYS_BY_RECORD = frozenset({OFFSETS_TOPIC, "__transaction_state"})
-"""Brokers compact these whatever their settings. Their records are the brokers' own, so that they are taken along."""
+"""Brokers compact these whatever their settings."""
+
+WITH_CONTENT = ALWAYS_BY_RECORD | {"__share_group_state"}
+"""The logs of the coordinators: their records are the brokers' own, so that they are taken along."""
 
 LARGEST_COORDINATOR_LOG = 256 << 20
 """Bytes of a log of the coordinators up to which its records are taken along."""
@@ -379,7 +382,7 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
     assert place is not None
     cleaner_point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
     folder.by_record = not isinstance(cleaner_point, Absent) or place.topic_partition.topic in compacted
-    if place.topic_partition.topic in ALWAYS_BY_RECORD:
+    if place.topic_partition.topic in WITH_CONTENT:
         folder.with_content = sum(entry.length for entry, _, _ in folder.segments()) <= LARGEST_COORDINATOR_LOG
     if folder.with_content:
         return

@@ -94,7 +94,7 @@ class WaysOut:
     _true: dict[tuple[int, str], Epochs | None] = field(default_factory=dict)
 
     def find(self, as_it_is: NodeStarts) -> tuple[WayOut, ...]:
-        """All rows, the best first.
+        """Return all rows, the best first.
 
         Args:
             as_it_is: the node without any change.

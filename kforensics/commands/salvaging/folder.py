@@ -91,7 +91,7 @@ class OutFile:
         return self._digest.copy()
 
     def append(self, pieces: Iterable[bytes]) -> int:
-        """Write bytes in a forked process while this one writes nothing, and return their number, which this one has to be told by `appended`.
+        """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one.
 
         Raises:
             WriteFailed: the system takes no more.

@@ -685,7 +685,7 @@ class _Saver:
                 self._add(run, output, part, part.records)
 
     def _merge_batches(self, merge: Merge) -> None:
-        """Copy the batches of the copy that has most records; what others have beside them is a gap, since batches are never made anew."""
+        """Copy the batches of the copy that has most records; what others have beside them is a gap, since no batch is built again."""
         parts = sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum()))
         held: set[int] = set()
         for at, one in enumerate(parts):

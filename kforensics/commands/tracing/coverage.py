@@ -49,7 +49,7 @@ def searched(
         report: what `diff` says of it.
         incident: what `explain` says of it.
         current: the id of the topic as it is now.
-        account: what is told of changes of its leaders.
+        account: what is known of changes of its leaders.
     """
     choice = report.leader if report is not None else None
     leader = choice.view if choice is not None else None

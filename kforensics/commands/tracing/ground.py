@@ -1,4 +1,4 @@
-"""What every search of a topic's partitions shares: the comparison of replicas, the settings of the topic, and what is told of changes of leaders."""
+"""What every search of a topic's partitions shares: the comparison of replicas, the settings of the topic, and what is known of changes of leaders."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -143,7 +143,7 @@ class Inquiry:
         records = [judge.judge(one) for one in grouped(scanned.hits, markers)]
         if self._search.is_by_offset and self._search.offset is not None:
             is_lost = any(one.state == "lost" for one in records)
-            look = judge.replaced if records else judge.unseen
+            look = judge.replaced if records else judge.not_held
             other = None if is_lost else look(self._search.offset)
             records += [other] if other is not None else []
         return TracedPartition(looked, lambda: records, files, damaged)

@@ -99,7 +99,7 @@ class Markers:
         self._ends.setdefault(producer_id, []).append((offset, is_abort))
 
     def merge(self, other: "Markers") -> None:
-        """Those of another file of the log."""
+        """Add those of another file of the log."""
         for producer_id, ends in other._ends.items():  # noqa: SLF001 - of its own kind
             self._ends[producer_id] = sorted((*self._ends.get(producer_id, ()), *ends))
 

@@ -75,7 +75,7 @@ class FoundInput:
             return file.read_all(limit)
 
     def walk(self, *, within: Callable[[str], bool] | None = None) -> Iterator[Found]:
-        """Everything below the input, and what could not be looked at.
+        """Yield everything below the input, and what could not be looked at.
 
         Args:
             within: whether a directory of a log directory is looked into, by its name; into every one where it is not given.

@@ -48,8 +48,6 @@ class LogDirState:
     clean_shutdown: bool
     checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
-    times_ns: Mapping[str, int] = field(default_factory=dict)
-    """The time at which the file of each was last written."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
     without_directory: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
@@ -80,7 +78,6 @@ def read_log_dir_state(
     problems: list[Problem] = []
     values: dict[str, Mapping[TopicPartition, int]] = {}
     elsewhere: dict[str, Mapping[TopicPartition, int]] = {}
-    times: dict[str, int] = {}
     unreadable = set()
     root = listings.root
     here = _partitions_here(listings, log_dir)
@@ -91,7 +88,6 @@ def read_log_dir_state(
         try:
             with open_evidence(root / path) as file:
                 values[name], elsewhere[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
-                times[name] = file.mtime_ns
         except (EvidenceError, FormatError) as error:
             unreadable.add(name)
             problems.append(problem_of(input_index, path, error))
@@ -102,7 +98,6 @@ def read_log_dir_state(
         broker_id=broker_id,
         clean_shutdown=clean_shutdown,
         checkpoints=values,
-        times_ns=times,
         unreadable=frozenset(unreadable),
         without_directory={name: lines for name, lines in elsewhere.items() if lines},
     )

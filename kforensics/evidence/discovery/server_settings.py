@@ -12,7 +12,7 @@ from kforensics.source.walk import FoundFile
 
 
 def read_server_properties(found: FoundInput) -> Iterator[tuple[str, Mapping[str, str] | EvidenceError]]:
-    """Each `server.properties` of an input: its path, and its settings or why it can't be read. The last value of a setting counts."""
+    """Yield each `server.properties` of an input: its path, and its settings or why it can't be read. The last value of a setting counts."""
     for item in found.walk(within=lambda name: parse_partition_directory(name) is None):
         if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
             continue

@@ -166,7 +166,6 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
         log_start=log_start,
         cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
         clean_shutdown=state.clean_shutdown,
-        checkpoint_times_ns=state.times_ns,
         producer_snapshots=tuple(
             sorted(
                 f.name.base_offset

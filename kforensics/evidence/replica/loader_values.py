@@ -113,7 +113,7 @@ class Batches:
     """A length below 14 is there, at which the reader throws CorruptRecordException."""
 
     def behind(self, position: int) -> "Batches":
-        """Those at or behind a position at which one of them begins."""
+        """Return those at or behind a position at which one of them begins."""
         return replace(self, batches=tuple(one for one in self.batches if one.position >= position))
 
     def moved(self, start: int) -> "Batches":

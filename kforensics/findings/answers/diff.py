@@ -19,7 +19,7 @@ from kforensics.findings.answers.partition_state import (
 )
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 __all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_partition", "partition_state"]
 
@@ -197,7 +197,7 @@ class _Words:
         does, they = ("do", "they") if " and " in owners else ("does", "it")
         others = len({tp for tp, _ in items}) - 1
         more = (
-            f" {counted(others, 'other partition')} {'has' if others == 1 else 'have'} lost a log or a part of it, too."
+            f" {counted(others, 'other partition')} {form(others, 'has', 'have')} lost a log or a part of it, too."
             if others
             else ""
         )
@@ -444,7 +444,7 @@ class _Words:
         parted = self.of(ConcernKind.DIVERGENCE, State.DIVERGED)
         if parted:
             led = dict.fromkeys(one.leader for _, one in parted if one.leader and not one.guess)
-            served = f"; {_and(led)} {'leads' if len(led) == 1 else 'lead'} now" if led else ""
+            served = f"; {_and(led)} {form(len(led), 'leads', 'lead')} now" if led else ""
             yield f"Consumers of {_topics(parted)}: what they read depends on which broker led{served}."
 
     def later(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The answer of `dump`: whether all content could be decoded."""
 
 from kforensics.findings.answers.model import Answer, State
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 
 def dump_answer(*, files: int, damaged: int, unread: int) -> Answer:
@@ -18,7 +18,7 @@ def dump_answer(*, files: int, damaged: int, unread: int) -> Answer:
     total = counted(files, "file")
     missed = f"{counted(unread, 'thing')} could not be read" if unread else ""
     if damaged:
-        holds = "holds" if damaged == 1 else "hold"
+        holds = form(damaged, "holds", "hold")
         return Answer(
             state=State.DAMAGED,
             headline=f"{damaged:,} of {total} {holds} damage, which is shown in its place.",

@@ -21,7 +21,7 @@ from kforensics.reconcile.incident.conclusion import (
 )
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +224,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         lost = f"in no log in use of those given ({_not_given(away)})" if away else "lost"
         if held:
             many = sum(loss.records for loss in gone)
-            lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {'is' if many == 1 else 'are'} {lost}"
+            lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
         text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
@@ -259,7 +259,7 @@ def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:
     if least:
         return f"Whichever replica leads, at least {counted(least, 'record')} {maybe}; no input shows which one does."
     most = sum(max(one.records for one in incident.candidates) for incident in affected)
-    return f"Up to {counted(most, 'record')} of {_names(affected)} that may have been committed {'is' if most == 1 else 'are'} not in the leaders' logs; no input shows who leads."
+    return f"Up to {counted(most, 'record')} of {_names(affected)} that may have been committed {form(most, 'is', 'are')} not in the leaders' logs; no input shows who leads."
 
 
 def _condition(affected: Sequence[PartitionIncident]) -> str:

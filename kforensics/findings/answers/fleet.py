@@ -9,7 +9,7 @@ from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.model import Severity
 from kforensics.units import Depth
-from kforensics.words import byte_count, counted
+from kforensics.words import byte_count, counted, form
 
 _GRAVE = ("critical", "error", "warning")
 
@@ -134,8 +134,8 @@ def comparison_answer(comparison: AuditComparison) -> Answer:
         unknown.append(f"The later audit could not read {counted(comparison.problem_count, 'thing')}.")
     if unchecked:
         unknown.append(
-            f"{counted(unchecked, 'finding')} of the earlier audit {'is' if unchecked == 1 else 'are'} no longer found, but not all that showed "
-            f"{'it' if unchecked == 1 else 'them'} was read again."
+            f"{counted(unchecked, 'finding')} of the earlier audit {form(unchecked, 'is', 'are')} no longer found, but not all that showed "
+            f"{form(unchecked, 'it', 'them')} was read again."
         )
     return Answer(
         state=State.CHANGED if grown else State.UNKNOWN if is_open else State.UNCHANGED,

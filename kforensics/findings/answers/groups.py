@@ -9,7 +9,7 @@ from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.words import counted, listed, name_text
+from kforensics.words import counted, form, listed, name_text
 
 MOST_NAMED = 4
 
@@ -147,7 +147,7 @@ def _doubts(
                     yield f"What {topic.name}-{partition} says of {name}: {topic.lacks[partition]}."
     else:
         for reason, names in topic.reasons():
-            say = "says" if len(names) == 1 else "say"
+            say = form(len(names), "says", "say")
             yield f"What {listed(names, most=MOST_NAMED)} {say} of groups: {reason}."
     if not asked and not topic.lacks and isinstance(topic.count, Absent):
         yield (
@@ -178,7 +178,7 @@ def _of_shares(groups: Sequence[GroupView], topic: CoordinatorTopic, skipped: in
     if shares and not topic.is_complete:
         names = listed(sorted(shares), most=MOST_NAMED)
         why = [f"{listed(parts, most=MOST_NAMED)}: {reason}" for reason, parts in topic.reasons()]
-        yield f"Where {names} {'reads' if len(shares) == 1 else 'read'}: not all of {topic.name} is shown to be here{'; ' if why else ''}{'; '.join(why)}."
+        yield f"Where {names} {form(len(shares), 'reads', 'read')}: not all of {topic.name} is shown to be here{'; ' if why else ''}{'; '.join(why)}."
     if skipped:
         yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions say."
 
@@ -190,7 +190,7 @@ def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Cha
             listed(groups, most=MOST_NAMED),
             *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
         )
-        reads = "reads" if len(groups) == 1 else "read"
+        reads = form(len(groups), "reads", "read")
         yield (
             f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
             "Set the position by hand: kafka-consumer-groups.sh --reset-offsets --to-offset."

@@ -17,7 +17,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 OLDER = "What versions before 0.11 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
@@ -264,13 +264,13 @@ def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) ->
         yield f"; retention then deletes all of {len(known):,}"
     ended = _ended_early(logs)
     if ended:
-        yield f"; {counted(len(ended), 'log')} may have lost {'its' if len(ended) == 1 else 'their'} end before"
+        yield f"; {counted(len(ended), 'log')} may have lost {form(len(ended), 'its', 'their')} end before"
     torn = [log for log in _reached(logs) if any(after < before for _, before, after in log.scanned)]
     if torn:
         yield f"; what it truncates of {counted(len(torn), 'log')} is no whole batch"
     strays = [log for log in _reached(logs) if log.fate is Fate.STRAY]
     if strays:
-        yield f"; {len(strays):,} {'is a stray' if len(strays) == 1 else 'are strays'}, renamed and not served"
+        yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served"
     if whole:
         yield f"; default retention would delete all of {len(whole):,}"
     deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
@@ -306,7 +306,7 @@ def _retention(logs: Sequence[PredictedLog]) -> Iterator[str]:
     known = [one for one in due if isinstance(one, DueSegments) and one.is_setting_known]
     if known:
         whole = sum(one.is_whole_log for one in known)
-        everything = f", all that {whole:,} of them {'holds' if whole == 1 else 'hold'}" if whole else ""
+        everything = f", all that {whole:,} of them {form(whole, 'holds', 'hold')}" if whole else ""
         segments = counted(sum(len(one.base_offsets) for one in known), "segment")
         yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}."
 
@@ -369,7 +369,7 @@ def _now(
         else:
             whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
             held = " and ".join(_node(inputs[holder.input]) for holder in whole or log.lost.held_by)
-            yield f"Keep {held}, which {'holds' if len(whole) == 1 else 'hold'} what {log.path} of {_node(inputs[log.input])} discards."
+            yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {_node(inputs[log.input])} discards."
 
 
 def _order(order: StartOrder) -> Iterator[str]:
@@ -381,13 +381,13 @@ def _order(order: StartOrder) -> Iterator[str]:
     yield f"Start broker {first} first{then}, one at a time, each after the one before has loaded its logs."
     if order.wait_for:
         yield (
-            f"Elect no leader before {_brokers(order.wait_for)} {'is' if len(order.wait_for) == 1 else 'are'} running: others would discard "
+            f"Elect no leader before {_brokers(order.wait_for)} {form(len(order.wait_for), 'is', 'are')} running: others would discard "
             "records that no one else holds."
         )
     unclean = [one for one in order.elections if one.is_unclean is True]
     if unclean:
         yield (
-            f"{counted(len(unclean), 'partition')} {'needs' if len(unclean) == 1 else 'need'} an unclean election of the replica "
+            f"{counted(len(unclean), 'partition')} {form(len(unclean), 'needs', 'need')} an unclean election of the replica "
             "that discards least: kafka-leader-election.sh --election-type unclean --path-to-json-file elections.json, with the object "
             "`order.elections_json` of --format json, once that broker runs alone of its replicas."
         )
@@ -395,14 +395,14 @@ def _order(order: StartOrder) -> Iterator[str]:
 
 def _order_unknown(order: StartOrder) -> Iterator[str]:
     if order.missing:
-        yield f"What {_brokers(order.missing)} {'holds' if len(order.missing) == 1 else 'hold'}, whose directories were not given: the order may change."
+        yield f"What {_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')}, whose directories were not given: the order may change."
     unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
     if unsure:
         yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs shows it."
 
 
 def _brokers(ids: Sequence[int]) -> str:
-    return f"{'broker' if len(ids) == 1 else 'brokers'} {', '.join(map(str, ids))}"
+    return f"{form(len(ids), 'broker')} {', '.join(map(str, ids))}"
 
 
 def _unknown(
@@ -430,7 +430,7 @@ def _unknown(
         if one.unknown:
             yield f"What becomes of the metadata log {one.path}: {one.unknown}."
     for (node, ending), alike in _by_ending(versions).items():
-        it = "it" if len(alike) == 1 else "each"
+        it = form(len(alike), "it", "each")
         yield (
             f"Kafka {listed(alike)} would do something else than {kafka} on the files of {_node(inputs[node])}: {it} {ending}. "
             "Give the version with --kafka."

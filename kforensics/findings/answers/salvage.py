@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State
 from kforensics.units import TopicPartition
-from kforensics.words import byte_count, counted, listed
+from kforensics.words import byte_count, counted, form, listed
 
 _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"}
 
@@ -121,7 +121,7 @@ def salvage_answer(
         f"{counted(one.missing, 'offset')} of {one.partition}: {_why(one.reasons)}" for one in partitions if one.missing
     ]
     if missing:
-        words += f"; {missing:,} {'is' if missing == 1 else 'are'} {_why(sorted(reasons))}"
+        words += f"; {missing:,} {form(missing, 'is', 'are')} {_why(sorted(reasons))}"
     if premise_state is State.UNKNOWN:
         unknown.append(f"whether there is more: {premise}")
     if unsettled:
@@ -229,7 +229,7 @@ def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int, chosen: 
 def _kind(what: str, premise: State, total: int) -> tuple[str, str]:
     """Return what the records are called, and what follows their partitions: they are called lost only where that is certain."""
     plural = "" if total == 1 else "s"
-    verb = "is" if total == 1 else "are"
+    verb = form(total, "is", "are")
     if what == "lost" and premise in {State.NOTHING_LOST, State.UNCOMMITTED_LOST}:
         return f"uncommitted record{plural}", f" that the leader does not hold {verb}"
     if what == "lost" and premise is not State.LOST:

@@ -11,7 +11,7 @@ from kforensics.protocol.partitioner import Placement
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, TracedRecord
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 _AT_RISK = frozenset({FateKind.WILL_BE_TRUNCATED, FateKind.OUTSIDE, FateKind.DIVERGED})
 _MOST = 4
@@ -303,4 +303,4 @@ def _tell(those: _Of) -> Iterator[str]:
         named = listed([f"{one:,}" for one in offsets], most=_MOST)
         more = f" and {count - len(offsets):,} more" if count > len(offsets) else ""
         what = f"offset {named} is" if count == 1 else f"offsets {named}{more} are"
-        yield f"The producers and consumers of {partition}: {what} not served any more, or {'holds another record' if count == 1 else 'hold other records'}"
+        yield f"The producers and consumers of {partition}: {what} not served any more, or {form(count, 'holds another record', 'hold other records')}"

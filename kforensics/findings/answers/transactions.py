@@ -11,7 +11,7 @@ from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import TopicPartition
-from kforensics.words import counted, listed, name_text
+from kforensics.words import counted, form, listed, name_text
 
 MOST_NAMED = 4
 
@@ -131,7 +131,7 @@ def _doubts(
 ) -> Iterator[str]:
     topic = coordinators.topic
     for reason, names in topic.reasons():
-        say = "says" if len(names) == 1 else "say"
+        say = form(len(names), "says", "say")
         yield f"What {listed(names, most=MOST_NAMED)} {say} of transactions, and of markers that are still to be written: {reason}."
     if not topic.lacks and isinstance(topic.count, Absent):
         also = " although there are transactional records" if has_transactions else ""
@@ -212,24 +212,24 @@ def _headline(
             return f"{counted(torn, 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
         case State.PREPARED:
             found = by_state[State.PREPARED]
-            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} decided and wait for the marker of the coordinator{others}."
+            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {form(len(found), 'is', 'are')} decided and wait for the marker of the coordinator{others}."
         case State.UNKNOWN:
             found = by_state[State.UNKNOWN]
             if found:
-                return f"Why {counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open is unknown{others}."
+                return f"Why {counted(len(found), 'transaction')} of {_partitions(found)} {form(len(found), 'is', 'are')} open is unknown{others}."
             open_ones = (
                 f"{counted(len(seen), 'transaction')} open, each in time" if seen else f"No open transaction{whose}"
             )
             return f"{open_ones} in the logs that are here; whether others hold consumers back is unknown."
         case State.IN_TIME:
             found = by_state[State.IN_TIME]
-            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {'is' if len(found) == 1 else 'are'} open and in time; none{whose} hangs{_hedge(found)}."
+            return f"{counted(len(found), 'transaction')} of {_partitions(found)} {form(len(found), 'is', 'are')} open and in time; none{whose} hangs{_hedge(found)}."
     count = len({one.topic_partition for one in judged})
     return f"No transaction{whose} is open in {counted(count, 'partition')}."
 
 
 def _counted(noun: str, found: Sequence[_Seen]) -> str:
-    verb = "holds" if len(found) == 1 else "hold"
+    verb = form(len(found), "holds", "hold")
     return f"{counted(len(found), noun, f'{noun}S')} {verb}"
 
 

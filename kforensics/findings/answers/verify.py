@@ -10,7 +10,7 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Finding, Severity
 from kforensics.formats.segment.walk import Level
 from kforensics.units import OffsetRange
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 _DEPTHS = {
     Level.HEADERS: "headers only",
@@ -39,7 +39,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
         worst = next((one for one in findings if one.severity.rank >= Severity.WARNING.rank), None)
         return Answer(
             state=State.DAMAGED,
-            headline=f"{len(damaged)} of {total} {'is' if len(damaged) == 1 else 'are'} damaged{_lost_words(damaged)}.",
+            headline=f"{len(damaged)} of {total} {form(len(damaged), 'is', 'are')} damaged{_lost_words(damaged)}.",
             now=(f"{worst.advice} {worst.meaning}",) if worst is not None else (),
             unknown=(f"{unread} could not be read: see the end.",) if unread else (),
         )
@@ -47,7 +47,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
     sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
     if unread:
-        held = f"{counted(sound, 'file')} of {len(files):,} {'is' if sound == 1 else 'are'} sound{rest}"
+        held = f"{counted(sound, 'file')} of {len(files):,} {form(sound, 'is', 'are')} sound{rest}"
         return Answer(state=State.UNKNOWN, headline=f"Incomplete: {unread} could not be read; {held}.")
     if not sound:
         return Answer(
@@ -62,7 +62,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     what = "Sound"
     if grave:
         also = f", and {counted(torn, 'file')} would be repaired by a start" if torn else ""
-        needs = f"{counted(len(grave), 'finding')} {'needs' if len(grave) == 1 else 'need'} a look{also}"
+        needs = f"{counted(len(grave), 'finding')} {form(len(grave), 'needs', 'need')} a look{also}"
         return Answer(
             state=State.REPAIRABLE if torn else State.SOUND,
             headline=f"No file is damaged, but {needs}: {grave[0].statement}.",
@@ -92,7 +92,7 @@ def _lost_words(damaged: Sequence[FileReport]) -> str:
         return f": {total:,} offsets in {len(ranges)} places {what}"
     report, lost = ranges[0]
     of = report.path.rpartition("/")[0] or report.path
-    return f": {total:,} {'offset' if total == 1 else 'offsets'} ({lost.first}..{lost.last}) of {of} {what.replace('are', 'is') if total == 1 else what}"
+    return f": {total:,} {form(total, 'offset')} ({lost.first}..{lost.last}) of {of} {what.replace('are', 'is') if total == 1 else what}"
 
 
 def _is_lost(place: Damage) -> bool:

@@ -141,7 +141,7 @@ def _loss_sentence(
     that = f"that {were(losses)} committed" if losses[0].was_committed == "certain" else "that may have been committed"
     if losses[0].in_use:
         where = "the guessed leader's log" if is_guess else "the leader's log"
-        return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {'it' if count == 1 else 'them'}."
+        return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {form(count, 'it', 'them')}."
     if is_guess or missing_replicas_of(losses, by_partition):
         return (
             f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given: {causes_of(losses)}."
@@ -239,7 +239,7 @@ def causes_of(losses: Sequence[LossEntry]) -> str:
         if loss.cause is not CauseName.UNKNOWN:
             possible[loss.cause] += loss.records
     guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common(MOST_CAUSES)]
-    hedge = f", {listed(guesses, most=MOST_NAMED)} {'is' if len(guesses) == 1 else 'are'} possible" if guesses else ""
+    hedge = f", {listed(guesses, most=MOST_NAMED)} {form(len(guesses), 'is', 'are')} possible" if guesses else ""
     if not known:
         return f"cause unknown{hedge}"
     words = listed([CAUSE_WORDS[cause] for cause, _ in known.most_common(MOST_CAUSES)], most=MOST_NAMED)
@@ -596,7 +596,7 @@ def _missing(
     without = sorted(str(broker) for broker in brokers - with_logs)
     if log_files and without:
         missing.append(
-            f"The log files of {'broker' if len(without) == 1 else 'brokers'} {listed(without, most=MOST_NAMED)} are not among the inputs."
+            f"The log files of {form(len(without), 'broker')} {listed(without, most=MOST_NAMED)} are not among the inputs."
         )
     used = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
     if any(clock.source == "assumed" for clock in used):

@@ -115,7 +115,7 @@ def doubts_of(
     whole_returns: Sequence[WholeReturn] = (),
     with_earlier_topic: Collection[int | Absent] = (),
 ) -> Doubts:
-    """Everything that keeps the partition from being proven whole.
+    """Return everything that keeps the partition from being proven whole.
 
     Args:
         account: who led.

@@ -80,7 +80,7 @@ def explain_partition(
     evidence: IncidentEvidence,
     reader: BatchReader,
 ) -> PartitionIncident:
-    """Everything that the directories and lines of one partition prove together."""
+    """Return everything that the directories and lines of one partition prove together."""
     return _Teller(partition, final, before, final_rank, evidence, reader).incident()
 
 

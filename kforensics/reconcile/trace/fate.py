@@ -120,7 +120,7 @@ class FateJudge:
     def _turning_points(self) -> Iterator[int]:
         """Yield the offsets at which what is said of a record of the same copies changes."""
         for view in self._views.values():
-            yield from (view.log_start_offset, view.content_start_offset, view.log_end_offset, _mark(view))
+            yield from (view.log_start_offset, view.content_start_offset, view.log_end_offset, _high_watermark(view))
         for loss in self._losses:
             yield from (loss.offsets.first, loss.offsets.last + 1)
         for one in self._report.replicas if self._report is not None else ():
@@ -237,7 +237,7 @@ class FateJudge:
             offset=record.offset,
             record=record,
             leader_epoch=record.partition_leader_epoch if record.partition_leader_epoch >= 0 else Absent.NOT_WRITTEN,
-            committed=self._committed(record, kept, losses, is_gone_on_purpose=state == "deleted-on-purpose"),
+            committed=self._committed(record, kept, losses, is_deleted_on_purpose=state == "deleted-on-purpose"),
             read_committed=_visibility(found),
             state=state,
             fate=tuple(fate),
@@ -273,7 +273,7 @@ class FateJudge:
             self._until[replica.input, copy.path] = found, newest, log.log_end_offset
         return _copied(copy, found)
 
-    def unseen(self, offset: int) -> TracedRecord | None:
+    def not_held(self, offset: int) -> TracedRecord | None:
         """Return the record at an offset that no copy holds, where something shows what became of it.
 
         Args:
@@ -481,7 +481,7 @@ class FateJudge:
         )
 
     def _committed(
-        self, record: Record, kept: Sequence[LoadedLog], losses: Sequence[LossEntry], *, is_gone_on_purpose: bool
+        self, record: Record, kept: Sequence[LoadedLog], losses: Sequence[LossEntry], *, is_deleted_on_purpose: bool
     ) -> Commitment:
         offset = record.offset
         if losses:
@@ -495,17 +495,17 @@ class FateJudge:
                 if run.offsets.first <= offset <= run.offsets.last
             ]
             return min(found, key=_ORDER.index, default="unknown")
-        marks = [view for view in kept if _mark(view) > offset]
+        committed_in = [view for view in kept if _high_watermark(view) > offset]
         if kept and self.is_leader_known:
-            return "certain" if any(self._leads([view]) for view in marks) else "possible"
+            return "certain" if any(self._leads([view]) for view in committed_in) else "possible"
         if kept:
             replicas = [view for view in self._views.values() if self._is_replica(view)]
             is_everywhere = len(kept) == len(replicas) and len(kept) > 1
-            return "certain" if is_everywhere and marks else "possible"
-        if is_gone_on_purpose and self._leader is not None and self.is_leader_known:
+            return "certain" if is_everywhere and committed_in else "possible"
+        if is_deleted_on_purpose and self._leader is not None and self.is_leader_known:
             epoch = epoch_at(self._leader.epochs, offset)
             is_of_lineage = epoch == record.partition_leader_epoch
-            return "certain" if is_of_lineage and _mark(self._leader) > offset else "possible"
+            return "certain" if is_of_lineage and _high_watermark(self._leader) > offset else "possible"
         return "unknown"
 
 
@@ -549,7 +549,7 @@ def _copied(copy: FoundCopy, until_when: Until) -> TracedCopy:
     )
 
 
-def _mark(view: LoadedLog) -> int:
+def _high_watermark(view: LoadedLog) -> int:
     return view.high_watermark if isinstance(view.replica.high_watermark, CheckpointValue) else 0
 
 

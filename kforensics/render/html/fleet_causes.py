@@ -9,7 +9,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.fleet_summary import AuditComparison, FleetSummary
 from kforensics.findings.model import Finding
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 MOST_ROWS = 200
 """Findings of one cause that the page shows."""
@@ -99,11 +99,7 @@ def _group(
     total = summary.findings_by_code.get(code, len(found))
     words = [counted(total, "finding")]
     words += [f"in {counted(len(places), 'partition')}"] if places else []
-    words += (
-        [f"on {'broker' if len(brokers) == 1 else 'brokers'} {listed(sorted(brokers, key=int))}"]
-        if 0 < len(brokers) <= 8
-        else []
-    )
+    words += [f"on {form(len(brokers), 'broker')} {listed(sorted(brokers, key=int))}"] if 0 < len(brokers) <= 8 else []
     words += [f"on {len(brokers):,} brokers"] if len(brokers) > 8 else []
     advice = gravest.advice if kind is None else kind.advice
     return CauseGroup(

@@ -10,7 +10,7 @@ from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted
+from kforensics.words import byte_count, counted, form
 
 
 def write(result: Result[CaptureReport], view: View) -> Iterator[str]:
@@ -32,13 +32,13 @@ def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
         if one.blanked_records:
             yield from wrapped(
                 f"{counted(one.blanked_records, 'record or line', 'records or lines')} could not be written again without names, and "
-                f"{'was' if one.blanked_records == 1 else 'were'} left out; the manifest says which kinds.",
+                f"{form(one.blanked_records, 'was', 'were')} left out; the manifest says which kinds.",
                 width=width,
             )
         if one.reused_segments:
             yield from wrapped(
                 f"{counted(one.reused_segments, 'segment')} of {byte_count(one.reused_bytes)} did not change since the earlier capture and "
-                f"{'was' if one.reused_segments == 1 else 'were'} not read again.",
+                f"{form(one.reused_segments, 'was', 'were')} not read again.",
                 width=width,
             )
         if one.record_bytes:

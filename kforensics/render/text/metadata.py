@@ -13,7 +13,7 @@ from kforensics.render.text.metadata_history import history_pieces, ids_text
 from kforensics.render.text.screen import column_lines
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 
 def write(result: Result[MetadataView], view: View) -> Iterator[str]:
@@ -42,7 +42,7 @@ def comparison_lines(comparison: LogComparison) -> Iterator[str]:
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
     if tails:
         yield (
-            f"{counted(len(tails), 'node')} of {len(comparison.logs)} {'holds' if len(tails) == 1 else 'hold'} "
+            f"{counted(len(tails), 'node')} of {len(comparison.logs)} {form(len(tails), 'holds', 'hold')} "
             "records that the newest log does not hold: never committed, truncated when the node follows the leader."
         )
     if len(comparison.voters) > 1:

@@ -17,7 +17,7 @@ from kforensics.render.text.screen import Style, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 MOST_FILES = 20
 """The most damaged files that the screen shows in full."""
@@ -102,7 +102,7 @@ def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
     if unfinished:
         notes.insert(
             0,
-            f"{counted(unfinished, 'log')} {'has' if unfinished == 1 else 'have'} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
+            f"{counted(unfinished, 'log')} {form(unfinished, 'has', 'have')} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
         )
     if notes:
         yield ""
