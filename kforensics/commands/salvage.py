@@ -364,7 +364,8 @@ def _save_all(
     done = [by_task[at] for at in range(len(tasks))]
     refusal = next((one.refusal for one in done if one.refusal), "")
     if refusal:
-        shared.folder.discard()
+        saved = (label for one in done for partition in one.partitions for label in partition.labels)
+        shared.folder.discard(file.path for label in saved for file in label.files)
         raise UsageError(refusal)
     partitions = tuple(partition for one in done for partition in one.partitions)
     problems = tuple(
@@ -388,6 +389,7 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))
     except (HoldsDelimiter, NotRebased) as error:
+        shared.folder.discard()  # of another process this one alone knows the files that are not finished
         return _Done(tuple(out), tuple(problems), refusal=str(error))
     finally:
         reader.close()

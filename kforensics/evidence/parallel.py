@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from kforensics.errors import EvidenceError
 
@@ -206,6 +206,7 @@ class InTurn(Generic[Task, Result]):
 
         Raises:
             ChildProcessError: a process was killed: what it did in order may be half done.
+            Exception: what a process raised; those behind it do nothing more.
         """
         number = self._given % len(self._tasks)
         if len(self._waiting) == len(self._tasks):
@@ -226,6 +227,8 @@ class InTurn(Generic[Task, Result]):
         received = _receive(self._results[self._waiting.popleft()])
         if received is None:
             raise ChildProcessError(_KILLED)
+        if isinstance(received[0], _Raised):
+            raise received[0].error
         result: Result = received[0]
         return result
 
@@ -234,6 +237,10 @@ class InTurn(Generic[Task, Result]):
         for pipe in self._tasks:
             os.close(pipe)
         _reap(self._children)
+
+
+class _Raised(NamedTuple):
+    error: Exception
 
 
 _TURN = b"."
@@ -249,10 +256,14 @@ def _serve_in_turn(
     write_result: int,
 ) -> None:
     while (task := _receive(read_task)) is not None:
-        made = work(task[0])
-        if not os.read(my_turn, 1):
+        try:
+            made = work(task[0])
+            if not os.read(my_turn, 1):
+                return
+            result = then(made)
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
+            _send(write_result, _Raised(error))
             return
-        result = then(made)
         os.write(next_turn, _TURN)
         _send(write_result, result)
 

@@ -15,7 +15,7 @@ from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import as_captured, changes_since, collect_directory, collect_replica
+from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.diff import partition_findings
@@ -38,7 +38,7 @@ from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.source.mapped import read_counts
 from kforensics.source.walk import Listings
-from kforensics.units import Depth
+from kforensics.units import Depth, TopicPartition
 
 READ_BYTES = "read_bytes"
 """The bytes that the judge read of the ends of logs, beside the number of rows that it wrote to each table."""
@@ -121,7 +121,8 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
         try:
             out.judge(key, replicas, knowledge[key[0]], reader)
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
-            out.failed(replicas[0][1], error)
+            replica = replicas[0][1]
+            out.failed(key, replica.input, replica.path, error)
     return {**out.write(f"group-{group:05d}"), READ_BYTES: read_bytes}
 
 
@@ -165,7 +166,8 @@ def _judge_by_ends(
         except (EndsDoNotDecideError, EvidenceError):
             judge(Depth.CONTENT)
     except Exception as error:  # noqa: BLE001 - as above
-        out.failed(collect_directory(listed[0].place).replica, error)
+        place = listed[0].place
+        out.failed(key, place.state.input, place.path, error)
 
 
 def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
@@ -291,10 +293,17 @@ class JudgedRows:
         self.findings += finding_rows(found, cluster or None, self._context.roots)
         self.partitions.append(_partition_row(cluster, report, judged, placement, replicas, found))
 
-    def failed(self, replica: Replica, error: Exception) -> None:
-        """Add the problem of a partition that could not be judged, at one of its replicas."""
-        words = f"{replica.topic_partition} could not be judged: {type(error).__name__}: {error}"
-        self.problems.append(problem_row(Problem(input=replica.input, path=replica.path, message=words)))
+    def failed(self, key: PartitionKey, number: int, path: str, error: Exception) -> None:
+        """Add the problem of a partition that could not be judged, at one of its directories.
+
+        Args:
+            key: the partition.
+            number: of the input that the directory is in.
+            path: of the directory.
+            error: that ended it.
+        """
+        words = f"{TopicPartition(*key[1:])} could not be judged: {type(error).__name__}: {error}"
+        self.problems.append(problem_row(Problem(input=number, path=path, message=words)))
 
     def write(self, name: str) -> Mapping[str, int]:
         """Write all rows as a part of each table, and return how many each got."""

@@ -364,6 +364,27 @@ def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, mon
 
 
 @pytest.mark.process
+def test_merged_batches_stay_in_order_between_what_processes_write(
+    capsys, compaction, tmp_path, monkeypatch, in_several_processes
+):
+    monkeypatch.setattr(saving, "TASK_LENGTH", 500)
+    snapshots = compaction("compaction-4.x") / "snapshots"
+    before = [
+        word for name in ("02-tombstoned-live", "04-old-leader-down-live") for word in ("--before", snapshots / name)
+    ]
+    inputs = (snapshots / "99-final", *before, "--what", "all", "--topic", "ledger", "--topic", "accounts")
+
+    salvage(capsys, *inputs, *in_several_processes, "-o", tmp_path / "several")
+    salvage(capsys, *inputs, "--jobs", "1", "-o", tmp_path / "one")
+    offsets = [
+        line["offset"] for line in map(json.loads, (tmp_path / "several" / "ledger-0.jsonl").read_text().splitlines())
+    ]
+
+    assert sorted(offsets) == offsets
+    assert files_in(tmp_path / "one") == files_in(tmp_path / "several")
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("how", ["refused", "killed"])
 def test_a_process_that_can_not_write_is_said(capsys, incident, tmp_path, monkeypatch, in_several_processes, how):
     def fail(file, _pieces):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands import salvage as salvage_command
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.salvaging import segments
 from kforensics.damage import Damage
@@ -233,3 +234,16 @@ def test_messages_with_absolute_offsets_inside_are_not_moved(capsys, incident, t
     assert 2 == code
     assert "absolute offsets" in words
     assert segments.SEGMENT_LENGTH == 1 << 30
+
+
+@pytest.mark.process
+def test_what_is_refused_in_one_process_leaves_no_files_of_any(capsys, incident, tmp_path, monkeypatch):
+    monkeypatch.setattr(salvage_command, "SMALL_WORK", 0)
+    final = incident("mixed-magic-1.1") / "snapshots" / "99-final"
+
+    code, words = salvage(
+        capsys, final, "--what", "all", "--form", "segments", "--from-zero", "--jobs", "3", "-o", tmp_path / "out"
+    )
+
+    assert (2, True) == (code, "absolute offsets" in words)
+    assert [] == [path for path in (tmp_path / "out").rglob("*") if not path.is_dir()]

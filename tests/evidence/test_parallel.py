@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from kforensics.errors import EvidenceUnreadable
-from kforensics.evidence.parallel import WORTH_A_PROCESS, spread, stream
+from kforensics.evidence.parallel import WORTH_A_PROCESS, InTurn, spread, stream
 
 PARENT = os.getpid()
 
@@ -95,3 +95,38 @@ def test_a_stream_whose_process_is_killed_goes_on_here():
         return task
 
     assert list(stream(work, list(range(9)), jobs=2)) == list(range(9))
+
+
+def in_turn(work, then, tasks):
+    processes = InTurn(work, then, jobs=3)
+    try:
+        for task in tasks:
+            yield from processes.submit(task)
+        yield from processes.results()
+    finally:
+        processes.close()
+
+
+@pytest.mark.parametrize("place", ["work", "then"])
+def test_what_a_process_raises_in_turn_is_raised_behind_the_results_before_it(place):
+    def fail(task):
+        if task == 7:
+            raise EvidenceUnreadable("a.log", "the disk gives an I/O error")
+        return task
+
+    work, then = (fail, str) if place == "work" else (int, fail)
+    results = in_turn(work, then, range(20))
+
+    assert list(range(7)) == [int(next(results)) for _ in range(7)]
+    with pytest.raises(EvidenceUnreadable, match="the disk gives an I/O error"):
+        next(results)
+
+
+def test_a_process_that_is_killed_in_turn_is_said():
+    def killed(task):
+        if task == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+    with pytest.raises(ChildProcessError, match="was killed"):
+        list(in_turn(int, killed, range(20)))

@@ -208,9 +208,13 @@ class OutFolder:
         self._names.append(name)
         return file
 
-    def discard(self) -> None:
-        """Remove the files that were made through this object, finished or not: what is refused leaves nothing behind."""
-        for name in self._names:
+    def discard(self, others: Iterable[str] = ()) -> None:
+        """Remove the files that were made through this object, finished or not: what is refused leaves nothing behind.
+
+        Args:
+            others: files that other processes have made.
+        """
+        for name in (*self._names, *others):
             for path in (self.root / name, self.root / (name + PARTIAL)):
                 path.unlink(missing_ok=True)
         self._names.clear()

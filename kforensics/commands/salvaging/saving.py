@@ -683,6 +683,8 @@ class _Saver:
                 for chunk, given in self._records(run, part, seen):
                     output.records.add(chunk, given)
                 self._add(run, output, part, part.records)
+        if self._processes is not None:
+            output.records.file.digest()  # what waits here is written and hashed before processes append to the file
 
     def _merge_batches(self, merge: Merge) -> None:
         """Copy the batches of the copy that has most records; what others have beside them is a gap, since no batch is built again."""

@@ -24,7 +24,7 @@ from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileName, FileSuffix
-from kforensics.source.walk import FoundFile, Obstacle, walk_partition
+from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, walk_partition
 
 
 class SegmentBatches(NamedTuple):
@@ -129,7 +129,7 @@ def list_log(place: PartitionPlace) -> ReplicaLog:
         match found:
             case Obstacle():
                 log.problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
-            case FoundFile():
+            case FoundFile(partition=FoundDirectory()):
                 _add(log, found.name, found.path)
     for one in (log.segments, log.deleted, log.snapshots):
         one.sort()

@@ -252,7 +252,7 @@ def find_places(inputs: Inputs) -> Places:
                     _keep(places, current, length)
                     current = None
                 case FoundFile() if item.name.kind is FileKind.SEGMENT and current is not None:
-                    length += item.length
+                    length += item.length if isinstance(item.partition, FoundDirectory) else 0
                     has_segments |= not item.name.is_transient
                 case Obstacle():
                     problems.append(Problem(input=index, path=item.path, message=item.message))

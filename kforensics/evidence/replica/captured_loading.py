@@ -166,12 +166,12 @@ def _loaded(
         "producer_epoch",
         "count",
         "attributes",
+        "base_sequence",
     )
     columns = [rows[name].tolist() for name in names]
     for values in zip(*columns, types.tolist(), epochs.tolist(), strict=False):
-        position, length, base, last, magic, epoch, first_time, last_time, producer, its_epoch, count, attributes = (
-            values[:12]
-        )
+        position, length, base, last, magic, epoch, first_time, last_time, producer, its_epoch, count = values[:11]
+        attributes, sequence, kind, coordinator_epoch = values[11:]
         if magic < 2:
             is_wrapper = bool(attributes & CODEC_MASK)
             found.append(
@@ -196,7 +196,6 @@ def _loaded(
         end: TransactionEnd | Absent = Absent.NOT_APPLICABLE
         is_control = bool(attributes & CONTROL_BIT)
         if is_control and producer >= 0 and count:
-            kind, coordinator_epoch = values[12:]
             if kind not in {_ABORT, _COMMIT} or coordinator_epoch < 0 or first_time != last_time or count != 1:
                 break
             end = TransactionEnd(kind == _ABORT, coordinator_epoch, last_time)
@@ -216,6 +215,7 @@ def _loaded(
                 is_control=is_control,
                 is_valid=True,
                 end=end,
+                has_sequence=sequence >= 0,
             )
         )
     return found

@@ -184,11 +184,11 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     files = []
     for found in walk_partition(place.state.listings, place.path, name=Path(place.path).name):
         match found:
-            case FoundFile():
+            case FoundFile(partition=FoundDirectory()):  # a broker does not look into directories below
                 files.append(found)
             case Obstacle():
                 problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
-            case FoundDirectory():
+            case _:
                 pass
     return files
 

@@ -14,7 +14,7 @@ from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import held_ranges
 from kforensics.source.naming import FileKind
 from kforensics.source.ranges import Range, at_hand
-from kforensics.source.walk import FoundFile, walk_partition
+from kforensics.source.walk import FoundDirectory, FoundFile, walk_partition
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 LARGEST_END = 1 << 20
@@ -60,7 +60,9 @@ def _end_of(place: PartitionPlace, wanted: list[Range]) -> _End | None:
     root = place.state.root
     kinds: dict[FileKind, list[FoundFile]] = defaultdict(list)
     for found in walk_partition(place.state.listings, place.path, name=place.path.rpartition("/")[2]):
-        if isinstance(found, FoundFile) and not found.name.is_transient:
+        if not isinstance(found, FoundFile) or not isinstance(found.partition, FoundDirectory):
+            continue
+        if not found.name.is_transient:
             kinds[found.name.kind].append(found)
     small = [*kinds[FileKind.LEADER_EPOCH_CHECKPOINT], *kinds[FileKind.PARTITION_METADATA]]
     wanted += [Range(root / one.path, 0, one.length) for one in small if 0 < one.length <= SMALL_FILE]

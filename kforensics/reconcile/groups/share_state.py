@@ -4,6 +4,8 @@ Kafka: ShareCoordinatorShard.handleShareUpdate, ShareGroupOffset, PersisterState
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,6 +13,9 @@ from kforensics.evidence.coordinators.group_log import Place
 from kforensics.evidence.coordinators.share_log import UNCHANGED, Delivery, ShareChange, SharePartition
 
 DELIVERY_STATES = {0: "available", 1: "acquired", 2: "acknowledged", 3: "archiving", 4: "archived"}
+
+MOST_WAITING = 256
+"""Deliveries that wait until they are combined with as many as are known."""
 
 
 class ShareState(NamedTuple):
@@ -26,29 +31,47 @@ class ShareState(NamedTuple):
     """Of the newest record."""
 
 
+@dataclass(slots=True)
+class _Playing:
+    """A share partition while its records are played: deliveries are combined once they are many, not record by record."""
+
+    state: ShareState
+    since: list[Delivery]
+    """Deliveries behind those of the state."""
+
+    def combine(self) -> None:
+        one = self.state
+        self.state = one._replace(deliveries=combined(one.deliveries, self.since, one.start_offset))
+        self.since = []
+
+
 def played(changes: Iterable[ShareChange]) -> dict[SharePartition, ShareState]:
     """Return the newest state of each share partition.
 
     Args:
         changes: the records of its log, in order.
     """
-    found: dict[SharePartition, ShareState] = {}
+    found: dict[SharePartition, _Playing] = {}
     for one in changes:
         if one.is_removed:
             found.pop(one.key, None)
             continue
-        before = found.get(one.key) if one.is_update else None
-        start, known = one.start_offset, () if before is None else before.deliveries
-        if before is not None and start == UNCHANGED:
-            start = before.start_offset
-        found[one.key] = ShareState(
-            start_offset=start,
-            state_epoch=one.state_epoch if before is None else before.state_epoch,
-            leader_epoch=one.leader_epoch,
-            deliveries=combined(known, one.deliveries, start),
-            at=one.at,
-        )
-    return found
+        playing = found.get(one.key) if one.is_update else None
+        if playing is None:
+            state = ShareState(one.start_offset, one.state_epoch, one.leader_epoch, (), one.at)
+            playing = found[one.key] = _Playing(state, [])
+        else:
+            before = playing.state.start_offset
+            start = before if one.start_offset == UNCHANGED else one.start_offset
+            if start < before:
+                playing.combine()  # what is done with does not come back
+            playing.state = playing.state._replace(start_offset=start, leader_epoch=one.leader_epoch, at=one.at)
+        playing.since += one.deliveries
+        if len(playing.since) > len(playing.state.deliveries) + MOST_WAITING:
+            playing.combine()
+    for playing in found.values():
+        playing.combine()
+    return {key: playing.state for key, playing in found.items()}
 
 
 def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offset: int) -> tuple[Delivery, ...]:
@@ -59,14 +82,25 @@ def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offse
         update: written since.
         start_offset: what is below it is done with.
     """
-    known = [one for one in (*before, *update) if one.last_offset >= start_offset]
-    edges = sorted({edge for one in known for edge in (max(one.first_offset, start_offset), one.last_offset + 1)})
+    known = sorted(
+        one._replace(first_offset=max(one.first_offset, start_offset))
+        for one in (*before, *update)
+        if one.last_offset >= max(one.first_offset, start_offset)
+    )
+    edges = sorted({edge for one in known for edge in (one.first_offset, one.last_offset + 1)})
     out: list[Delivery] = []
+    here: list[tuple[int, int, int]] = []
+    """Those that began at or before the edge, the one that counts first: its count and state, negated, and its last offset."""
+    begun = 0
     for first, behind in pairwise(edges):
-        here = [one for one in known if one.first_offset <= first <= one.last_offset]
+        while begun < len(known) and known[begun].first_offset <= first:
+            heappush(here, (-known[begun].delivered, -known[begun].state, known[begun].last_offset))
+            begun += 1
+        while here and here[0][2] < first:
+            heappop(here)
         if not here:
             continue
-        count, state = max((one.delivered, one.state) for one in here)
+        count, state = -here[0][0], -here[0][1]
         last = out[-1] if out else None
         if last is not None and (last.last_offset + 1, last.state, last.delivered) == (first, state, count):
             out[-1] = last._replace(last_offset=behind - 1)

@@ -8,6 +8,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.errors import EvidenceUnreadable
+from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica import batch_reader
@@ -82,3 +83,23 @@ def test_what_can_not_be_read_below_an_end_is_not_called_missing(log, capsys, mo
         return json.loads(capsys.readouterr().out)["partitions"]
 
     assert partitions("tails") == partitions("content")
+
+
+def test_segments_that_were_moved_into_a_directory_of_their_own_are_not_of_the_log(log, capsys, tmp_path):
+    whole = [_collected(log, depth) for depth in (Depth.TAILS, Depth.CONTENT)]
+    aside = log / "orders-0" / "aside"
+    aside.mkdir()
+    for name in ("00000000000000000000", "00000000000000000099"):
+        shutil.copy(log / "orders-0" / "00000000000000000000.log", aside / f"{name}.log")
+
+    found = [_collected(log, depth) for depth in (Depth.TAILS, Depth.CONTENT)]
+    (places,) = find_places(find_inputs([log])).by_partition.values()
+
+    assert [one.lineage for one in whole] == [one.lineage for one in found]
+    assert [["orders-0/00000000000000000000.log"]] * 2 == [[one.path for one in each.segments] for each in found]
+    assert [(0, "orders-0/00000000000000000000.log")] == list_log(places[0]).segments
+    assert found[0].segments[0].length == places[0].length
+    for depth in ("tails", "content"):
+        out = tmp_path / f"{depth}.kfc"
+        assert 0 == run(["capture", str(log), "--depth", depth, "-o", str(out)]), capsys.readouterr().err
+        assert [one.path for one in found[0].segments] == [one.path for one in _collected(out, Depth.TAILS).segments]

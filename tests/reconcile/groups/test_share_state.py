@@ -2,11 +2,14 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.evidence.coordinators.share_log import Delivery
-from kforensics.reconcile.groups.share_state import combined
+from kforensics.evidence.coordinators.group_log import Place
+from kforensics.evidence.coordinators.share_log import UNCHANGED, Delivery, ShareChange, SharePartition
+from kforensics.reconcile.groups import share_state
+from kforensics.reconcile.groups.share_state import combined, played
 
 
 @st.composite
@@ -38,3 +41,47 @@ def test_an_update_archives_the_rest_of_a_run():
     assert combined(before, update, 12) == (Delivery(12, 14, 2, 1), Delivery(15, 16, 4, 2), Delivery(17, 19, 0, 1))
     assert combined((), (), 0) == ()
     assert combined([Delivery(0, 1, 0, 1)], [Delivery(5, 6, 0, 1)], 0) == (Delivery(0, 1, 0, 1), Delivery(5, 6, 0, 1))
+
+
+KEY = SharePartition("billing", "AAAAAAAAAAAAAAAAAAAAAQ", 0)
+
+
+def update(offset, start, found):
+    at = Place(offset, 0, 0, "0.log", 0)
+    return ShareChange(KEY, at, is_update=offset > 0, start_offset=start, leader_epoch=1, deliveries=tuple(found))
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.just(UNCHANGED), st.integers(0, 20)), st.lists(deliveries(), max_size=3)), min_size=1
+    ),
+    st.sampled_from([0, 3, 256]),
+)
+def test_deliveries_that_are_combined_late_come_to_the_same(records, most_waiting):
+    changes = [update(at, max(start, 0) if not at else start, found) for at, (start, found) in enumerate(records)]
+    start, known = 0, ()
+    for one in changes:
+        start = start if one.start_offset == UNCHANGED else one.start_offset
+        known = combined(known, one.deliveries, start)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(share_state, "MOST_WAITING", most_waiting)
+        (state,) = played(changes).values()
+
+    assert (start, known, changes[-1].at) == (state.start_offset, state.deliveries, state.at)
+
+
+def test_a_run_that_ends_before_it_begins_is_none():
+    assert combined([Delivery(9, 3, 0, 1)], [Delivery(2, 4, 1, 1)], 0) == (Delivery(2, 4, 1, 1),)
+
+
+def test_a_long_log_of_single_deliveries_is_played_without_comparing_each_with_each(monkeypatch):
+    counts = []
+    combine = share_state.combined
+    monkeypatch.setattr(share_state, "combined", lambda *given: counts.append(1) or combine(*given))
+    changes = [update(at, 0, [Delivery(2 * at, 2 * at, 1, 1)]) for at in range(20_000)]
+
+    (state,) = played(changes).values()
+
+    assert 20_000 == len(state.deliveries)
+    assert len(counts) < 20
