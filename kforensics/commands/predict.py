@@ -1,5 +1,6 @@
 """What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,8 +9,8 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, Reads, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of
-from kforensics.commands.predicting.settings import parse_settings
-from kforensics.commands.predicting.surroundings import Surroundings, look_around
+from kforensics.commands.predicting.settings import log_dirs_of, parse_settings
+from kforensics.commands.predicting.surroundings import Surroundings, look_around, server_properties
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result
@@ -90,7 +91,11 @@ def run(request: PredictRequest) -> Result[Prediction]:
         UsageError: a version that is not modelled, no log directory among the inputs, or no partition that was asked for.
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_compared, keep_going=request.keep_going)
-    inputs, nodes = nodes_of(inputs)
+    configured = [
+        {Path(os.path.realpath(path)) for path in log_dirs_of(settings)}
+        for settings in server_properties(inputs, []).values()
+    ]
+    inputs, nodes = nodes_of(inputs, configured)
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
         raise UsageError(message)
@@ -135,6 +140,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
             MissingDirectories(
                 node_id=one.node.node_id,
                 missing=one.missing_directories,
+                configured=one.absent_log_dirs,
                 new=one.new_directories,
                 empty=one.empty_folders,
             )

@@ -307,3 +307,48 @@ def test_what_was_asked_for_and_is_not_there_is_refused(incident, capsys, option
     out = capsys.readouterr()
     assert (code, out.out) == (2, "")
     assert "among the inputs" in out.err
+
+
+@pytest.fixture
+def zookeeper_disks(node):
+    """Two log directories of a broker with ZooKeeper, of which the second is of another broker."""
+    for one, broker in (("data-0", 1), ("data-1", 7)):
+        (node / one / "meta.properties").write_text(
+            f"version=0\nbroker.id={broker}\ncluster.id=W9wIvkEbTfu2mWq0qIyUOA\n"
+        )
+    shutil.rmtree(node / "data-0" / "__cluster_metadata-0")
+    return [node / "data-0", node / "data-1"]
+
+
+def write_settings(folder, *log_dirs):
+    file = folder / "server.properties"
+    file.write_text(f"broker.id=1\nlog.retention.hours=-1\nlog.dirs={','.join(map(str, log_dirs))}\n")
+    return file
+
+
+def test_log_directories_that_one_server_properties_names_are_one_node(zookeeper_disks, tmp_path, capsys):
+    settings = write_settings(tmp_path, *zookeeper_disks)
+
+    document, code = predict(capsys, *zookeeper_disks, settings, "--kafka", "2.8.2")
+
+    assert (document["answer"]["state"], code) == ("will-not-start", 1)
+    assert [start["exception"] for start in document["starts"]] == ["InconsistentBrokerMetadataException"]
+
+    document, _ = predict(capsys, *zookeeper_disks, "--kafka", "2.8.2")
+    assert len(document["starts"]) == 2
+
+
+def test_a_log_directory_that_only_server_properties_names_leaves_the_start_unknown(zookeeper_disks, tmp_path, capsys):
+    first, second = zookeeper_disks
+    settings = write_settings(tmp_path, first, second)
+
+    document, code = predict(capsys, first, settings, "--kafka", "2.8.2")
+
+    assert (document["answer"]["state"], code) == ("unknown", 3)
+    assert "Not every log directory of node 1 is here." in document["answer"]["headline"]
+    assert any(f"here ({second}): a start reads" in words for words in document["answer"]["unknown"])
+
+    write_settings(tmp_path, first)
+    document, _ = predict(capsys, first, settings, "--kafka", "2.8.2")
+    assert "Not every log directory" not in document["answer"]["headline"]
+    assert not any("server.properties names" in words for words in document["answer"]["unknown"])

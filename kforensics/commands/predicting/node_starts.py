@@ -1,8 +1,9 @@
 """Predicts the starts of one node, one after the other, until one ends well or nothing changes."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
 from kforensics.commands.lost_records import lost_pieces
@@ -102,6 +103,8 @@ class NodeStarts:
     """Ids of directories that it registered last and that are not among its log directories."""
     empty_folders: tuple[str, ...]
     """Empty folders beside its log directories."""
+    absent_log_dirs: tuple[str, ...]
+    """Directories that its `server.properties` names and that are not among its log directories."""
     new_directories: frozenset[str]
     """Ids of its log directories that it did not register."""
     unclean_reason: str
@@ -265,6 +268,7 @@ class _NodeStarter:
             unclean_reason=self._unclean_reason(),
             missing_directories=missing,
             new_directories=new,
+            absent_log_dirs=self._absent_log_dirs(),
             empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
@@ -334,6 +338,17 @@ class _NodeStarter:
         )
         here = {one.directory_id for one in self._node.directories() if not isinstance(one.directory_id, Absent)}
         return (registered - here, frozenset(here) - registered) if registered else (frozenset(), frozenset())
+
+    def _absent_log_dirs(self) -> tuple[str, ...]:
+        """Directories that its `server.properties` names and that are not here; all that may be meant where copies have other names."""
+        named, here = self._known.log_dirs, self._node.folders()
+        if len(named) <= len(here):
+            return ()
+        paths = {str(path) for path in here}
+        names = {path.name for path in here}
+        without = tuple(one for one in named if os.path.realpath(one) not in paths)
+        unlike = tuple(one for one in without if PurePath(one).name not in names)
+        return unlike or without
 
     def _fates(self) -> list[Fate]:
         """Return what becomes of each directory apart from its load."""

@@ -1,8 +1,9 @@
 """Which log directories are of one node: those that a start would find together, whatever their `meta.properties` say of each other."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kforensics.commands.predicting.version import runs_without_zookeeper
 from kforensics.damage import Absent
@@ -34,6 +35,10 @@ class Node:
     def inputs(self) -> tuple[FoundInput, ...]:
         """Its inputs."""
         return tuple(one for _, one in self.members)
+
+    def folders(self) -> tuple[Path, ...]:
+        """Return where each of its log directories is."""
+        return tuple(one.root / log_dir.path for _, one in self.members for log_dir in one.log_dirs)
 
     def directories(self) -> tuple[NodeDirectory, ...]:
         """Return the statements of each of its log directories about the node."""
@@ -84,11 +89,12 @@ def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> Node
     )
 
 
-def nodes_of(inputs: Inputs) -> tuple[Inputs, list[Node]]:
+def nodes_of(inputs: Inputs, configured: Sequence[Collection[Path]] = ()) -> tuple[Inputs, list[Node]]:
     """Return the nodes among the inputs.
 
     Args:
         inputs: as found, of whatever clusters.
+        configured: the log directories that each `server.properties` among them names.
 
     Returns:
         The inputs, and the nodes in their order.
@@ -100,7 +106,9 @@ def nodes_of(inputs: Inputs) -> tuple[Inputs, list[Node]]:
     for number, one in enumerate(inputs.found):
         if not one.log_dirs:
             continue
-        mine = next((group for group in groups if all(_is_same_node(one, other) for _, other in group)), None)
+        mine = next(
+            (group for group in groups if all(_is_same_node(one, other, configured) for _, other in group)), None
+        )
         if mine is None:
             groups.append([(number, one)])
         else:
@@ -126,6 +134,10 @@ def _node(group: Sequence[tuple[int, FoundInput]]) -> Node:
     return Node(tuple(group), node_id, runs_without_zookeeper([one for _, one in group]))
 
 
+def _is_named(one: FoundInput, paths: Collection[Path]) -> bool:
+    return all(one.root / log_dir.path in paths for log_dir in one.log_dirs)
+
+
 def _has_metadata_log(one: FoundInput) -> bool:
     return any(log_dir.is_metadata_dir for log_dir in one.log_dirs)
 
@@ -139,7 +151,9 @@ def _ids(one: FoundInput) -> set[str]:
     }
 
 
-def _is_same_node(one: FoundInput, other: FoundInput) -> bool:
+def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Collection[Path]]) -> bool:
+    if any(_is_named(one, paths) and _is_named(other, paths) for paths in configured):
+        return True
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
     # Directories with ids of their own are no copies of each other, whatever they hold.

@@ -84,6 +84,8 @@ class Settings:
         # A file without an id is the node's where both are alone.
         self._file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
         self.is_file_known = bool(self._file)
+        self.log_dirs = log_dirs_of(self._file)
+        """What its `server.properties` names; nothing where that is not known."""
         self.are_topics_known = around.state is not None
         """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""
 
@@ -132,6 +134,13 @@ class Settings:
             deletes="delete" in cleanup,
         )
         return Policy(policy, is_known=is_time_known and (is_cleanup_known or topic not in COMPACTED))
+
+
+def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the log directories that a `server.properties` names, that of the metadata log among them; none where it has neither setting."""
+    named = properties.get("log.dirs", properties.get("log.dir", ""))
+    paths = [path.strip() for path in (*named.split(","), properties.get("metadata.log.dir", ""))]
+    return tuple(dict.fromkeys(path.rstrip("/") or path for path in paths if path))
 
 
 def node_id_of(properties: Mapping[str, str]) -> str:

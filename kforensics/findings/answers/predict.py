@@ -32,6 +32,8 @@ class MissingDirectories:
     """Ids that it registered last and that none of its log directories has."""
     new: Collection[str] = ()
     """Ids of its log directories that it did not register."""
+    configured: Collection[str] = ()
+    """Directories that its `server.properties` names and that are not here."""
     empty: Collection[str] = ()
     """Folders beside its log directories that hold nothing."""
 
@@ -46,6 +48,11 @@ class MissingDirectories:
             yield (
                 f"Next to the log directories of node {self.node_id} there is an empty folder ({', '.join(self.empty)}): if log.dirs names it, a disk is not "
                 "mounted. A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
+            )
+        if self.configured:
+            yield (
+                f"server.properties names log directories that are not known to be among those of node {self.node_id} here ({', '.join(self.configured)}): a start reads their "
+                "meta.properties and logs too, and may fail on them. Give them."
             )
         if self.missing:
             one = len(self.missing) == 1
@@ -125,12 +132,17 @@ def predict_answer(
     if versions or left_out or has_problems or allows_older or any(one.is_grave for one in missing_directories):
         states.add(State.UNKNOWN)
     state = worst_state("predict", states) or State.UNKNOWN
-    elsewhere = [one for one in missing_directories if one.missing]
+    elsewhere = [one for one in missing_directories if one.missing or one.configured]
     if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
         state = State.UNKNOWN
     outcome = state
     ended_early = _ended_early(logs)
-    is_in_doubt = ended_early or _aged(logs) or any(log.due is Absent.UNREADABLE for log in _reached(logs))
+    is_in_doubt = (
+        any(one.configured for one in missing_directories)
+        or ended_early
+        or _aged(logs)
+        or any(log.due is Absent.UNREADABLE for log in _reached(logs))
+    )
     if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
         state = State.UNKNOWN
     return Answer(
