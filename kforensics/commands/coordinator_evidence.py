@@ -211,7 +211,7 @@ class CoordinatorEvidence:
         *,
         end: int | None,
         is_damaged: bool,
-        epochs: Mapping[int | Absent, int],
+        epochs: Mapping[int | Absent, int] | None = None,
     ) -> str | None:
         """Return a clause that says why the log of a partition is here in part; none where it is here as a whole.
 
@@ -220,7 +220,7 @@ class CoordinatorEvidence:
             leader: its leader as `leader` gives it.
             end: the log end offset of the replica that speaks for it; none where it was not read to its end.
             is_damaged: something in that replica can't be read.
-            epochs: the last leader epoch of each replica that was read, by broker.
+            epochs: the last leader epoch of each replica that was read, by broker, where the log is that of the leader alone.
         """
         absent = self.absent_leader(partition, leader)
         if absent is not None:
@@ -233,15 +233,20 @@ class CoordinatorEvidence:
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None
 
-    def promised_end(self, partition: TopicPartition, leader: int | Absent, epochs: Mapping[int | Absent, int]) -> int:
+    def promised_end(
+        self,
+        partition: TopicPartition,
+        leader: int | Absent = Absent.UNKNOWN,
+        epochs: Mapping[int | Absent, int] | None = None,
+    ) -> int:
         """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
 
-        A follower whose log ends before an unclean election on record promises nothing of the log of the leader, where that is here.
+        A follower whose log ends before an unclean election on record promises nothing of the log of the leader, where that is here and asked for by epochs.
 
         Args:
             partition: of which it is asked.
             leader: its leader as `leader` gives it.
-            epochs: the last leader epoch of each replica that was read, by broker.
+            epochs: the last leader epoch of each replica that was read, by broker, where the log is that of the leader alone.
         """
         unclean = self._last_unclean(partition)
         since = unclean.leader_epoch if unclean is not None and leader in self._holders(partition) else -1
@@ -250,7 +255,7 @@ class CoordinatorEvidence:
             for place in self.copies(partition)
             if self.is_now(place)
             and place.directory_state == "live"
-            and (place.state.broker_id == leader or epochs.get(place.state.broker_id, since) >= since)
+            and (place.state.broker_id == leader or (epochs or {}).get(place.state.broker_id, since) >= since)
             for name in ("high_watermark", "recovery_point")
         )
         return max((one.value for one in values if not isinstance(one, Absent)), default=0)

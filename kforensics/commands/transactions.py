@@ -261,9 +261,6 @@ def _lacking(
     for one in scans if request.at_ms is None else ():
         ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
     ends |= states.ends()
-    epochs: dict[TopicPartition, dict[int | Absent, int]] = defaultdict(dict, states.epochs)
-    for one in scans:
-        epochs[one.place.topic_partition][one.place.state.broker_id] = one.last_epoch
     return LackingLogs(
         absent=tuple(
             one
@@ -272,13 +269,8 @@ def _lacking(
             and (not request.topics or one.topic in request.topics)
             and (not request.partitions or one.partition in request.partitions)
         ),
-        cut_short=tuple(sorted(one for one, end in ends.items() if end < _promised_end(given, one, epochs[one]))),
+        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one))),
     )
-
-
-def _promised_end(given: CoordinatorEvidence, partition: TopicPartition, epochs: Mapping[int | Absent, int]) -> int:
-    leader = given.leader(partition, newest_epoch=max(epochs.values(), default=-1))
-    return given.promised_end(partition, leader, epochs)
 
 
 def _wanted(
@@ -322,8 +314,6 @@ class _StateLogs:
         self.problems: list[Problem] = []
         self._leaders: dict[int, int | Absent] = {}
         self.skipped = 0
-        self.epochs: dict[TopicPartition, dict[int | Absent, int]] = {}
-        """The last leader epoch of each replica, by broker."""
         unread: dict[int, str] = {}
         for partition, places in given.live(TRANSACTIONS_TOPIC).items():
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
@@ -334,10 +324,9 @@ class _StateLogs:
             self.skipped += chosen.skipped
             self.problems += chosen.problems
             end = chosen.end if self._until is None and not chosen.problems else None
-            epochs = {log.place.state.broker_id: log.last_epoch for log in logs}
-            self.epochs[partition] = epochs
             is_damaged = bool(chosen.problems or chosen.skipped)
-            why = given.unread(partition, leader, end=end, is_damaged=is_damaged, epochs=epochs)
+            # What was decided may be in the log of a follower that an unclean election left behind.
+            why = given.unread(partition, leader, end=end, is_damaged=is_damaged)
             if why is not None:
                 unread[partition.partition] = why
         self._topic = coordinator_topic(
