@@ -117,7 +117,8 @@ def test_the_advice_is_one_plan_without_an_order_that_contradicts_itself(inciden
     assert not any(line.startswith("Start broker") for line in answer["now"])
     assert 1 == sum(f"cp -a {snapshot / 'broker-1'} " in line for line in answer["now"])
     assert 1 == sum(f"cp -a {snapshot / 'broker-2'} " in line for line in answer["now"])
-    assert "Do not force an unclean election of orders-2 while broker 1 is down." in answer["now"]
+    # Others went on without it in a later leader epoch: an election that waits for it saves nothing.
+    assert not any("while broker 1 is down" in line for line in answer["now"])
 
 
 @pytest.mark.parametrize(("name", "epoch"), [("unclean-election-4.x", 1), ("unclean-election-2.8", 13)])
