@@ -22,6 +22,8 @@ _UNCLEAN_STARTS = frozenset(
 _STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START})
 
 _SHORTENED = frozenset({Kind.TRUNCATION, Kind.FULL_TRUNCATION, Kind.RECOVERY_TRUNCATION})
+_OTHER_LOGS = frozenset({Kind.LOG_DISCARDED, Kind.LOG_CREATED})
+"""Behind them the directory holds another log, or none."""
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
 _STOP_MS = 60_000
 """The most time between the producer snapshots that a stop writes and the broker's last line."""
@@ -259,10 +261,14 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     written: set[tuple[int, TopicPartition]] = set()
     snapshot_ms: dict[int, int] = {}
     stop_ms: dict[int, int] = {}
+    lacking: set[int] = set()
+    """Nodes of whose lines not all were kept: a snapshot or a new log may be among the others."""
     for item in events:
         event, node, time_ms = item.event, item.node_id, item.time_ms
         if not isinstance(node, int) or not isinstance(time_ms, int):
             continue
+        if item.file.events_dropped:
+            lacking.add(node)
         if event.kind is Kind.BROKER_STOPPED:
             stop_ms[node] = time_ms
         directory = event.fields.get("directory")
@@ -276,12 +282,12 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
             written.add(key)
         elif event.kind in _SHORTENED and isinstance(offset, int) and key in ends:
             ends[key] = min(ends[key], offset)
-        elif event.kind is Kind.LOG_DISCARDED:
+        elif event.kind in _OTHER_LOGS:
             ends.pop(key, None)
         elif event.kind is Kind.LOG_LOADED and isinstance(end := event.number("log_end_offset"), int):
             stopped = stop_ms.get(node, -_STOP_MS - 1)
             has_written = key in written or 0 <= stopped - snapshot_ms.get(node, 0) <= _STOP_MS
-            known = ends.get(key, Absent.UNKNOWN) if has_written else Absent.UNKNOWN
+            known = ends.get(key, Absent.UNKNOWN) if has_written and node not in lacking else Absent.UNKNOWN
             out.setdefault(key, []).append(LogLoad(time_ms, end, known))
             ends[key] = end
             written.discard(key)

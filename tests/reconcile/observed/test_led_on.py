@@ -1,7 +1,10 @@
 """A ZooKeeper broker that alone is in sync keeps its leader epoch over a restart: no election is on record, and its log may be shorter all the same."""
 
+from dataclasses import replace
+
 import pytest
 
+from kforensics.damage import Absent
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.leadership import Risk, account_of
@@ -62,6 +65,26 @@ def test_a_log_that_was_discarded_and_copied_again_is_no_older_state_of_the_disk
 
     assert [False, True] == [isinstance(one.end_at_stop, int) for one in facts.loads(1, PARTITION)]
     assert () == facts.loads(2, PARTITION)
+
+
+def test_a_new_log_in_the_place_of_another_is_no_older_state_of_the_disk():
+    created = "Created log for partition t-0 in /d/t-0 with properties {} (kafka.log.LogManager)"
+    lines = (STARTED, LOADED.format(39), created, OF_OTHER, STOPPED, CLEAN, LOADED.format(0), STARTED)
+    facts = facts_from_logs(logged_events(*lines), NoFacts())
+
+    assert [Absent.UNKNOWN] * 2 == [one.end_at_stop for one in facts.loads(1, PARTITION)]
+
+
+def test_where_lines_were_not_kept_the_end_at_a_stop_is_unknown():
+    lines = (STARTED, LOADED.format(30), SNAPSHOT.format(39), STOPPED, CLEAN, LOADED.format(20), STARTED)
+    whole = logged_events(*lines)
+    lacking = [one._replace(file=replace(one.file, events_dropped=1)) for one in whole]
+
+    ends = [
+        [one.end_at_stop for one in facts_from_logs(given, NoFacts()).loads(1, PARTITION)] for given in (whole, lacking)
+    ]
+
+    assert [[Absent.UNKNOWN, 39], [Absent.UNKNOWN, Absent.UNKNOWN]] == ends
 
 
 def test_a_start_that_an_election_overtook_is_none_of_that_leader():
