@@ -56,6 +56,8 @@ class OffsetsLog:
         self.place, self.outline = max(
             outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
         )
+        self._alike = tuple(place for place, found in outlines if found.end == self.outline.end)
+        """The replicas whose logs end as that one does."""
         self.skipped = 0
         self.groups: set[Name] = set()
         self.keys: set[CommitKey] = set()
@@ -141,11 +143,12 @@ class OffsetsLog:
         )
 
     def _is_elected_without(self, leader_epoch: int) -> bool:
-        """Whether the replica that speaks for the partition was elected uncleanly, and leads, after an epoch: what it lacks of that epoch is discarded."""
-        return (
-            self._unclean is not None
-            and self._unclean.leader_epoch > leader_epoch
-            and self.place.state.broker_id == self._leader
+        """Whether the log that speaks for the partition is that of an unclean election after an epoch: what it lacks of that epoch is discarded."""
+        election = self._unclean
+        if election is None or election.leader_epoch <= leader_epoch:
+            return False
+        return self.place.state.broker_id == self._leader or any(
+            _last_epoch(place) >= election.leader_epoch for place in self._alike
         )
 
     def _find_detours(self) -> tuple[Detour, ...]:
