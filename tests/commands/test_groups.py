@@ -388,6 +388,15 @@ def test_what_an_elected_leader_lacks_is_a_set_back_though_nothing_replaced_it_y
     assert ("watch", "payments-0", 98, 95, "truncation") in found
 
 
+def test_a_clean_election_discards_no_commit(coordinators):
+    live = coordinators("groups-4.1") / "snapshots" / "02-failed-over-live"
+
+    result = groups(live, history=True)
+
+    assert not [one for one in acts(result) if one[4] == "truncation"]
+    assert not any("unclean election" in words for words in result.answer.unknown)
+
+
 def test_the_log_of_a_broker_that_is_not_elected_next_does_not_speak_for_all_groups(incident):
     """At the end all brokers are down: the ELR is broker 1."""
     final = incident("power-loss-4.x") / "snapshots" / "99-final"
