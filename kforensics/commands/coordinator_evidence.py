@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.snapshots import Evidence, gather_evidence
@@ -20,6 +21,16 @@ from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import form, listed
 
 _LED_SINCE = "a replica that is not among the inputs may have been elected since: they do not show who led later"
+
+
+class UncleanElection(NamedTuple):
+    """An unclean election on record."""
+
+    leader_epoch: int
+    """The one that it began."""
+    time_ms: int
+    """-1 where the record has none."""
+    leader_before: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,23 +114,26 @@ class CoordinatorEvidence:
         """Return the newest leader epoch of a partition on record, -1 where there is none."""
         return max((one.leader_epoch for one in self.leaderships(partition)), default=-1)
 
-    def last_unclean_election(self, partition: TopicPartition) -> int | None:
-        """Return the time of the last unclean election of another leader than the one before, -1 where the record has none; none without any such election.
+    def last_unclean_election(self, partition: TopicPartition) -> UncleanElection | None:
+        """Return the last unclean election of another leader than the one before; none without any such election.
 
         Since 4.1 the last leader, too, is elected uncleanly when it comes back (KIP-966): it has all that it had.
         """
         found = self._last_unclean(partition)
         if found is None:
             return None
-        return -1 if isinstance(found.time_ms, Absent) else found.time_ms
+        before, election = found
+        time_ms = -1 if isinstance(election.time_ms, Absent) else election.time_ms
+        return UncleanElection(election.leader_epoch, time_ms, before)
 
-    def _last_unclean(self, partition: TopicPartition) -> Leadership | None:
+    def _last_unclean(self, partition: TopicPartition) -> tuple[int, Leadership] | None:
+        """Return the leader before the last such election, and the election."""
         last, found = None, None
         for one in self.leaderships(partition):
             if isinstance(one.leader, Absent):
                 continue
-            if one.unclean and last not in {None, one.leader}:
-                found = one
+            if one.unclean and last is not None and last != one.leader:
+                found = last, one
             last = one.leader
         return found
 
@@ -249,7 +263,7 @@ class CoordinatorEvidence:
             epochs: the last leader epoch of each replica that was read, by broker, where the log is that of the leader alone.
         """
         unclean = self._last_unclean(partition)
-        since = unclean.leader_epoch if unclean is not None and leader in self._holders(partition) else -1
+        since = unclean[1].leader_epoch if unclean is not None and leader in self._holders(partition) else -1
         values = (
             checkpoint_value(place.state, name, partition)
             for place in self.copies(partition)

@@ -2,15 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_values import Content, Need
+from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.units import TopicPartition
@@ -47,9 +52,12 @@ class OffsetsLog:
         self._epochs = {place.state.broker_id: found.last_epoch for place, found in outlines}
         newest = max(found.last_epoch for _, found in outlines)
         self._leader = leader = given.leader(partition, newest_epoch=newest)
+        self._unclean = given.last_unclean_election(partition)
         self.place, self.outline = max(
             outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
         )
+        self._alike = tuple(place for place, found in outlines if found.end == self.outline.end)
+        """The replicas whose logs end as that one does."""
         self.skipped = 0
         self.groups: set[Name] = set()
         self.keys: set[CommitKey] = set()
@@ -65,9 +73,36 @@ class OffsetsLog:
     def unread(self) -> str | None:
         """A clause that says why its log is here in part, once it was played; none where it is here as a whole."""
         is_damaged = bool(self.problems or self.skipped)
-        return self._given.unread(
+        reason = self._given.unread(
             self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged, epochs=self._epochs
         )
+        election = self._unclean
+        if (
+            reason is not None
+            or election is None
+            or self._is_cleaned_since(election)
+            or self._holds_discarded(election)
+        ):
+            return reason
+        return f"commits may have been discarded by the unclean election in leader epoch {election.leader_epoch}"
+
+    def _holds_discarded(self, election: UncleanElection) -> bool:
+        """Whether the log of the leader before an election is here as it was after that election, before it was truncated: another copy of its moment knows the new epoch."""
+        epochs: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
+        for place in self._given.copies(self.partition):
+            if place.directory_state == "live":
+                moment = self._given.evidence.ranks.get(place.state.input)
+                epochs[moment, place.state.broker_id == election.leader_before].append(_last_epoch(place))
+        return any(
+            is_leader_before
+            and any(0 <= one < election.leader_epoch for one in known)
+            and max(epochs.get((moment, False), ()), default=-1) >= election.leader_epoch
+            for (moment, is_leader_before), known in epochs.items()
+        )
+
+    def _is_cleaned_since(self, election: UncleanElection) -> bool:
+        """Whether the cleaner has come so far that the history is claimed from a time after an election only."""
+        return bool(self.outline.cleaned_until) and 0 <= election.time_ms < self.outline.first_ms
 
     def replay(self) -> Replay:
         """Return an empty state to play the log with."""
@@ -107,6 +142,15 @@ class OffsetsLog:
             for one in history.topics_named(topic)
         )
 
+    def _is_elected_without(self, leader_epoch: int) -> bool:
+        """Whether the log that speaks for the partition is that of an unclean election after an epoch: what it lacks of that epoch is discarded."""
+        election = self._unclean
+        if election is None or election.leader_epoch <= leader_epoch:
+            return False
+        return self.place.state.broker_id == self._leader or any(
+            _last_epoch(place) >= election.leader_epoch for place in self._alike
+        )
+
     def _find_detours(self) -> tuple[Detour, ...]:
         """Return records in other copies that later leader epochs replaced in this log, each once."""
         copies = [
@@ -132,12 +176,16 @@ class OffsetsLog:
             lost = theirs[theirs["base_offset"] >= differs]
             epoch = int(lost["partition_leader_epoch"].max())
             replaced = own[own["base_offset"] >= differs]
-            # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was.
-            if not len(replaced) or int(replaced["partition_leader_epoch"].min()) <= int(
-                lost["partition_leader_epoch"][0]
-            ):
+            # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was, or the election of its broker.
+            first_epoch = int(lost["partition_leader_epoch"][0])
+            if len(replaced):
+                if int(replaced["partition_leader_epoch"].min()) <= first_epoch:
+                    continue
+            elif not self._is_elected_without(epoch):
                 continue
             detour = Detour(from_offset=differs, place=place, is_deleted=deleted, leader_epoch=epoch)
+            if not len(replaced) and self._unclean is not None:
+                detour = replace(detour, elected_in=self._unclean.leader_epoch, elected_ms=self._unclean.time_ms)
             known = found.get((differs, epoch))
             if known is None or len(lost) > len(
                 batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)
@@ -149,6 +197,15 @@ class OffsetsLog:
 def _cleaner_point(place: PartitionPlace) -> int:
     found = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
     return 0 if isinstance(found, Absent) else found.value
+
+
+def _last_epoch(place: PartitionPlace) -> int:
+    """Return the last leader epoch that a directory knows, -1 where none can be read."""
+    try:
+        found = read_needed(place.state.listings.root / place.path, Need(EPOCH_FILE, Content.EPOCHS))
+    except EvidenceError:
+        return -1
+    return max((one.leader_epoch for one in found), default=-1) if isinstance(found, tuple) else -1
 
 
 def offsets_logs(

@@ -361,9 +361,9 @@ class _StateLogs:
             ),
             brokers=self._leaders,
             unclean={
-                number: when
+                number: found.time_ms
                 for number in self._chosen
-                if (when := self._given.last_unclean_election(TopicPartition(TRANSACTIONS_TOPIC, number))) is not None
+                if (found := self._given.last_unclean_election(TopicPartition(TRANSACTIONS_TOPIC, number))) is not None
             },
             epochs={
                 number: self._given.leader_epoch(TopicPartition(TRANSACTIONS_TOPIC, number)) for number in self._chosen
@@ -375,9 +375,10 @@ class _StateLogs:
         """Return the transactions that began before an unclean election of their coordinator's partition and were aborted after it."""
         found: list[AbortedLate] = []
         for log in self._chosen.values():
-            election_ms = self._given.last_unclean_election(log.place.topic_partition)
-            if election_ms is None:
+            election = self._given.last_unclean_election(log.place.topic_partition)
+            if election is None:
                 continue
+            election_ms = election.time_ms
             names = {one.transactional_id for one in log.states if one.time_ms >= election_ms}
             for states in self._history(names).values() if names else ():
                 found += aborted_late(states, election_ms)

@@ -13,6 +13,7 @@ from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import kind_of_mode, open_evidence
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.walk import Listing, Listings, Obstacle, join
+from kforensics.words import listed
 
 DEEPEST_SEARCH = 8
 """The levels below a given directory that are searched for log directories."""
@@ -73,6 +74,7 @@ _ZOOKEEPER_FILE = re.compile(r"(log|snapshot)\.[0-9a-f]+", re.ASCII)
 
 _REDPANDA = "it was written by Redpanda, which keeps its segments in another format"
 _ZOOKEEPER = "it was written by ZooKeeper; kforensics reads what the brokers wrote"
+_EMPTY_BELOW = "empty in it: {}; the volume is not mounted, or the disk is new or was emptied, and a broker with ZooKeeper would start there with empty logs"
 _TOO_HIGH = "the data directories lie elsewhere: see log.dirs and metadata.log.dir in the broker's server.properties"
 
 
@@ -119,8 +121,11 @@ def discover(given: Path) -> Place:
         return Place(listings=listings, shape=Shape.FILES, obstacles=tuple(search.obstacles))
     if search.obstacles and not search.causes:
         raise EvidenceUnreadable(str(given / search.obstacles[0].path), search.obstacles[0].message)
+    empty = (_EMPTY_BELOW.format(listed(search.empty)),) if search.empty else ()
     raise NotADataDir(
-        str(given), "not a Kafka data directory, and none lies below it", tuple(search.causes) or (_TOO_HIGH,)
+        str(given),
+        "not a Kafka data directory, and none lies below it",
+        (*search.causes, *empty) or (_TOO_HIGH,),
     )
 
 
@@ -155,11 +160,15 @@ class _Search:
         self.file_dirs: list[str] = []
         self.obstacles: list[Obstacle] = []
         self.causes: list[str] = []
+        self.empty: list[str] = []
+        """Folders that hold nothing."""
 
     def look_below(self, folder: str, listing: Listing, level: int) -> None:
         self._searched += 1
         self.obstacles.extend(listing.obstacles)
         self._note_files(folder, listing)
+        if folder and not listing.entries and not listing.obstacles:
+            self.empty.append(folder)
         for entry in listing.entries:
             if not entry.is_directory:
                 continue

@@ -352,3 +352,18 @@ def test_a_log_directory_that_only_server_properties_names_leaves_the_start_unkn
     document, _ = predict(capsys, first, settings, "--kafka", "2.8.2")
     assert "Not every log directory" not in document["answer"]["headline"]
     assert not any("server.properties names" in words for words in document["answer"]["unknown"])
+
+
+def test_a_broker_whose_disk_holds_no_log_is_not_calm(node, tmp_path, capsys):
+    empty = tmp_path / "emptied"
+    empty.mkdir()
+    shutil.copy(node / "data-0" / "meta.properties", empty)
+
+    document, code = predict(capsys, empty, "--kafka", "3.9.1")
+
+    assert (document["answer"]["state"], code) == ("unknown", 3)
+    assert document["answer"]["headline"].endswith("No log is on the disk of broker 1: it is new or was emptied.")
+    assert any("give the others and a metadata log to diff" in words for words in document["answer"]["unknown"])
+
+    held, _ = predict(capsys, node, "--kafka", "4.1.0")
+    assert "emptied" not in json.dumps(held["answer"])

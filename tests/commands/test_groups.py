@@ -357,10 +357,44 @@ def test_a_log_of_commits_that_ends_below_its_checkpoints_may_lack_a_set_back(co
 
 
 def test_calm_names_since_when_every_commit_is_here(coordinators):
-    result = groups(coordinators("groups-4.1") / "snapshots" / "99-final", groups=frozenset({"copy"}))
+    paths, before = everything(coordinators("groups-4.1"))
 
-    assert result.answer.state == "no-setback"
+    result = groups(*paths, before=before, groups=frozenset({"copy"}))
+
+    assert (result.answer.state, result.answer.unknown) == ("no-setback", ())
     assert " since 2026-11-22 " in result.answer.headline
+
+
+def test_an_unclean_election_on_record_leaves_it_unknown_where_the_log_of_the_leader_before_it_is_not_here(
+    coordinators,
+):
+    snapshots = coordinators("groups-4.1") / "snapshots"
+
+    alone = groups(snapshots / "99-final", groups=frozenset({"copy"}))
+    too_early = groups(snapshots / "99-final", before=(snapshots / "01-before-live",), groups=frozenset({"copy"}))
+
+    for result in (alone, too_early):
+        assert (result.answer.state, result.exit_code) == ("unknown", 3)
+        assert any("discarded by the unclean election in leader epoch" in words for words in result.answer.unknown)
+        assert result.body.complete_since_ms is Absent.UNKNOWN
+
+
+def test_what_an_elected_leader_lacks_is_a_set_back_though_nothing_replaced_it_yet(coordinators):
+    """In a live copy the leader before the election is down, and its log is not truncated yet."""
+    live = coordinators("groups-4.1") / "snapshots" / "04-old-leader-down-live"
+
+    found = [one for one in acts(groups(live, history=True)) if one[4] == "truncation"]
+
+    assert ("watch", "payments-0", 98, 95, "truncation") in found
+
+
+def test_a_clean_election_discards_no_commit(coordinators):
+    live = coordinators("groups-4.1") / "snapshots" / "02-failed-over-live"
+
+    result = groups(live, history=True)
+
+    assert not [one for one in acts(result) if one[4] == "truncation"]
+    assert not any("unclean election" in words for words in result.answer.unknown)
 
 
 def test_the_log_of_a_broker_that_is_not_elected_next_does_not_speak_for_all_groups(incident):

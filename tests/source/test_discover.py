@@ -131,3 +131,15 @@ def test_a_search_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(discover_module, "MOST_SEARCHED", 1)
     with pytest.raises(EvidenceUnreadable, match="name the data directories themselves"):
         discover(tmp_path)
+
+
+def test_a_folder_without_data_names_the_empty_ones_below_it(tmp_path):
+    (tmp_path / "broker-1" / "kafka-logs").mkdir(parents=True)
+    (tmp_path / "broker-1" / "other").mkdir()
+    (tmp_path / "broker-1" / "other" / "notes.xyz").write_text("")
+
+    with pytest.raises(NotADataDir) as refused:
+        discover(tmp_path / "broker-1")
+
+    (cause,) = refused.value.causes
+    assert cause.startswith("empty in it: kafka-logs; the volume is not mounted, or the disk is new or was emptied")

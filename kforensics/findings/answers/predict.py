@@ -137,10 +137,12 @@ def predict_answer(
         state = State.UNKNOWN
     outcome = state
     ended_early = _ended_early(logs)
+    brokers_without_logs = [] if is_partial else _without_logs(starts, logs, inputs)
     is_in_doubt = (
         any(one.configured for one in missing_directories)
         or ended_early
         or _aged(logs)
+        or brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in _reached(logs))
     )
     if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
@@ -149,6 +151,11 @@ def predict_answer(
         state=state,
         headline=(f"As if {', '.join(without)} were not there: " if without else "")
         + _headline(outcome, starts, logs, inputs, metadata_logs, version=f"Kafka {kafka}")
+        + (
+            f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
+            if brokers_without_logs
+            else ""
+        )
         + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else ""),
         now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
         later=(
@@ -166,6 +173,11 @@ def predict_answer(
                 else []
             ),
             *(words for one in missing_directories for words in one.words()),
+            *(
+                f"Whether the disk of {_node(one)} is new or was emptied: no log of a partition is on it. A broker that is elected with an empty log "
+                "makes the other replicas truncate theirs: give the others and a metadata log to diff before it is started."
+                for one in brokers_without_logs
+            ),
             *unknown,
             *_gone_before(ended_early),
             *(_order_unknown(order) if order else ()),
@@ -231,6 +243,18 @@ def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
             f"Whether records are lost that these logs held before any start: {listed(shown, most=4)}. "
             "diff says what other replicas hold."
         )
+
+
+def _without_logs(
+    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
+) -> list[Input]:
+    """Return the brokers that have no log of a partition; a controller alone has none."""
+    holding = {log.node for log in logs}
+    return [
+        inputs[start.input]
+        for start in starts
+        if start.number == 1 and start.input not in holding and inputs[start.input].kind != "controller"
+    ]
 
 
 def _unreadable_only(start: PredictedStart, logs: Sequence[PredictedLog]) -> bool:

@@ -117,6 +117,10 @@ class Detour:
     is_deleted: bool
     leader_epoch: int
     """The highest leader epoch of the records that were lost."""
+    elected_in: int | None = None
+    """The leader epoch of the unclean election that discarded them, where no later record replaced them."""
+    elected_ms: int = -1
+    """Its time; -1 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,7 +377,7 @@ class Replay:
                 saved_groups[event.group] = None if group is None else group.copied()
             yield from self._take(event, detour.place)
         saved, self._saved = self._saved, None
-        when = newest_ms if replaced_by is None else replaced_by.time_ms
+        when = max(newest_ms, detour.elected_ms) if replaced_by is None else replaced_by.time_ms
         if self.until_ms is not None and when > self.until_ms:
             return  # at that time the truncation was still to come
         for key, before in saved.items():
@@ -392,14 +396,17 @@ class Replay:
         if (None if lost is None else lost.offset) == (None if before is None else before.offset):
             return
         place = detour.place.topic_partition
+        reason = f"a truncation of {place} at offset {detour.from_offset} took the commits behind it"
+        if detour.elected_in is not None:
+            reason = f"the unclean election in leader epoch {detour.elected_in} discarded the commits of {place} from offset {detour.from_offset} on"
         yield Change(
             key=key,
             offset=None if before is None else before.offset,
             previous=None if lost is None else lost.offset,
             time_ms=when,
             by="truncation",
-            confidence="proven",
-            reason=f"a truncation of {place} at offset {detour.from_offset} took the commits behind it",
+            confidence="proven" if detour.elected_in is None else "likely",
+            reason=reason,
             citations=() if lost is None else (lost.at.cite(lost.place),),
             group_was_empty=None,
             had_members=False,
