@@ -1,11 +1,14 @@
 """What the rules of loading are given of captured batches."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 
 from kforensics.evidence.captured.columns import NO_CONTROL
 from kforensics.evidence.replica import captured_loading
 from kforensics.formats.log.batch_table import TRANSACTIONAL_BIT, empty_batches
+from kforensics.source.capture import CapturedSegment
 
 
 class Segment:
@@ -22,7 +25,7 @@ def test_commits_of_offsets_in_transactions_have_no_sequence(monkeypatch, sequen
     controls = np.full(2, NO_CONTROL), np.full(2, -1)
     monkeypatch.setattr(captured_loading, "captured_controls", lambda _: controls)
 
-    found = captured_loading.batches_in(Segment(), 0, checked=False)
+    found = captured_loading.batches_in(cast(CapturedSegment, Segment()), 0, checked=False)
 
     assert [sequence >= 0] * 2 == [one.has_sequence for one in found.batches]
     assert 200 == found.end

@@ -59,7 +59,8 @@ def update(offset, start, found):
 )
 def test_deliveries_that_are_combined_late_come_to_the_same(records, most_waiting):
     changes = [update(at, max(start, 0) if not at else start, found) for at, (start, found) in enumerate(records)]
-    start, known = 0, ()
+    start = 0
+    known: tuple[Delivery, ...] = ()
     for one in changes:
         start = start if one.start_offset == UNCHANGED else one.start_offset
         known = combined(known, one.deliveries, start)
@@ -78,7 +79,12 @@ def test_a_run_that_ends_before_it_begins_is_none():
 def test_a_long_log_of_single_deliveries_is_played_without_comparing_each_with_each(monkeypatch):
     counts = []
     combine = share_state.combined
-    monkeypatch.setattr(share_state, "combined", lambda *given: counts.append(1) or combine(*given))
+
+    def counted(*given):
+        counts.append(1)
+        return combine(*given)
+
+    monkeypatch.setattr(share_state, "combined", counted)
     changes = [update(at, 0, [Delivery(2 * at, 2 * at, 1, 1)]) for at in range(20_000)]
 
     (state,) = played(changes).values()
