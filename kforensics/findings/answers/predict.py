@@ -374,7 +374,7 @@ def _lost(logs: Sequence[PredictedLog], version: str) -> str:
     partitions = len({(log.input, log.path) for log in losing})
     return (
         f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {certain:,} certainly committed, "
-        f"{only:,} held only here."
+        f"{only:,} in no other log given."
     )
 
 
