@@ -272,8 +272,8 @@ def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_
     ]
 
 
-@pytest.mark.parametrize("wrong", [None, 7])
-def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("wrong", "version"), [(None, "3.9.1"), (7, "3.9.1"), (None, "2.0.1")])
+def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, version, tmp_path, monkeypatch):
     node = tmp_path / "broker-1"
     partition = node / "orders-0"
     partition.mkdir(parents=True)
@@ -295,7 +295,7 @@ def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, tmp_path, mo
     (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 250)
     taken = take([node], tmp_path / "broker-1.kfc")
-    options = ("--kafka", "3.9.1")
+    options = ("--kafka", version)
 
     index = open_capture(taken).entry(f"broker-1/orders-0/{0:020}.index")
     assert index is not None

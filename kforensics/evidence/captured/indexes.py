@@ -1,7 +1,7 @@
 """What a capture keeps of the indexes of a segment: what a broker looks up in them when it loads the log, and no more.
 
 An offset index whose entries all lead to batches comes to their number and the last of them: whichever entry a lookup ends at, the search behind it finds the same
-batch. Of a time index a start reads the last entry alone (`AbstractIndex`, `TimeIndex.lastEntry`).
+batch. Of a time index a start reads the last entry (`AbstractIndex`, `TimeIndex.lastEntry`), before 2.3 the first timestamp, too (`TimeIndex.sanityCheck`).
 """
 
 from collections.abc import Callable, Collection
@@ -36,7 +36,7 @@ class IndexWatch:
 
     def __init__(self, log: Path, base_offset: int, endings: Collection[str]) -> None:
         self._index = _opened(log.with_suffix(OFFSET_INDEX), _offset_index) if OFFSET_INDEX in endings else None
-        self._last_timestamp = _opened(log.with_suffix(TIME_INDEX), _last_timestamp) if TIME_INDEX in endings else None
+        self._time_ends = _opened(log.with_suffix(TIME_INDEX), _time_ends) if TIME_INDEX in endings else None
         self._led = 0
         self._is_sound = self._index is not None and not self._index.damage
         if self._index is not None:
@@ -64,8 +64,8 @@ class IndexWatch:
         if self._index is not None and not is_damaged and self._is_sound and self._led == len(self._positions):
             last = self._index.entries[-1].tolist() if self._led else [0, 0]
             out[OFFSET_INDEX] = {"index": {"entries": self._led, "last": list(last)}}
-        if self._last_timestamp is not None:
-            out[TIME_INDEX] = {"index": {"last_timestamp": self._last_timestamp}}
+        if self._time_ends is not None:
+            out[TIME_INDEX] = {"index": self._time_ends}
         return out
 
 
@@ -82,6 +82,13 @@ def _offset_index(file: EvidenceFile) -> OffsetIndex:
     return parse_offset_index(without_zero_tail(file), file.size)
 
 
-def _last_timestamp(file: EvidenceFile) -> int:
+def _time_ends(file: EvidenceFile) -> dict[str, int]:
     end = file.size - file.size % TIME_ENTRY_LENGTH
-    return int.from_bytes(file.read(max(end - TIME_ENTRY_LENGTH, 0), _TIMESTAMP_LENGTH), signed=True) if end else -1
+    if not end:
+        return {"last_timestamp": -1}
+    last = file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH)
+    return {
+        "first_timestamp": int.from_bytes(file.read(0, _TIMESTAMP_LENGTH), signed=True),
+        "last_timestamp": int.from_bytes(last[:_TIMESTAMP_LENGTH], signed=True),
+        "last_relative_offset": int.from_bytes(last[_TIMESTAMP_LENGTH:], signed=True),
+    }

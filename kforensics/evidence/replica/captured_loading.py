@@ -15,6 +15,7 @@ from kforensics.evidence.replica.loader_values import (
     LoadedBatch,
     Need,
     ReaderStep,
+    TimeEnds,
     TransactionEnd,
 )
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
@@ -64,6 +65,10 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
             return None
         if need.content is Content.LAST_TIMESTAMP:
             return int(kept["last_timestamp"])
+        if need.content is Content.TIME_INDEX:
+            if "first_timestamp" not in kept:
+                raise MissingBytes(capture, inner)
+            return TimeEnds(*(int(kept[one]) for one in TimeEnds._fields))
         return _KeptEntries(kept, entry.length // INDEX_ENTRY_LENGTH, _first_carried(capture, inner))
     except LIES as error:
         raise capture.refuse(f"what it says of {inner} can't be: {error!r}") from error
