@@ -147,7 +147,7 @@ def gather_cluster_evidence(
             newest_version=_newest_of_all(versions, inputs),
             configured=settings.numbers("min.insync.replicas"),
             unclean_elections=settings.flags("unclean.leader.election.enable"),
-            metadata_end_ms=_newest_time(newest),
+            metadata_end_ms=newest_time(newest),
         ),
         histories=histories,
         log_files=log_files,
@@ -166,7 +166,7 @@ def _logs_outside(
     inputs: Inputs, newest: MetadataHistory | None, since_ms: int | None, until_ms: int | None
 ) -> dict[LogPlace, LogSpan]:
     """Log files that are outside of the time asked about; none where no metadata log says who led, and lines of any time do."""
-    end = _newest_time(newest)
+    end = newest_time(newest)
     if not isinstance(end, int) or (since_ms is None and until_ms is None):
         return {}
     places = find_logs(inputs)
@@ -299,7 +299,7 @@ def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> Kafk
     return max(versions.values()) if versions and brokers <= versions.keys() else None
 
 
-def _newest_time(history: MetadataHistory | None) -> int | Absent:
+def newest_time(history: MetadataHistory | None) -> int | Absent:
     """Return the newest time that a batch of the metadata log has."""
     if history is None or not len(history.batches):
         return Absent.UNKNOWN

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence, newest_time
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs
@@ -197,10 +197,8 @@ class CoordinatorEvidence:
 
     def _is_recorded(self, time_ms: int) -> bool:
         """Whether the newest metadata log goes beyond a time."""
-        history = self.history
-        return (
-            history is not None and bool(len(history.batches)) and int(history.batches["max_timestamp"].max()) > time_ms
-        )
+        newest_ms = newest_time(self.history)
+        return isinstance(newest_ms, int) and newest_ms > time_ms
 
     @property
     def is_history_newest(self) -> bool:
@@ -299,6 +297,11 @@ class CoordinatorEvidence:
             if event.kind is LogEventKind.CONFIGURATION and isinstance(value := event.fields.get(name), int)
         )
         return (*self.server_settings.numbers(name), *printed)
+
+
+def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end: int) -> tuple[bool, int, int]:
+    """Return how much a replica speaks for its partition: as the leader, else by its last leader epoch and its log end offset."""
+    return place.state.broker_id == leader, last_epoch, end
 
 
 def gather_coordinator_evidence(

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection, weight_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
@@ -54,7 +54,7 @@ class OffsetsLog:
         self._leader = leader = given.leader(partition, newest_epoch=newest)
         self._unclean = given.last_unclean_election(partition)
         self.place, self.outline = max(
-            outlines, key=lambda one: (one[0].state.broker_id == leader, one[1].last_epoch, one[1].end)
+            outlines, key=lambda one: weight_of(leader, one[0], one[1].last_epoch, one[1].end)
         )
         self._alike = tuple(place for place, found in outlines if found.end == self.outline.end)
         """The replicas whose logs end as that one does."""

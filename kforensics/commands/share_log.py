@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, weight_of
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.share_log import SHARE_TOPIC, UNCHANGED, ShareLog, SharePartition
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
@@ -29,7 +29,7 @@ class SharePositions:
             logs = [ShareLog(place) for place in places]
             states = {id(log): played(log.changes(until_ms=until_ms)) for log in logs}
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
-            chosen = max(logs, key=lambda log: (log.place.state.broker_id == leader, log.last_epoch, log.end))
+            chosen = max(logs, key=lambda log: weight_of(leader, log.place, log.last_epoch, log.end))
             self._logs[partition.partition] = chosen.place, states[id(chosen)]
             self.problems += chosen.problems
             self.skipped += chosen.skipped

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
+from kforensics.commands.cluster_evidence import newest_time
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence, weight_of
 from kforensics.commands.filters import check_wanted, not_there
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.offsets_log import positions_now
@@ -244,10 +245,10 @@ def _last_known_time(
     given: CoordinatorEvidence, scans: Sequence[ReplicaTransactions], coordinators: Coordinators
 ) -> int:
     """Return the newest time that a broker or controller wrote; times of records are what their producers say."""
-    history = given.history
     times = [one.newest_ms for one in scans if one.place.topic_partition.topic in INTERNAL_TOPICS]
-    if history is not None and len(history.batches):
-        times.append(int(history.batches["max_timestamp"].max()))
+    recorded_ms = newest_time(given.history)
+    if isinstance(recorded_ms, int):
+        times.append(recorded_ms)
     return max((coordinators.newest_ms, *times))
 
 
@@ -319,7 +320,7 @@ class _StateLogs:
             logs = [read_transaction_log(place, until_ms=self._until) for place in places]
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
             self._leaders[partition.partition] = leader
-            chosen = max(logs, key=partial(_weight, leader))
+            chosen = max(logs, key=lambda log: weight_of(leader, log.place, log.last_epoch, log.end))
             self._chosen[partition.partition] = chosen
             self.skipped += chosen.skipped
             self.problems += chosen.problems
@@ -402,11 +403,6 @@ class _StateLogs:
                             (state.leader_epoch, state.offset, state.time_ms), state
                         )
         return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
-
-
-def _weight(leader: int | Absent, log: TransactionLog) -> tuple[bool, int, int]:
-    """How much a replica speaks for its partition: as the leader, else by its leader epoch and its end."""
-    return log.place.state.broker_id == leader, log.last_epoch, log.end
 
 
 def _is_of(state: TransactionState, producers: set[int]) -> bool:
