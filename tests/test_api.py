@@ -1,5 +1,4 @@
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import kforensics
 from kforensics.cli.app import run
 from kforensics.commands.result import Result
 from kforensics.errors import EvidenceNotFound
+from tests.builders.directories import copied
 
 
 def test_diff_gives_what_the_command_prints(fixtures):
@@ -79,7 +79,7 @@ def test_nothing_there_is_an_error(tmp_path):
 
 def test_verify_gives_the_findings_of_the_command(fixtures, tmp_path, capsys):
     node = tmp_path / "broker-2"
-    shutil.copytree(fixtures / "unclean-election" / "broker-2", node)
+    copied(fixtures / "unclean-election" / "broker-2", node)
     log = node / "orders-0" / "00000000000000000000.log"
     data = bytearray(log.read_bytes())
     data[200] ^= 1

@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from copy import deepcopy
@@ -50,6 +49,7 @@ from kforensics.simulation.explore import Invariant
 from kforensics.simulation.models import MODELS
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
 from kforensics.source.walk import DirectoryKind
+from tests.builders.directories import copied
 from tests.conftest import ROOT
 from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
 
@@ -229,7 +229,7 @@ def samples(tmp_path_factory, incident):
         assert ("path" in found["capture"][at]["capture"]) is (at == 0)
     found["predict"] = []
     failing = folder / "failing"
-    shutil.copytree(tree, failing)
+    copied(tree, failing)
     with (failing / "broker-1" / "orders-0" / "00000000000000000000.log").open("ab") as log:
         log.write(bytes(100))
     (failing / "broker-1" / ".kafka_cleanshutdown").touch()

@@ -1,5 +1,7 @@
 """Data directories on disk, made or copied, that a test may alter."""
 
+import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 CLUSTER = "6It1kTHbTjKY3LNflMZizQ"
@@ -16,3 +18,39 @@ def log_dir(
     for name in partitions:
         (path / name).mkdir()
     return path
+
+
+def copied(
+    source: Path,
+    target: Path,
+    *,
+    symlinks: bool = False,
+    dirs_exist_ok: bool = False,
+    ignore: Callable[[str, list[str]], Iterable[str]] | None = None,
+) -> Path:
+    """A copy of a directory that keeps times, and holes where files end in zeros: indexes are preallocated with 10 MB each.
+
+    Args:
+        source: The directory.
+        target: What the copy is called.
+        symlinks: Whether links are copied as links.
+        dirs_exist_ok: Whether the target may be there.
+        ignore: What is left out, as `shutil.copytree` takes it.
+
+    Returns:
+        The target.
+    """
+    return shutil.copytree(
+        source, target, symlinks=symlinks, dirs_exist_ok=dirs_exist_ok, ignore=ignore, copy_function=_copy_with_holes
+    )
+
+
+def _copy_with_holes(source: str, target: str, *, follow_symlinks: bool = True) -> None:
+    if not follow_symlinks and Path(source).is_symlink():
+        shutil.copy2(source, target, follow_symlinks=False)
+        return
+    data = Path(source).read_bytes()
+    with Path(target).open("wb") as out:
+        out.write(data.rstrip(b"\0"))
+        out.truncate(len(data))
+    shutil.copystat(source, target)

@@ -12,6 +12,7 @@ from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.random_history import random_cluster
 from kforensics.source import mapped
 from tests import depths
+from tests.builders.directories import copied
 
 
 def document(capsys, *arguments):
@@ -36,7 +37,7 @@ def stopped(tmp_path):
     for broker in (2, 3):
         other = tmp_path / "cluster" / f"broker-{broker}" / "orders-0"
         shutil.rmtree(other, ignore_errors=True)
-        shutil.copytree(first, other)
+        copied(first, other)
     return tmp_path / "cluster"
 
 

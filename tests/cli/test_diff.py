@@ -9,7 +9,7 @@ from kforensics.commands import diff as command
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.units import TopicPartition
 from tests.builders.coordinators import batch
-from tests.builders.directories import log_dir
+from tests.builders.directories import copied, log_dir
 from tests.builders.history import leadership
 
 
@@ -129,7 +129,7 @@ def test_another_leader_can_be_asked_for(unclean, capsys):
 
 
 def test_one_node_given_twice_is_said(unclean, capsys, tmp_path):
-    shutil.copytree(unclean / "broker-1", tmp_path / "again")
+    copied(unclean / "broker-1", tmp_path / "again")
 
     code, out, _ = diff(capsys, unclean, tmp_path / "again")
 
@@ -139,7 +139,7 @@ def test_one_node_given_twice_is_said(unclean, capsys, tmp_path):
 
 
 def test_a_replica_that_can_not_be_read_makes_the_look_incomplete(unclean, capsys, tmp_path):
-    shutil.copytree(unclean, tmp_path / "copy")
+    copied(unclean, tmp_path / "copy")
     log = tmp_path / "copy" / "broker-3" / "orders-3" / f"{0:020}.log"
     log.unlink()
     log.symlink_to("/etc/hostname")
@@ -166,7 +166,7 @@ def test_nothing_there_is_a_sentence(capsys, tmp_path):
 
 
 def test_garbage_in_a_segment_is_no_traceback(unclean, capsys, tmp_path):
-    shutil.copytree(unclean, tmp_path / "copy")
+    copied(unclean, tmp_path / "copy")
     log = tmp_path / "copy" / "broker-2" / "orders-0" / f"{0:020}.log"
     log.write_bytes(bytes(range(256)) * 300)
 
@@ -237,7 +237,7 @@ def test_a_deleted_topic_is_not_compared_and_no_broker_here_is_called_missing(in
 
 
 def test_an_isr_whose_disks_lack_the_partition_is_no_calm(fixtures, tmp_path, capsys):
-    tree = shutil.copytree(fixtures / "unclean-election", tmp_path / "cluster")
+    tree = copied(fixtures / "unclean-election", tmp_path / "cluster")
     shutil.rmtree(tree / "broker-1" / "payments-0")
     for broker in ("broker-2", "broker-3"):
         shutil.rmtree(tree / broker / "payments-1")

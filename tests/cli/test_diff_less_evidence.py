@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
+from tests.builders.directories import copied
 from tests.builders.repeating import times
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -110,7 +110,7 @@ def test_with_brokers_taken_away_nothing_is_calm_without_proof(name, incident):
 def test_a_damaged_replica_is_the_odd_one_whoever_leads(broker, incident, tmp_path, capsys):
     final = incident("unclean-election-4.x") / "snapshots" / "99-final"
     for node in final.iterdir():
-        shutil.copytree(node, tmp_path / node.name)
+        copied(node, tmp_path / node.name)
     (log,) = (tmp_path / f"broker-{broker}").rglob("orders-1/*.log")
     data = bytearray(log.read_bytes())
     data[len(data) // 2] ^= 1
@@ -143,7 +143,7 @@ def flip(root, broker, position):
 
 
 def test_no_damaged_replica_is_one_to_copy_from(incident, tmp_path):
-    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
+    copied(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
     nodes = sorted(tmp_path.iterdir())
     options = DiffOptions(topics=frozenset({"orders"}), partitions=frozenset({0}), is_stopped=True)
     for node in nodes:
@@ -164,7 +164,7 @@ def test_no_damaged_replica_is_one_to_copy_from(incident, tmp_path):
 
 
 def test_of_a_copy_of_running_brokers_those_that_hold_the_end_are_named(incident, tmp_path):
-    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
+    copied(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
     flip(tmp_path, 2, 3000)
 
     answer = compare(find_inputs(sorted(tmp_path.iterdir())), DiffOptions(), jobs=1).answer

@@ -2,13 +2,13 @@
 
 import gzip
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands import explain as explain_module
+from tests.builders.directories import copied
 from tests.builders.explained import arguments_of, explain
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -191,7 +191,7 @@ def _without_inputs(value):
 
 def test_rotated_gzipped_and_damaged_logs_of_any_name(incident, capsys, tmp_path):
     root = incident("hw-loss-0.10")
-    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "now")
+    copied(root / "snapshots" / "99-final", tmp_path / "now")
     logs = tmp_path / "collected"
     logs.mkdir()
     for node in (1, 2):

@@ -2,11 +2,11 @@
 
 import json
 import os
-import shutil
 
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 from tests.builders.explained import arguments_of, explain
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -70,7 +70,7 @@ def test_what_operators_did_is_no_loss(incident, capsys):
 
 def test_a_high_watermark_past_every_log_is_no_calm_answer(incident, tmp_path, capsys):
     brokers = tmp_path / "brokers"
-    shutil.copytree(incident("power-loss-4.x") / "snapshots" / "99-final", brokers)
+    copied(incident("power-loss-4.x") / "snapshots" / "99-final", brokers)
     for segment in brokers.rglob("ledger-0/*.log"):
         os.truncate(segment, segment.stat().st_size // 2)
 

@@ -1,12 +1,12 @@
 """Snapshots given in the wrong order, twice, of another cluster or node: named, and the rest is used."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from kforensics.evidence.discovery.inputs import find_inputs
+from tests.builders.directories import copied
 from tests.builders.explained import explain
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -19,9 +19,9 @@ def recording(incident):
     return incident("operator-actions-2.8") / "snapshots"
 
 
-def copied(source, target, time_s):
+def copied_at(source, target, time_s):
     """A plain copy, all of whose files carry one time."""
-    shutil.copytree(source, target)
+    copied(source, target)
     for folder, _, names in os.walk(target):
         for name in names:
             os.utime(Path(folder, name), (time_s, time_s))
@@ -30,8 +30,8 @@ def copied(source, target, time_s):
 
 def test_file_times_that_mislead_are_overruled_by_what_the_snapshots_hold(recording, tmp_path, capsys):
     # The older snapshot was copied last, a month after the recording.
-    newer = copied(recording / "02-broker-1-down-live", tmp_path / "newer", 1_800_000_000)
-    older = copied(recording / "01-before-live", tmp_path / "older", 1_800_000_000 + HOUR)
+    newer = copied_at(recording / "02-broker-1-down-live", tmp_path / "newer", 1_800_000_000)
+    older = copied_at(recording / "01-before-live", tmp_path / "older", 1_800_000_000 + HOUR)
     document, code = explain(capsys, "--before", newer, "--before", older, recording / "99-final")
 
     assert 3 == code

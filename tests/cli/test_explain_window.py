@@ -2,12 +2,12 @@
 
 import datetime as dt
 import gzip
-import shutil
 
 import pytest
 
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.source.mapped import read_counts
+from tests.builders.directories import copied
 from tests.builders.explained import arguments_of, explain
 
 DAY_MS = 86_400_000
@@ -35,7 +35,7 @@ def milliseconds(time):
 def long_lived(incident, tmp_path):
     """A recording of 4.x with a year of older files in the log directory of one broker; it was started half a year ago."""
     root = tmp_path / "recording"
-    shutil.copytree(incident("benign-rolling-restart-4.x"), root)
+    copied(incident("benign-rolling-restart-4.x"), root)
     folder = root / "logs" / "broker-1"
     for days in range(3, 365, 7):
         time = NOW - dt.timedelta(days=days)
@@ -82,7 +82,7 @@ def test_files_from_behind_the_window_are_named_apart_and_the_headline_ends_with
 
 def test_without_a_metadata_log_all_lines_are_needed(incident, tmp_path, capsys):
     root = tmp_path / "recording"
-    shutil.copytree(incident("kip101-saves-0.11"), root)
+    copied(incident("kip101-saves-0.11"), root)
     folder = next(path for path in sorted((root / "logs").iterdir()) if path.is_dir())
     (folder / "server.log.2020-01-01").write_bytes(day_of_lines(dt.datetime(2020, 1, 1, tzinfo=dt.UTC)))
 

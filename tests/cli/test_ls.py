@@ -1,11 +1,11 @@
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 
 @pytest.fixture
@@ -177,8 +177,8 @@ def test_a_file_and_a_partition_directory_by_themselves(fixtures, listed, ls):
 
 def test_odd_things_in_a_log_directory(fixtures, tmp_path, untouched, listed, ls):
     tree = tmp_path / "broker-1"
-    shutil.copytree(fixtures / "unclean-election" / "broker-1" / "orders-0", tree / "orders-0")
-    shutil.copytree(tree / "orders-0", tree / f"orders-1.{'0' * 32}-stray")
+    copied(fixtures / "unclean-election" / "broker-1" / "orders-0", tree / "orders-0")
+    copied(tree / "orders-0", tree / f"orders-1.{'0' * 32}-stray")
     (tree / "meta.properties").write_text("version=0\nbroker.id=1\n")
     (tree / "lost+found").mkdir()
     (tree / "back\x1b[2Jup").mkdir()
@@ -200,7 +200,7 @@ def test_disks_that_disagree_and_a_partition_on_two(fixtures, tmp_path, listed):
     source = fixtures / "unclean-election" / "broker-1" / "orders-0"
     for disk, partitions in (("a", "012"), ("b", "034")):
         for number in partitions:
-            shutil.copytree(source, tmp_path / disk / f"orders-{number}")
+            copied(source, tmp_path / disk / f"orders-{number}")
         (tmp_path / disk / "meta.properties").write_text("version=0\nbroker.id=1\n")
 
     code, document = listed(tmp_path)
@@ -212,7 +212,7 @@ def test_disks_that_disagree_and_a_partition_on_two(fixtures, tmp_path, listed):
 
 def test_what_can_not_be_read_is_reported_and_the_rest_is_listed(fixtures, tmp_path, listed, ls, monkeypatch):
     tree = tmp_path / "broker-1"
-    shutil.copytree(fixtures / "unclean-election" / "broker-1", tree, ignore=lambda *_: ["__cluster_metadata-0"])
+    copied(fixtures / "unclean-election" / "broker-1", tree, ignore=lambda *_: ["__cluster_metadata-0"])
     (tree / "replication-offset-checkpoint").write_bytes(b"\xff\xff")
     (tree / "orders-1" / "partition.metadata").write_bytes(b"nonsense")
     (tree / "orders-2" / "00000000000000000000.log").unlink()
@@ -237,7 +237,7 @@ def test_what_can_not_be_read_is_reported_and_the_rest_is_listed(fixtures, tmp_p
 def test_a_log_end_behind_damage_and_without_index(fixtures, tmp_path, listed):
     source = fixtures / "unclean-election" / "broker-1" / "orders-0"
     for name in ("no-index-0", "foreign-index-0", "torn-0", "rolled-0", "nothing-0"):
-        shutil.copytree(source, tmp_path / name)
+        copied(source, tmp_path / name)
     log, index = "00000000000000000000.log", "00000000000000000000.index"
     (tmp_path / "no-index-0" / index).unlink()
     (tmp_path / "foreign-index-0" / index).write_bytes((7).to_bytes(4) + (1234).to_bytes(4))
@@ -319,7 +319,7 @@ def test_disks_of_two_clusters(tmp_path, listed, ls):
 
 
 def test_many_findings_of_a_kind_are_counted(fixtures, tmp_path, ls):
-    shutil.copytree(fixtures / "unclean-election" / "broker-1" / "orders-0", tmp_path / "orders-0")
+    copied(fixtures / "unclean-election" / "broker-1" / "orders-0", tmp_path / "orders-0")
     for number in range(9):
         (tmp_path / f"strange {number}").mkdir()
 
@@ -351,7 +351,7 @@ def test_very_many_unknown_files_are_few_findings_and_all_listed(tmp_path, liste
 
 def test_each_partition_says_what_a_start_does_to_it(fixtures, tmp_path, listed):
     tree = tmp_path / "broker-1"
-    shutil.copytree(fixtures / "unclean-election" / "broker-1", tree)
+    copied(fixtures / "unclean-election" / "broker-1", tree)
     for path in [tree, *tree.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     _, document = listed(tree)

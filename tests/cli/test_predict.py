@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 RECORDED = "unclean-election"
 LOG = "00000000000000000000.log"
@@ -15,7 +16,7 @@ LOG = "00000000000000000000.log"
 def cluster(fixtures, tmp_path):
     """A copy of three brokers that were killed, to be edited."""
     copy = tmp_path / "cluster"
-    shutil.copytree(fixtures / RECORDED, copy)
+    copied(fixtures / RECORDED, copy)
     for path in copy.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return copy
@@ -250,7 +251,7 @@ def test_the_first_version_that_fits_a_directory_of_the_preview_is_the_preview(c
 
 def test_a_controller_without_the_marker_makes_no_broker_unclean(incident, tmp_path, capsys):
     final = tmp_path / "final"
-    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / "99-final", final)
+    copied(incident("unclean-election-4.x") / "snapshots" / "99-final", final)
 
     run(["predict", str(final)])
     together = capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.replica.loader_reader import read_needed
+from tests.builders.directories import copied
 
 LOG = "00000000000000000000.log"
 
@@ -17,7 +18,7 @@ LOG = "00000000000000000000.log"
 def node(fixtures, tmp_path):
     """One recorded broker whose partitions lie in two log directories, the metadata log in the first."""
     root = tmp_path / "broker"
-    shutil.copytree(fixtures / "unclean-election" / "broker-1", root / "data-0")
+    copied(fixtures / "unclean-election" / "broker-1", root / "data-0")
     for path in [root, *root.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     second = root / "data-1"
@@ -105,7 +106,7 @@ def test_an_empty_folder_beside_the_log_directories_may_be_a_disk_that_is_not_mo
 def test_a_directory_that_was_registered_and_is_not_here_is_said_first(fixtures, capsys, tmp_path):
     """The recorded registration names the directory of the broker; under another id it is not that one."""
     broker = tmp_path / "broker-1"
-    shutil.copytree(fixtures / "unclean-election" / "broker-1", broker)
+    copied(fixtures / "unclean-election" / "broker-1", broker)
     for path in [broker, *broker.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     edit(broker / "meta.properties", "directory.id", "B" * 22)
@@ -240,7 +241,7 @@ def test_settings_of_a_server_properties_among_the_inputs_count(node, tmp_path, 
 @pytest.mark.parametrize("share", [0, 0.5])
 def test_a_log_that_has_lost_its_end_is_not_calm_though_the_start_discards_nothing(incident, tmp_path, capsys, share):
     broker = tmp_path / "broker-2"
-    shutil.copytree(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
+    copied(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
     calm, _ = predict(capsys, broker)
     log = broker / "derived-0" / f"{0:020d}.log"
     log.write_bytes(log.read_bytes()[: int(log.stat().st_size * share)])
@@ -259,7 +260,7 @@ def test_an_emptied_log_whose_recovery_point_is_0_is_not_calm_where_another_file
     incident, tmp_path, capsys, named
 ):
     broker = tmp_path / "broker-2"
-    shutil.copytree(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
+    copied(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
     folder = broker / "derived-0"
     for file in [*folder.glob("0*"), folder / "leader-epoch-checkpoint"]:
         file.unlink()
@@ -286,7 +287,7 @@ def test_an_emptied_log_whose_recovery_point_is_0_is_not_calm_where_another_file
 @pytest.mark.parametrize("is_file", [True, False])
 def test_what_a_symbolic_link_leads_to_is_not_known(fixtures, tmp_path, capsys, is_file):
     broker = tmp_path / "broker-1"
-    shutil.copytree(fixtures / "unclean-election" / "broker-1", broker)
+    copied(fixtures / "unclean-election" / "broker-1", broker)
     for path in [broker, *broker.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     moved = broker / "orders-0" / LOG if is_file else broker / "orders-0"

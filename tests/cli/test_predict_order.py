@@ -6,13 +6,14 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 
 @pytest.fixture
 def cluster(fixtures, tmp_path):
     """Three brokers of which one was alone in the ISR at the end."""
     copy = tmp_path / "cluster"
-    shutil.copytree(fixtures / "unclean-election", copy)
+    copied(fixtures / "unclean-election", copy)
     return copy
 
 

@@ -1,11 +1,11 @@
 """`kforensics predict --ways-out`: what starts come to under changes that are played and not made."""
 
 import json
-import shutil
 
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 from tests.oracle.loading.made import Case, edited_files, write_files
 
 LOG, INDEX = "00000000000000000000.log", "00000000000000000000.index"
@@ -15,7 +15,7 @@ LOG, INDEX = "00000000000000000000.log", "00000000000000000000.index"
 def broker(fixtures, tmp_path):
     """A copy of a recorded broker that was stopped cleanly, to be edited."""
     copy = tmp_path / "cluster"
-    shutil.copytree(fixtures / "unclean-election", copy)
+    copied(fixtures / "unclean-election", copy)
     for path in copy.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     (copy / "broker-1" / ".kafka_cleanshutdown").write_text("")
@@ -119,7 +119,7 @@ def test_one_of_two_directories_of_a_partition_is_chosen(broker, capsys):
     lines = [f"directory.id={'B' * 22}" if line.startswith("directory.id") else line for line in meta.splitlines()]
     (second / "meta.properties").write_text("\n".join(lines) + "\n")
     (second / ".kafka_cleanshutdown").write_text("")
-    shutil.copytree(broker / "orders-0", second / "orders-0")
+    copied(broker / "orders-0", second / "orders-0")
 
     ways = ways_out(capsys, broker, second)
 

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 COMMANDS = {
     "ls": ("ls",),
@@ -33,7 +34,7 @@ def broker(incident, tmp_path_factory):
     """A broker's directory, by itself."""
     source = incident("unclean-election-4.x") / "snapshots" / "99-final" / "broker-1"
     target = tmp_path_factory.mktemp("given") / "broker-1"
-    shutil.copytree(source, target)
+    copied(source, target)
     return target
 
 

@@ -1,19 +1,19 @@
 """What `verify` advises is safe for the broker as it was stopped: an index, a snapshot or an unfinished end is not always harmless."""
 
 import json
-import shutil
 
 import pytest
 
 from kforensics.cli.app import run
 from kforensics.findings.catalogue import CATALOGUE
+from tests.builders.directories import copied
 
 SEGMENT = "orders-0/00000000000000000000.log"
 
 
 @pytest.fixture
 def node(fixtures, tmp_path):
-    return shutil.copytree(fixtures / "unclean-election" / "broker-2", tmp_path / "broker-2")
+    return copied(fixtures / "unclean-election" / "broker-2", tmp_path / "broker-2")
 
 
 def verify(capsys, node, code):

@@ -19,6 +19,7 @@ from kforensics.commands.salvaging import saving
 from kforensics.commands.salvaging.folder import OutFile, WriteFailed
 from kforensics.evidence import parallel
 from tests import salvaged
+from tests.builders.directories import copied
 
 
 def salvage(capsys, *arguments):
@@ -113,7 +114,7 @@ def test_the_output_does_not_depend_on_when_it_is_made(capsys, lost, tmp_path):
 def test_directories_of_a_deleted_topic_are_read_also_where_no_id_says_which(capsys, unclean, tmp_path):
     source = unclean / "99-final" / "broker-2" / "orders-0"
     folder = tmp_path / "data" / f"orders-0.{'0123456789abcdef' * 2}-delete"
-    shutil.copytree(source, folder)
+    copied(source, folder)
     (folder / "partition.metadata").unlink()
     shutil.copyfile(unclean / "99-final" / "broker-2" / "meta.properties", tmp_path / "data" / "meta.properties")
 
@@ -129,7 +130,7 @@ def test_a_swapped_segment_and_one_that_waits_for_deletion_are_read(capsys, uncl
     source = unclean / "99-final" / "broker-2"
     data = tmp_path / "data"
     for state, name in (("deleted", "orders-0"), ("swap", "orders-1")):
-        folder = shutil.copytree(source / name, data / name)
+        folder = copied(source / name, data / name)
         (segment,) = folder.glob("*.log")
         segment.rename(segment.with_name(f"{segment.name}.{state}"))
     shutil.copyfile(source / "meta.properties", data / "meta.properties")
@@ -201,7 +202,7 @@ def test_what_diff_calls_at_risk_is_saved_before_the_start(capsys, unclean, tmp_
 
 
 def test_a_batch_that_fails_its_checksum_is_taken_from_another_replica(capsys, unclean, tmp_path):
-    shutil.copytree(unclean / "99-final", tmp_path / "evidence", symlinks=True)
+    copied(unclean / "99-final", tmp_path / "evidence", symlinks=True)
     for broker in (1, 2, 3):
         (tmp_path / "evidence" / f"broker-{broker}" / "payments-0").chmod(0o755)
     leader = json.loads(_leader(capsys, tmp_path))
@@ -237,7 +238,7 @@ def _leader(capsys, tmp_path):
 
 
 def test_damage_without_a_sound_copy_is_a_gap(capsys, unclean, tmp_path):
-    shutil.copytree(unclean / "99-final" / "broker-2" / "payments-0", tmp_path / "payments-0")
+    copied(unclean / "99-final" / "broker-2" / "payments-0", tmp_path / "payments-0")
     segment = tmp_path / "payments-0" / f"{0:020d}.log"
     segment.chmod(0o644)
     data = bytearray(segment.read_bytes())
@@ -560,7 +561,7 @@ def test_all_is_not_called_saved_without_the_leader_or_a_replica(capsys, inciden
 
 
 def test_a_log_that_ends_below_its_high_watermark_has_a_gap(capsys, unclean, tmp_path):
-    shutil.copytree(unclean / "99-final", tmp_path / "copy")
+    copied(unclean / "99-final", tmp_path / "copy")
     logs = list((tmp_path / "copy").glob("broker-*/**/orders-0/*.log"))
     assert logs
     for log in logs:

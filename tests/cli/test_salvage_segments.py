@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, wa
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import parse_version
+from tests.builders.directories import copied
 from tests.cli.test_salvage import salvage
 from tests.oracle.loading.salvaged import changes, logs_in, tree_of, write_sources
 from tests.oracle.loading.salvaged import salvage as salvage_segments
@@ -160,7 +160,7 @@ def test_what_a_topic_lost_is_a_log_of_its_own(capsys, incident, tmp_path):
 
 def test_a_lower_leader_epoch_begins_another_log(tmp_path, capsys, incident, monkeypatch):
     root = incident("unclean-election-4.x") / "snapshots"
-    shutil.copytree(root / "99-final" / "broker-2" / "orders-1", tmp_path / "orders-1")
+    copied(root / "99-final" / "broker-2" / "orders-1", tmp_path / "orders-1")
     (segment,) = (tmp_path / "orders-1").glob("*.log")
     segment.chmod(0o644)
     data = bytearray(segment.read_bytes())

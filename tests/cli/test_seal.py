@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import stat
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.errors import FormatError
 from kforensics.evidence.seal.manifest import ManifestReader
+from tests.builders.directories import copied
 
 RECORDING = "power-cut-2.8"
 
@@ -19,7 +19,7 @@ RECORDING = "power-cut-2.8"
 def evidence(incident, tmp_path):
     """A small copy that a test may alter."""
     source = incident(RECORDING) / "logs"
-    return Path(shutil.copytree(source, tmp_path / "evidence", symlinks=True))
+    return Path(copied(source, tmp_path / "evidence", symlinks=True))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_every_change_is_reported(manifest, evidence, capsys, alter, change, fin
 
 
 def test_a_copy_elsewhere_agrees_but_for_times(manifest, evidence, tmp_path, capsys):
-    copy = shutil.copytree(evidence, tmp_path / "copy")
+    copy = copied(evidence, tmp_path / "copy")
     os.utime(some_file(Path(copy)), ns=(5, 5))
 
     code, document = check(manifest, copy, capsys=capsys)

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 PREALLOCATED = shutil.ignore_patterns("*.index", "*.timeindex")
 REPORTS = ("verify", "diff", "explain")
@@ -16,7 +17,7 @@ def brokers(tmp_path, fixtures):
     evidence = tmp_path / "evidence"
     evidence.mkdir()
     for name in ("broker-1", "broker-2"):
-        shutil.copytree(fixtures / "unclean-election" / name, evidence / name, ignore=PREALLOCATED)
+        copied(fixtures / "unclean-election" / name, evidence / name, ignore=PREALLOCATED)
     return [evidence / "broker-1", evidence / "broker-2"]
 
 

@@ -3,14 +3,13 @@
 import base64
 import hashlib
 import json
-import shutil
 
 import pytest
 
 from kforensics.cli.app import run
 from tests import salvaged, traced
 from tests.builders.coordinators import batch
-from tests.builders.directories import log_dir
+from tests.builders.directories import copied, log_dir
 
 FINAL = "snapshots/99-final"
 KILLED = "snapshots/02-old-leader-killed"
@@ -120,7 +119,7 @@ def test_absence_is_unknown_where_truncated_records_are_held_by_no_input(capsys,
 
 
 def test_damage_in_the_range_leaves_absence_unproven(capsys, unclean, tmp_path):
-    shutil.copytree(unclean / FINAL, tmp_path / "final")
+    copied(unclean / FINAL, tmp_path / "final")
     for broker in (1, 2, 3):
         path = tmp_path / "final" / f"broker-{broker}" / "orders-3" / SEGMENT
         data = bytearray(path.read_bytes())

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 FIRST = "00000000000000000000"
 
@@ -138,7 +139,7 @@ def test_what_can_t_be_read_makes_the_look_incomplete(incident, tmp_path, verifi
     broker = tmp_path / "broker"
     broker.mkdir()
     shutil.copy(source / "meta.properties", broker)
-    shutil.copytree(source / "audit-0", broker / "audit-0")
+    copied(source / "audit-0", broker / "audit-0")
     (broker / "audit-0" / f"{FIRST}.index").unlink()
     (broker / "audit-0" / f"{FIRST}.index").symlink_to("/dev/zero")
     code, document = verified(broker)
@@ -152,7 +153,7 @@ def test_what_can_t_be_read_makes_the_look_incomplete(incident, tmp_path, verifi
 def test_several_places_of_several_files(incident, tmp_path, verify):
     source = incident("silent-divergence-4.x") / "snapshots" / "99-final" / "broker-1"
     broker = tmp_path / "broker"
-    shutil.copytree(source, broker)
+    copied(source, broker)
     for path in broker.glob("audit-*/*.log"):
         data = bytearray(path.read_bytes())
         for position in range(80, len(data), 700):
@@ -194,7 +195,7 @@ def test_who_led_a_damaged_partition_is_said_by_metadata_and_by_log_files(incide
         ("unclean-election-2.8", "orders-1", "led the partition last, in leader epoch"),
     ):
         root = incident(name)
-        shutil.copytree(root / "snapshots" / "99-final" / "broker-1", tmp_path / name / "broker-1")
+        copied(root / "snapshots" / "99-final" / "broker-1", tmp_path / name / "broker-1")
         log = next((tmp_path / name / "broker-1").rglob(f"{partition}/*.log"))
         data = bytearray(log.read_bytes())
         data[len(data) // 2] ^= 1

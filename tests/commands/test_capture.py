@@ -32,6 +32,7 @@ from kforensics.source import capture as container
 from kforensics.source.capture import CapturePath, MissingBytes, comment_of, open_capture
 from kforensics.source.mapped import open_evidence
 from tests import schemas
+from tests.builders.directories import copied
 from tests.captures import compare_ends, compare_recording, document, take
 from tests.conftest import FIXTURES, ROOT, tree_state
 
@@ -108,7 +109,7 @@ def test_segments_that_are_missing_are_missing_of_a_capture_too(lost, tmp_path):
     nodes = []
     for node in sorted(one for one in (FIXTURES / "unclean-election").iterdir() if one.is_dir()):
         nodes.append(tmp_path / node.name)
-        shutil.copytree(node, nodes[-1])
+        copied(node, nodes[-1])
     for log in (nodes[0] / "orders-0").glob(lost):
         log.unlink()
     captures = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
@@ -132,7 +133,7 @@ def test_segments_that_are_missing_are_missing_of_a_capture_too(lost, tmp_path):
 
 def test_nothing_below_the_input_changes_and_nothing_else_is_left(tmp_path):
     source = tmp_path / "broker-1"
-    shutil.copytree(BROKER, source)
+    copied(BROKER, source)
     before = tree_state(source)
     code = run(["capture", str(source), "--out", str(tmp_path / "out.kfc"), "--normal-priority", "--quiet"])
 
@@ -145,7 +146,7 @@ def test_nothing_below_the_input_changes_and_nothing_else_is_left(tmp_path):
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_no_system_call_tries_to_write_below_an_input(tmp_path):
     source, log = tmp_path / "broker-1", tmp_path / "trace"
-    shutil.copytree(BROKER, source)
+    copied(BROKER, source)
     traced = ["strace", "-f", "-qq", "-y", "-s", "4096", "-e", "trace=%file,%desc", "-o", str(log)]
     command = ["-m", "kforensics", "capture", str(source), "--out", str(tmp_path / "out.kfc"), "--quiet"]
     result = subprocess.run([*traced, sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT)
@@ -244,7 +245,7 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
 
 def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_stayed_there(tmp_path, monkeypatch):
     node = tmp_path / "broker-1"
-    shutil.copytree(BROKER, node)
+    copied(BROKER, node)
     there, _ = document("predict", [node])
     (node / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
     clean, _ = document("predict", [node])
@@ -375,7 +376,7 @@ def test_a_file_that_can_not_be_read_is_named(tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
     source = tmp_path / "broker-1"
-    shutil.copytree(BROKER, source)
+    copied(BROKER, source)
     (source / "orders-0" / "00000000000000000000.log").chmod(0)
     out = tmp_path / "out.kfc"
 

@@ -4,7 +4,6 @@ import fcntl
 import io
 import json
 import os
-import shutil
 import signal
 import time
 import zipfile
@@ -23,6 +22,7 @@ from kforensics.evidence.replica.collect import CAPTURED_EARLIER
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.source.capture import CapturePath
 from kforensics.source.locks import is_locked
+from tests.builders.directories import copied
 from tests.captures import document, take
 from tests.conftest import FIXTURES
 
@@ -35,7 +35,7 @@ def _settled(monkeypatch):
 
 @pytest.fixture
 def node(tmp_path):
-    shutil.copytree(FIXTURES / "unclean-election" / "broker-1", tmp_path / "broker-1")
+    copied(FIXTURES / "unclean-election" / "broker-1", tmp_path / "broker-1")
     return tmp_path / "broker-1"
 
 
@@ -230,7 +230,7 @@ def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path
     monkeypatch.setattr("kforensics.commands.capturing.plan.is_locked", lambda _: was_running)
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
     for node in nodes:
-        shutil.copytree(FIXTURES / "unclean-election" / node.name, node)
+        copied(FIXTURES / "unclean-election" / node.name, node)
     first = take([nodes[0]], tmp_path / "broker-1.kfc")
     _grow(nodes[1], 500)
     found, _ = document("diff", [first, take([nodes[1]], tmp_path / "broker-2.kfc")])

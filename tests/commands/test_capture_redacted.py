@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import shutil
 import tarfile
 import zipfile
 import zlib
@@ -25,6 +24,7 @@ from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadat
 from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
 from kforensics.source.capture import CapturePath, open_capture
 from kforensics.source.mapped import open_evidence
+from tests.builders.directories import copied
 from tests.builders.messages import encode_coordinator_record
 from tests.captures import document, nodes_of, take
 from tests.conftest import FIXTURES
@@ -81,7 +81,7 @@ min.insync.replicas=2
 def node(tmp_path):
     """A recorded node with names of every kind in its metadata log, its logs, its settings and in the offsets of its groups."""
     target = tmp_path / "broker-1"
-    shutil.copytree(NODE, target)
+    copied(NODE, target)
     log = target / "__cluster_metadata-0" / f"{0:020}.log"
     end = max(
         int(window.batches["last_offset"][-1])
@@ -180,7 +180,7 @@ def test_every_record_is_written_again(node, tmp_path):
 
 
 def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tmp_path):
-    shutil.copytree(NODE, tmp_path / "broker-1")
+    copied(NODE, tmp_path / "broker-1")
     log = tmp_path / "broker-1" / "__cluster_metadata-0" / f"{0:020}.log"
     with log.open("ab") as file:
         unknown = b"\x01\x7f\x00of acme"  # record type 127

@@ -11,6 +11,7 @@ from kforensics.commands.transactions import TransactionsRequest
 from kforensics.commands.transactions import run as transactions
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
 from tests.builders.coordinators import NOW, batch, marker
+from tests.builders.directories import copied
 from tests.captures import differences, document, nodes_of
 
 OPTIONS = {"groups": ("--history",), "transactions": ("--all",)}
@@ -115,7 +116,7 @@ def test_a_follower_alone_is_not_judged_as_the_leader(coordinators, tmp_path):
     leaders = {
         str(one.topic_partition): one.replica.place.state.broker_id for one in whole.body.partitions if one.leads
     }
-    shutil.copytree(snapshot, tmp_path / "copy")
+    copied(snapshot, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy" / f"broker-{leaders['orders-1']}")
 
     result = transactions(TransactionsRequest(paths=(tmp_path / "copy",), jobs=1))

@@ -9,6 +9,7 @@ from kforensics.cli.app import run as run_line
 from kforensics.commands.groups import GroupsRequest, run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
+from tests.builders.directories import copied
 
 RECORDINGS = ("groups-1.1", "groups-2.8", "groups-4.1")
 
@@ -257,7 +258,7 @@ def test_a_log_end_in_the_past_is_unknown_without_the_leader_of_that_time(incide
 
 
 def test_a_missing_partition_is_named_for_the_group_that_it_holds(coordinators, tmp_path):
-    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
+    copied(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
     for directory in tmp_path.rglob("__consumer_offsets-1"):
         shutil.rmtree(directory)
 
@@ -272,7 +273,7 @@ def test_a_missing_partition_is_named_for_the_group_that_it_holds(coordinators, 
 
 
 def test_positions_in_logs_that_are_not_here_are_never_calm(coordinators, tmp_path):
-    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
+    copied(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
     for directory in tmp_path.rglob("payments-0"):
         shutil.rmtree(directory)
 
@@ -283,7 +284,7 @@ def test_positions_in_logs_that_are_not_here_are_never_calm(coordinators, tmp_pa
 
 
 def test_damage_is_never_calm(coordinators, tmp_path):
-    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
+    copied(coordinators("groups-4.1") / "snapshots" / "01-before-live", tmp_path / "copy")
     for log in tmp_path.rglob("__consumer_offsets-1/00000000000000000000.log"):
         content = bytearray(log.read_bytes())
         content[90] ^= 8
@@ -329,7 +330,7 @@ def test_lines_are_one_object_a_commit(coordinators, capsys):
 
 @pytest.mark.parametrize("kept", [0, 20, 700])
 def test_a_log_that_lost_its_end_is_not_where_a_group_is_past(coordinators, tmp_path, kept):
-    shutil.copytree(coordinators("groups-4.1") / "snapshots" / "99-final", tmp_path / "copy")
+    copied(coordinators("groups-4.1") / "snapshots" / "99-final", tmp_path / "copy")
     for log in (tmp_path / "copy").glob("broker-*/orders-0/*.log"):
         log.write_bytes(log.read_bytes()[:kept])
 
@@ -343,7 +344,7 @@ def test_a_log_that_lost_its_end_is_not_where_a_group_is_past(coordinators, tmp_
 
 def test_a_log_of_commits_that_ends_below_its_checkpoints_may_lack_a_set_back(coordinators, tmp_path):
     root = coordinators("groups-4.1")
-    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    copied(root / "snapshots" / "99-final", tmp_path / "copy")
     whole = groups(tmp_path / "copy", groups=frozenset({"billing"}))
     assert whole.answer.state == "set-back"
     assert {(one.code, str(one.confidence)) for one in whole.findings} == {("KF612", "proven")}

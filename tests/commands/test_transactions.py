@@ -10,6 +10,7 @@ from kforensics.cli.app import run as run_line
 from kforensics.commands.transactions import TransactionsRequest, run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
+from tests.builders.directories import copied
 
 RECORDINGS = ("transactions-2.8", "transactions-3.5", "transactions-3.9", "transactions-4.1")
 MOMENTS = {
@@ -257,7 +258,7 @@ def test_what_is_asked_of_the_past_leaves_out_what_came_later(coordinators):
 @pytest.mark.parametrize("kept", [1, 2])
 def test_nothing_open_is_calm_only_with_the_whole_log_of_the_coordinators(coordinators, tmp_path, kept):
     root = coordinators("transactions-2.8")
-    shutil.copytree(root / "snapshots" / "01-none-open-live", tmp_path / "copy")
+    copied(root / "snapshots" / "01-none-open-live", tmp_path / "copy")
     calm = transactions(tmp_path / "copy", root / "logs")
     assert (calm.answer.state, calm.exit_code) == ("none-open", 0)
     for directory in tmp_path.rglob(f"__transaction_state-{kept}"):
@@ -278,7 +279,7 @@ def test_a_partition_of_the_coordinators_alone_is_not_taken_for_all_of_them(coor
 
 
 def test_a_producer_that_no_partition_here_knows_is_unknown(coordinators, tmp_path):
-    shutil.copytree(coordinators("transactions-4.1") / "snapshots" / "02-hanging-live", tmp_path / "copy")
+    copied(coordinators("transactions-4.1") / "snapshots" / "02-hanging-live", tmp_path / "copy")
     for number in range(3):
         for directory in tmp_path.rglob(f"__transaction_state-{number}"):
             shutil.rmtree(directory)
@@ -292,7 +293,7 @@ def test_a_producer_that_no_partition_here_knows_is_unknown(coordinators, tmp_pa
 
 def test_a_transaction_whose_first_batch_retention_took_stands_in_the_producer_snapshot(coordinators, tmp_path):
     source = coordinators("transactions-3.9") / "snapshots" / "99-final"
-    shutil.copytree(source, tmp_path / "copy")
+    copied(source, tmp_path / "copy")
     whole = transactions(tmp_path / "copy", topics=frozenset({"orders"}), partitions=frozenset({0}))
     ((before, _), *_) = open_in(whole, "orders-0")
     for broker in (1, 2):
@@ -312,7 +313,7 @@ def test_a_transaction_whose_first_batch_retention_took_stands_in_the_producer_s
 
 
 def test_a_clean_start_without_producer_snapshots_forgets_what_is_open(coordinators, tmp_path, capsys):
-    shutil.copytree(coordinators("transactions-3.9") / "snapshots" / "99-final", tmp_path / "copy")
+    copied(coordinators("transactions-3.9") / "snapshots" / "99-final", tmp_path / "copy")
     for snapshot in (tmp_path / "copy" / "broker-1" / "orders-0").glob("*.snapshot"):
         snapshot.unlink()
 
@@ -331,7 +332,7 @@ def test_a_clean_start_without_producer_snapshots_forgets_what_is_open(coordinat
 
 
 def test_damage_is_never_calm(coordinators, tmp_path):
-    shutil.copytree(coordinators("transactions-2.8") / "snapshots" / "01-none-open-live", tmp_path / "copy")
+    copied(coordinators("transactions-2.8") / "snapshots" / "01-none-open-live", tmp_path / "copy")
     for log in tmp_path.rglob("orders-0/00000000000000000000.log"):
         content = bytearray(log.read_bytes())
         content[100] ^= 8
@@ -376,7 +377,7 @@ def test_the_document_lists_replicas_with_open_transactions_only_where_that_is_a
 
 def test_a_log_that_ends_below_its_checkpoints_is_no_proof_that_nothing_is_open(coordinators, tmp_path):
     root = coordinators("transactions-3.9")
-    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    copied(root / "snapshots" / "99-final", tmp_path / "copy")
     assert transactions(tmp_path / "copy").answer.state == "torn"
     for log in (tmp_path / "copy").glob("broker-*/torn-0/*.log"):
         log.unlink()
@@ -389,7 +390,7 @@ def test_a_log_that_ends_below_its_checkpoints_is_no_proof_that_nothing_is_open(
 
 def test_a_partition_without_its_directory_is_named(coordinators, tmp_path):
     root = coordinators("transactions-3.9")
-    shutil.copytree(root / "snapshots" / "99-final", tmp_path / "copy")
+    copied(root / "snapshots" / "99-final", tmp_path / "copy")
     for directory in (tmp_path / "copy").glob("broker-*/torn-0"):
         shutil.rmtree(directory)
 

@@ -13,6 +13,7 @@ from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.render.json.diff import plain_report
 from kforensics.units import Depth
+from tests.builders.directories import copied
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +79,7 @@ def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, dept
 
 def test_missing_logs_directories_and_assignments_are_judged_as_in_a_comparison(run_audit, incident, plain, tmp_path):
     final = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
-    shutil.copytree(final, tmp_path / "fleet")
+    copied(final, tmp_path / "fleet")
     shutil.rmtree(tmp_path / "fleet" / "broker-1" / "orders-ok-0")
     (tmp_path / "fleet" / "broker-1" / "orders-ok-1" / f"{20:020d}.log").unlink(missing_ok=True)
     for path in (tmp_path / "fleet" / "broker-2" / "orders-ok-1").glob("*.log"):

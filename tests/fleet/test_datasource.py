@@ -12,6 +12,7 @@ from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.condition import parse_condition
 from kforensics.fleet.datasource import KforensicsDataSource, KforensicsReader, register
 from kforensics.fleet.level_rows import LEVELS
+from tests.builders.directories import copied
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +86,7 @@ def test_a_condition_chooses_the_files(place):
 
 
 def test_names_choose_segments_where_they_are_trusted(tmp_path, place):
-    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    copied(place, tmp_path, dirs_exist_ok=True)
     directory = next(tmp_path.rglob("orders-0"))
     shutil.copy(directory / "00000000000000000000.log", directory / "00000000000000005000.log")
     where = "topic = 'orders' and partition = 0 and offset < 40"
@@ -96,7 +97,7 @@ def test_names_choose_segments_where_they_are_trusted(tmp_path, place):
 
 
 def test_a_file_that_vanishes_is_an_error_or_a_row(tmp_path, place):
-    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    copied(place, tmp_path, dirs_exist_ok=True)
     log = next(tmp_path.rglob(ORDERS))
     for level in LEVELS:
         options = {"path": str(tmp_path), "level": level, "where": "topic = 'orders' and node_id > 0"}
@@ -117,7 +118,7 @@ def test_a_file_that_vanishes_is_an_error_or_a_row(tmp_path, place):
 
 
 def test_damage_is_a_row_beside_the_records(tmp_path, place):
-    shutil.copytree(place, tmp_path, dirs_exist_ok=True)
+    copied(place, tmp_path, dirs_exist_ok=True)
     log = next(tmp_path.rglob(ORDERS))
     data = bytearray(log.read_bytes())
     data[500] ^= 1

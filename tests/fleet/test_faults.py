@@ -20,6 +20,7 @@ from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
 from kforensics.source.foreign import ForeignEntry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from tests.builders.directories import copied
 
 SNAPSHOT = "03-old-leader-down-live"
 
@@ -47,7 +48,7 @@ class DeadlyPath(ForeignPath):
 @pytest.fixture
 def broker(incident, tmp_path):
     target = tmp_path / "broker-2"
-    shutil.copytree(incident("unclean-election-4.x") / "snapshots" / SNAPSHOT / "broker-2", target)
+    copied(incident("unclean-election-4.x") / "snapshots" / SNAPSHOT / "broker-2", target)
     return target
 
 
@@ -140,7 +141,7 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
     from kforensics.fleet.summary import summarise
 
     other = tmp_path / "broker-3"
-    shutil.copytree(broker, other)
+    copied(broker, other)
     (other / "meta.properties").write_text((broker / "meta.properties").read_text().replace("node.id=2", "node.id=3"))
     module = sys.modules[DeadlyPath.__module__]
     cloudpickle.register_pickle_by_value(module)

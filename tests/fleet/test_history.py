@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import pyarrow.dataset as pd
 import pytest
@@ -18,6 +17,7 @@ from kforensics.fleet.schemas import AUDIT_TABLES, EVIDENCE_TABLES, TABLES
 from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, Tables
 from kforensics.fleet.views import view_statements
 from tests.builders.audits import CLUSTER, one_finding, write_audit
+from tests.builders.directories import copied
 from tests.conftest import FIXTURES
 
 OTHER = "aaaaaaaaaaaaaaaaaaaaaa"
@@ -78,7 +78,7 @@ def test_what_an_interrupted_audit_published_is_removed_before_the_next(history)
     rows = open_audit(history).row_count("findings")
     before = pd.dataset(history / "findings").count_rows()
     # Killed when all was published, and before the manifest was there.
-    shutil.copytree(history, history.with_name("copy"))
+    copied(history, history.with_name("copy"))
     append(history, "killed", one_finding(partition=7))
     manifest = json.loads((history / "_audits" / "killed.json").read_text())
     (history / "_audits" / "killed.json").unlink()

@@ -14,6 +14,7 @@ from kforensics.fleet.lock import LOCK
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from tests.builders.directories import copied
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +28,7 @@ INCIDENT, SNAPSHOT = "unclean-election-4.x", "03-old-leader-down-live"
 def fleet(incident, tmp_path):
     """A fleet that may change, last written to long ago."""
     target = tmp_path / "fleet"
-    shutil.copytree(incident(INCIDENT) / "snapshots" / SNAPSHOT, target)
+    copied(incident(INCIDENT) / "snapshots" / SNAPSHOT, target)
     for folder, _, names in os.walk(target):
         for name in names:
             os.utime(Path(folder, name), (1_700_000_000, 1_700_000_000))

@@ -15,6 +15,7 @@ from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.render.json.diff import plain_report
 from kforensics.source import mapped
 from kforensics.source.pace import Pace
+from tests.builders.directories import copied
 
 BROKERS = {
     "broker-1": "02-old-leader-killed",
@@ -70,7 +71,7 @@ def test_an_unfinished_scan_is_no_evidence(snapshots, tmp_path):
 
 def test_what_a_scan_could_not_read_stays_known(snapshots, tmp_path):
     node = tmp_path / "broker-2"
-    shutil.copytree(snapshots / "03-old-leader-down-live" / "broker-2", node)
+    copied(snapshots / "03-old-leader-down-live" / "broker-2", node)
     target = node / "orders-0" / "leader-epoch-checkpoint"
     target.unlink()
     target.mkdir()
@@ -164,7 +165,7 @@ def test_options_choose_topics_of_evidence_too(run_audit, snapshots, tmp_path):
 
 def test_changed_directories_are_carried_again_and_missing_ones_removed(snapshots, tmp_path):
     node, evidence = tmp_path / "broker-2", tmp_path / "evidence"
-    shutil.copytree(snapshots / "03-old-leader-down-live" / "broker-2", node)
+    copied(snapshots / "03-old-leader-down-live" / "broker-2", node)
     scan_node([node], evidence)
     before = {part.name: part.stat().st_mtime_ns for part in (evidence / "batches").iterdir()}
     shutil.rmtree(node / "orders-1")

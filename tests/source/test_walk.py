@@ -161,9 +161,9 @@ def test_what_vanishes_is_an_obstacle_unless_brokers_take_it_away_by_themselves(
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr("kforensics.source.walk.os.scandir", lambda _: Scan())
-
-    listing = list_directory(tmp_path, "data")
+    with monkeypatch.context() as patch:
+        patch.setattr("kforensics.source.walk.os.scandir", lambda _: Scan())
+        listing = list_directory(tmp_path, "data")
 
     assert [one.path for one in listing.obstacles] == [
         "data/00000000000000000000.log",

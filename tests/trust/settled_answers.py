@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from kforensics.commands import diff, explain
 from kforensics.findings.answers.model import State
+from tests.builders.directories import copied
 from tests.conftest import ROOT
 
 RECORDINGS = ROOT / "fixtures" / "incidents"
@@ -42,7 +43,7 @@ def diffs(root: Path, snapshot: str, copy: Path) -> Iterator[Run]:
     if len(brokers) > 1:
         yield from (Run("one broker", tuple(one for one in (*nodes, *logs) if one is not gone)) for gone in brokers)
     for node in nodes:
-        shutil.copytree(node, copy / node.name)
+        copied(node, copy / node.name)
     for checkpoint in copy.rglob("*-checkpoint"):
         checkpoint.unlink()
     yield Run("checkpoints", (*_nodes(copy), *logs))

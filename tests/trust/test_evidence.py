@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.directories import copied
 from tests.conftest import FIXTURES
 from tests.fuzz.commands import INVOCATIONS, available, invoke, small_tree
 
@@ -159,7 +160,7 @@ def test_nothing_needs_permission_to_write(cluster):
     # Every session of pytest closes the directory that tmp_path lies in to other users.
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "cluster")
-        shutil.copytree(cluster, tree)
+        copied(cluster, tree)
         Path(folder).chmod(0o755)
         for path in [tree, *tree.rglob("*")]:
             path.chmod(0o555 if path.is_dir() else 0o444)

@@ -16,6 +16,7 @@ from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkp
 from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
 from kforensics.formats.index.txn import encode_aborted_transactions, parse_txn_index
 from kforensics.formats.segment.walk import Level
+from tests.builders.directories import copied
 
 DAMAGED = {
     ("power-cut-2.8", "02-after-power-loss"): {"broker-1/kafka-logs/readings-4/00000000000000000863.log"},
@@ -72,7 +73,7 @@ def broker(incident, tmp_path):
         if path.is_file():
             shutil.copy(path, target)
     for name in ("tx-0", "codec-mixed-0"):
-        shutil.copytree(source / name, target / name)
+        copied(source / name, target / name)
     return target
 
 

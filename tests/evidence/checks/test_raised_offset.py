@@ -8,6 +8,7 @@ from kforensics.damage import DamageKind
 from kforensics.evidence.checks.consistency import verify_inputs
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from tests.builders.directories import copied
 
 SEGMENT = f"{0:020d}.log"
 
@@ -16,7 +17,7 @@ SEGMENT = f"{0:020d}.log"
 def broker(tmp_path, fixtures):
     copy = tmp_path / "broker-1"
     source = fixtures / "unclean-election" / "broker-1"
-    shutil.copytree(source / "orders-1", copy / "orders-1")
+    copied(source / "orders-1", copy / "orders-1")
     for name in ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         shutil.copyfile(source / name, copy / name)
     return copy

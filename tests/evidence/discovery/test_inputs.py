@@ -1,6 +1,5 @@
 import errno
 import os
-import shutil
 
 import pytest
 
@@ -10,7 +9,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.quorum_voters import quorum_voters
 from kforensics.evidence.model import Input
 from kforensics.source.walk import FoundFile, Listings, Obstacle
-from tests.builders.directories import CLUSTER, log_dir
+from tests.builders.directories import CLUSTER, copied, log_dir
 
 
 def described(*paths, **options):
@@ -245,7 +244,7 @@ def test_a_file_that_goes_after_it_was_named(tmp_path):
 @pytest.mark.parametrize("node", [101, 102, 103])
 def test_voters_with_broker_files_are_combined_nodes(incident, tmp_path, node):
     copy = tmp_path / "node"
-    shutil.copytree(incident("kraft-quorum-3x") / "snapshots" / "99-final" / f"controller-{node}", copy)
+    copied(incident("kraft-quorum-3x") / "snapshots" / "99-final" / f"controller-{node}", copy)
     assert described(copy) == [(str(copy), "controller", node)]
 
     (copy / "replication-offset-checkpoint").write_text("0\n0\n")

@@ -1,13 +1,13 @@
 """A command lists each directory of its inputs once, whatever it asks of them."""
 
 import os
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 INCIDENT = "unclean-election"
 
@@ -45,7 +45,7 @@ def test_every_directory_is_listed_once(command, fixtures, listed, capsys):
 
 def test_snapshots_are_listed_once_each(tmp_path, fixtures, listed, capsys):
     now, before = fixtures / INCIDENT, tmp_path / "before"
-    shutil.copytree(now, before)
+    copied(now, before)
     below = directories_below(now) | directories_below(before)
     listed.clear()
 

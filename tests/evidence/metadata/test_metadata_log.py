@@ -16,6 +16,7 @@ from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
+from tests.builders.directories import copied
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
 
 Incident = Callable[[str], Path]
@@ -149,7 +150,7 @@ def test_a_damaged_part_is_closed_by_a_snapshot(incident: Incident, tmp_path: Pa
     source = incident("kraft-quorum-3x") / "snapshots/99-final/controller-101/__cluster_metadata-0"
     whole = read(source)[0]
     target = tmp_path / "__cluster_metadata-0"
-    shutil.copytree(source, target)
+    copied(source, target)
     log = target / "00000000000000000000.log"
     data = bytearray(log.read_bytes())
     place = int(whole.batches["position"][whole.batches["base_offset"] <= 120][-1])

@@ -16,7 +16,7 @@ from kforensics.evidence.replica.collect import collect_replica
 from kforensics.source.mapped import open_evidence
 from kforensics.units import Depth
 from tests.builders.coordinators import batch
-from tests.builders.directories import log_dir
+from tests.builders.directories import copied, log_dir
 
 EPOCHS = (0, 0, 0, 3, 3, 3, 3, 5, 5, 5, 8)
 
@@ -65,7 +65,7 @@ def test_an_entry_of_an_index_that_leads_elsewhere(log, entry, wrong):
 
 def test_what_can_not_be_read_below_an_end_is_not_called_missing(log, capsys, monkeypatch):
     other = log.with_name("broker-2")
-    shutil.copytree(log, other)
+    copied(log, other)
     (other / "meta.properties").write_text((log / "meta.properties").read_text().replace("node.id=1", "node.id=2"))
     batches = [batch(at, [(b"k", b"w" * 50)], epoch=epoch + (at > 4)) for at, epoch in enumerate(EPOCHS)]
     (other / "orders-0" / "00000000000000000000.log").write_bytes(b"".join(batches))

@@ -11,6 +11,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT, find_places
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.evidence.replica.unaccounted import Sign, find_unaccounted, unaccounted_offsets
+from tests.builders.directories import copied
 
 SEGMENTS = [(0, 20, "0.log"), (20, 40, "20.log"), (40, 60, "40.log")]
 
@@ -19,7 +20,7 @@ SEGMENTS = [(0, 20, "0.log"), (20, 40, "20.log"), (40, 60, "40.log")]
 def broker(incident, tmp_path):
     """A broker that stopped cleanly; each partition has several segments."""
     target = tmp_path / "broker-1"
-    shutil.copytree(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / "broker-1", target)
+    copied(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / "broker-1", target)
     return target
 
 

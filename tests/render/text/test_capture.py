@@ -1,10 +1,9 @@
 """What `capture` shows, and what it does not claim."""
 
-import shutil
-
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 from tests.conftest import FIXTURES
 
 NODE = FIXTURES / "unclean-election" / "broker-1"
@@ -49,7 +48,7 @@ def test_what_was_not_read_again_is_counted(shown, tmp_path, monkeypatch):
 
 def test_records_without_names_that_were_left_out_are_counted(shown, tmp_path, monkeypatch):
     monkeypatch.setenv("KFORENSICS_REDACT_KEY", "k" * 32)
-    shutil.copytree(NODE, tmp_path / "broker-1")
+    copied(NODE, tmp_path / "broker-1")
     with (tmp_path / "broker-1" / "__cluster_metadata-0" / f"{0:020}.log").open("ab") as file:
         file.write(b"torn")
     _, words = shown("-o", str(tmp_path / "out.kfc"), "--redact", source=tmp_path / "broker-1")
