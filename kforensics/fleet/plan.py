@@ -233,13 +233,10 @@ class _Lister:
         rows: list[Row] = []
         directories: dict[str, Row] = {}
         current: FoundDirectory | None = None
-        is_inside = False
         sequence = -1
         for item in task.found.walk():
-            if isinstance(item, FoundDirectory):
-                is_inside = isinstance(item.name, PartitionDirectoryName)
             if isinstance(item, FoundFile):
-                self.has_segments |= is_inside and item.name.kind is FileKind.SEGMENT and not item.name.is_transient
+                self.has_segments |= item.is_live_segment
                 self.fingerprint.update(
                     f"{item.path}\0{item.length}\0{item.mtime_ns}\n".encode(errors="surrogateescape")
                 )

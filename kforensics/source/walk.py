@@ -61,6 +61,12 @@ class FoundFile(NamedTuple):
     length: int
     mtime_ns: int
 
+    @property
+    def is_live_segment(self) -> bool:
+        """Whether a broker loads it as a segment: in a partition directory itself, under the name that its records are read by."""
+        name = self.name
+        return name.kind is FileKind.SEGMENT and not name.is_transient and isinstance(self.partition, FoundDirectory)
+
 
 class Obstacle(NamedTuple):
     """A place that could not be read, or was not read: the walk is incomplete there."""

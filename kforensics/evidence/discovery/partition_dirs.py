@@ -253,7 +253,7 @@ def find_places(inputs: Inputs) -> Places:
                     current = None
                 case FoundFile() if item.name.kind is FileKind.SEGMENT and current is not None:
                     length += item.length if isinstance(item.partition, FoundDirectory) else 0
-                    has_segments |= not item.name.is_transient
+                    has_segments |= item.is_live_segment
                 case Obstacle():
                     problems.append(Problem(input=index, path=item.path, message=item.message))
         _keep(places, current, length)
