@@ -15,10 +15,10 @@ from kforensics.evidence.replica.loader_values import (
     LoadedBatch,
     Need,
     ReaderStep,
-    TimeEnds,
     TransactionEnd,
 )
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
+from kforensics.formats.index.time import TimeEnds
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
 from kforensics.source.capture import Capture, CapturedSegment, CapturePath, MissingBytes
 

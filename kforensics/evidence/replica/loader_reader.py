@@ -10,7 +10,7 @@ from struct import Struct
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.errors import FormatError
+from kforensics.errors import EvidenceUnreadable, FormatError
 from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_text import read_epoch_file, read_topic_id
 from kforensics.evidence.replica.loader_values import (
@@ -23,12 +23,11 @@ from kforensics.evidence.replica.loader_values import (
     Need,
     ProducerState,
     ReaderStep,
-    TimeEnds,
     TransactionEnd,
 )
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH
+from kforensics.formats.index.time import read_last_time_entry, read_time_ends
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.message_set import iter_message_records
@@ -49,7 +48,6 @@ SHORTEST_RECORD = 14
 WINDOW_LENGTH = 1 << 20
 SMALL_FILE_LIMIT = 64 << 20
 
-_TIMESTAMP, _TIME_ENTRY = Struct(">q4x").unpack, Struct(">qi").unpack
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 """Version and type; version and coordinator epoch."""
@@ -83,12 +81,12 @@ def read_needed(folder: Path, need: Need) -> object:
                 data = file.read(0, file.size - file.size % OFFSET_INDEX_LAYOUT.length)
                 return _OffsetEntries(data)
             case Content.TIME_INDEX:
-                end = file.size - file.size % TIME_ENTRY_LENGTH
-                last = file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH)
-                return TimeEnds(_TIMESTAMP(file.read(0, TIME_ENTRY_LENGTH))[0], *_TIME_ENTRY(last))
+                if (ends := read_time_ends(file.read, file.size)) is None:
+                    raise EvidenceUnreadable(str(path), "it became shorter while it was read")
+                return ends
             case Content.LAST_TIMESTAMP:
-                end = file.size - file.size % TIME_ENTRY_LENGTH
-                return _TIMESTAMP(file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH))[0] if end else -1
+                last = read_last_time_entry(file.read, file.size)
+                return -1 if last is None else last.timestamp
             case Content.CHANGED:
                 return file.mtime_ns // 1_000_000
             case _:

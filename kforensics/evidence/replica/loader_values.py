@@ -122,14 +122,6 @@ class Batches:
         return replace(self, batches=moved, end=self.end - start)
 
 
-class TimeEnds(NamedTuple):
-    """The first timestamp of a time index that has entries, and its last entry."""
-
-    first_timestamp: int
-    last_timestamp: int
-    last_relative_offset: int
-
-
 class ProducerState(NamedTuple):
     """A producer in a snapshot, as far as loading acts on it."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from kforensics.evidence.replica.loader_values import AbortedEntry, Content, TimeEnds
+from kforensics.evidence.replica.loader_values import AbortedEntry, Content
+from kforensics.formats.index.time import TimeEnds
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.values import LARGEST_INT32, thrown
 

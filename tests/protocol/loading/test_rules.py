@@ -13,10 +13,10 @@ from kforensics.evidence.replica.loader_values import (
     LoadFailure,
     Need,
     ProducerState,
-    TimeEnds,
     TopicIdFile,
     TransactionEnd,
 )
+from kforensics.formats.index.time import TimeEnds
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import OffsetIndex, TimeIndex, TxnIndex
