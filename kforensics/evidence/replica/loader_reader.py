@@ -24,12 +24,14 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     ReaderStep,
     TransactionEnd,
+    bare_batch,
+    headed_batch,
 )
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
 from kforensics.formats.index.time import read_last_time_entry, read_time_ends
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
-from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT
 from kforensics.formats.log.message_set import iter_message_records
 from kforensics.formats.log.record_batch import (
     BATCH_HEADER,
@@ -166,7 +168,9 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
     header = window.at(position, BATCH_HEADER.length)
     if len(header) < BATCH_HEADER.length:
         short = LoadFailure("KafkaException", f"Failed to load record batch at position {position}")
-        return _bare(position, offset, whole, magic, is_valid=False, header_failure=short)
+        return bare_batch(
+            position=position, length=whole, offset=offset, magic=magic, is_valid=False, header_failure=short
+        )
     _, _, epoch, _, crc, attributes, delta, _, latest, producer_id, producer_epoch, sequence, count = (
         BATCH_HEADER.struct.unpack_from(header)
     )
@@ -174,55 +178,24 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
     if checked:
         data = window.at(position, whole)
         is_valid = length >= SMALLEST_BATCH_LENGTH and crc32c(data[CRC_COVERED_POSITION:]) == crc
-    is_control = bool(attributes & CONTROL_BIT)
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
-    if is_control and is_valid and producer_id >= 0:
+    if attributes & CONTROL_BIT and is_valid and producer_id >= 0:
         end = _transaction_end(window.at(position, whole), count)
-    return LoadedBatch(
+    return headed_batch(
         position=position,
         length=whole,
         base_offset=offset,
         last_offset=offset + delta,
         magic=magic,
         leader_epoch=epoch,
+        attributes=attributes,
         max_timestamp=latest,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
+        base_sequence=sequence,
         record_count=count,
-        is_transactional=bool(attributes & TRANSACTIONAL_BIT),
-        is_control=is_control,
         is_valid=is_valid,
         end=end,
-        has_sequence=sequence >= 0,
-    )
-
-
-def _bare(
-    position: int,
-    offset: int,
-    length: int,
-    magic: int,
-    *,
-    is_valid: bool,
-    max_timestamp: int = -1,
-    header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE,
-) -> LoadedBatch:
-    """Return a batch that has no header of magic 2."""
-    return LoadedBatch(
-        position=position,
-        length=length,
-        base_offset=offset,
-        last_offset=offset,
-        magic=magic,
-        leader_epoch=-1,
-        max_timestamp=max_timestamp,
-        producer_id=-1,
-        producer_epoch=-1,
-        record_count=1,
-        is_transactional=False,
-        is_control=False,
-        is_valid=is_valid,
-        header_failure=header_failure,
     )
 
 
@@ -231,7 +204,10 @@ def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic
     data = window.at(position, whole)
     crc, _, attributes, timestamp = _LEGACY(bytes(data[LOG_OVERHEAD : LOG_OVERHEAD + 14]).ljust(14, b"\0"))
     is_valid = not checked or crc32(data[LOG_OVERHEAD + 4 :]) == crc
-    batch = _bare(position, offset, whole, magic, is_valid=is_valid, max_timestamp=-1 if magic == 0 else timestamp)
+    latest = -1 if magic == 0 else timestamp
+    batch = bare_batch(
+        position=position, length=whole, offset=offset, magic=magic, max_timestamp=latest, is_valid=is_valid
+    )
     if not attributes & CODEC_MASK:
         return batch
     try:
