@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
@@ -33,7 +33,7 @@ _CREATION_MS = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLife:
-    """The time of a broker's first line, and the times of its starts after an unclean shutdown; milliseconds UTC."""
+    """The time of the first line of a broker's server.log, and the times of its starts after an unclean shutdown; milliseconds UTC."""
 
     first_ms: int
     unclean_starts: tuple[int, ...]
@@ -130,7 +130,7 @@ class BrokerLogFacts:
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
     def heard_brokers(self) -> frozenset[int]:
-        """Return the brokers whose own log lines are among the inputs."""
+        """Return the brokers whose server.log is among the inputs."""
         return frozenset(self.lives)
 
     def named_brokers(self) -> frozenset[int]:
@@ -294,9 +294,9 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     return {key: tuple(found) for key, found in out.items()}
 
 
-def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
+def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
     """Return by broker when it ran and how it started, by its own lines."""
-    first: dict[int, int] = {}
+    first = _first_lines(events)
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
     new_disks: dict[int, list[int]] = {}
@@ -304,7 +304,6 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
-        first.setdefault(item.node_id, item.time_ms)
         if item.event.kind is Kind.NEW_LOG_DIR and item.node_id in has_started:
             new_disks.setdefault(item.node_id, []).append(item.time_ms)
         elif item.event.kind is Kind.BROKER_STARTED:
@@ -324,10 +323,27 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
     }
 
 
+def _first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
+    """Return when each broker's lines begin, in files that show its starts; state-change.log and controller.log show none, however far back they reach."""
+    first: dict[tuple[int, int], int] = {}
+    showing: set[tuple[int, int]] = set()
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        key = (item.node_id, id(item.file))
+        first[key] = min(item.time_ms, first.get(key, item.time_ms))
+        if item.event.kind not in ELECTION_KINDS:
+            showing.add(key)
+    found: dict[int, int] = {}
+    for node, file in showing:
+        found[node] = min(first[node, file], found.get(node, first[node, file]))
+    return found
+
+
 def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
     """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing."""
     states: dict[TopicPartition, list[Leadership]] = {}
-    heard = frozenset(item.node_id for item in events if isinstance(item.node_id, int))
+    heard = frozenset(_first_lines(events))
     for item in events:
         partition = item.event.topic_partition
         if isinstance(partition, Absent):

@@ -112,7 +112,7 @@ class ClusterFacts(Protocol):
         ...
 
     def heard_brokers(self) -> frozenset[int]:
-        """Brokers whose log files are among the inputs."""
+        """Brokers whose server.log is among the inputs: state-change.log and controller.log do not show how a broker started."""
         ...
 
     def named_brokers(self) -> frozenset[int]:

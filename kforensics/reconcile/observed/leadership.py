@@ -383,7 +383,15 @@ def _gaps(
     silent = sorted(facts.named_brokers() - heard)
     if silent:
         names = ", ".join(map(str, silent))
-        yield Gap(GapKind.END, f"what broker {names} logged", f"the log files of broker {names}")
+        yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
+    for broker in sorted(_named(states) & heard):
+        named = next(one for one in states if broker in _named([one]))
+        if isinstance(named.time_ms, int) and not facts.is_unbroken(broker, named.time_ms, named.time_ms):
+            yield Gap(
+                GapKind.BROKER,
+                f"whether broker {broker} restarted before its log lines begin",
+                f"older log files of broker {broker}",
+            )
 
 
 def cited(election: Election) -> Citation:
