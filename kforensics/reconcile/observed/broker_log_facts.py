@@ -27,6 +27,8 @@ _OTHER_LOGS = frozenset({Kind.LOG_DISCARDED, Kind.LOG_CREATED})
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
 _STOP_MS = 60_000
 """The most time between the producer snapshots that a stop writes and the broker's last line."""
+_CLOCK_MS = 10_000
+"""A line may be this much older than one before it: threads write side by side, and a clock is set by small steps."""
 _CREATION_MS = 30_000
 """The most time between the controller's line about a new partition and the line of its first leader."""
 
@@ -39,6 +41,8 @@ class BrokerLife:
     unclean_starts: tuple[int, ...]
     starts: tuple[int, ...] = ()
     """Every start, its first line in the file left out where it is one."""
+    went_back: bool = False
+    """Whether its clock went back while it logged, so that the order of its lines and those of others is unknown."""
     new_disks: tuple[int, ...] = ()
     """The starts at which a log directory had lost its identity, though the broker had started before."""
 
@@ -129,9 +133,9 @@ class BrokerLogFacts:
         """By lines after the end of the metadata log."""
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
-    def heard_brokers(self) -> frozenset[int]:
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return the brokers whose server.log is among the inputs."""
-        return frozenset(self.lives)
+        return {broker: Absent.UNKNOWN if life.went_back else life.first_ms for broker, life in self.lives.items()}
 
     def named_brokers(self) -> frozenset[int]:
         """Return the brokers that the states of the log lines name."""
@@ -140,7 +144,7 @@ class BrokerLogFacts:
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
         """Whether the broker's own lines are unbroken."""
         life = self.lives.get(broker_id)
-        if life is None or life.first_ms > since_ms:
+        if life is None or life.went_back or life.first_ms > since_ms:
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
@@ -297,6 +301,7 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
 def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
     """Return by broker when it ran and how it started, by its own lines."""
     first = _first_lines(events)
+    went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
     new_disks: dict[int, list[int]] = {}
@@ -318,9 +323,24 @@ def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
             unclean_starts=tuple(starts.get(broker, ())),
             starts=tuple(clean.get(broker, ())),
             new_disks=tuple(new_disks.get(broker, ())),
+            went_back=broker in went_back,
         )
         for broker, time_ms in first.items()
     }
+
+
+def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]:
+    """Return the nodes of which a file holds a line that is older than one before it, by more than threads and clock services bring about."""
+    latest: dict[tuple[int, int], int] = {}
+    found: set[int] = set()
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        key = (item.node_id, id(item.file))
+        latest[key] = max(item.time_ms, latest.get(key, item.time_ms))
+        if item.time_ms < latest[key] - _CLOCK_MS:
+            found.add(item.node_id)
+    return frozenset(found)
 
 
 def _first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:

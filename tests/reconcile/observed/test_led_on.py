@@ -121,3 +121,13 @@ def test_lines_that_show_no_start_leave_open_what_a_leader_lost():
     ]
 
     assert [[], ["what broker 1 logged"], ["whether broker 1 restarted before its log lines begin"]] == gaps
+
+
+def test_a_clock_that_went_back_leaves_open_when_its_broker_restarted():
+    """By their times the restart came before the partition was created."""
+    lines = logged_events(STARTED, LED.format(0, -1), RECOVERY, STARTED)
+    late = [one._replace(time_ms=one.time_ms - 60_000) if at > 1 else one for at, one in enumerate(lines)]
+    account = account_of(PARTITION, "", facts_from_logs(late, NoFacts()))
+
+    assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], NoFacts())).gaps
+    assert ["when broker 1 restarted, whose clock went back while it logged"] == [one.words for one in account.gaps]
