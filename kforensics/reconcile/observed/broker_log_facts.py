@@ -300,7 +300,7 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
 
 def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
     """Return by broker when it ran and how it started, by its own lines."""
-    first = _first_lines(events)
+    first = first_lines(events)
     went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
@@ -343,7 +343,7 @@ def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]
     return frozenset(found)
 
 
-def _first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
+def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
     """Return when each broker's lines begin, in files that show its starts; state-change.log and controller.log show none, however far back they reach."""
     first: dict[tuple[int, int], int] = {}
     showing: set[tuple[int, int]] = set()
@@ -363,7 +363,7 @@ def _first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
 def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
     """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing."""
     states: dict[TopicPartition, list[Leadership]] = {}
-    heard = frozenset(_first_lines(events))
+    heard = frozenset(first_lines(events))
     for item in events:
         partition = item.event.topic_partition
         if isinstance(partition, Absent):
