@@ -135,9 +135,11 @@ class CommitJudge:
             out.append(_run(end, offsets.last, "no", never))
         return tuple(out)
 
-    def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
+    def never_after(
+        self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
+    ) -> Bound | None:
         """As `CommitProofs.never_after`: where a clean election proves that records of these epochs were not committed."""
-        return self._proofs.never_after(first_epoch, last_epoch, holder)
+        return self._proofs.never_after(first_epoch, last_epoch, holder, until=until)
 
     def _why_possible(self, view: LoadedLog) -> str:
         if not self._proofs.leaderships:

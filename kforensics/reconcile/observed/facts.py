@@ -1,5 +1,6 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -111,8 +112,11 @@ class ClusterFacts(Protocol):
         """Return the highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does."""
         ...
 
-    def heard_brokers(self) -> frozenset[int]:
-        """Brokers whose log files are among the inputs."""
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
+        """Return when the lines of each broker begin whose server.log is among the inputs, milliseconds UTC; unknown where its clock went back in between.
+
+        state-change.log and controller.log do not show how a broker started.
+        """
         ...
 
     def named_brokers(self) -> frozenset[int]:
@@ -195,9 +199,9 @@ class NoFacts:
         """There are no lines."""
         return Absent.NOT_APPLICABLE
 
-    def heard_brokers(self) -> frozenset[int]:
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
         """There are none."""
-        return frozenset()
+        return {}
 
     def named_brokers(self) -> frozenset[int]:
         """There are none."""
