@@ -218,7 +218,7 @@ def test_a_file_whose_time_of_change_is_unknown_never_counts_as_unchanged():
 
     assert file_fingerprint(known) == file_fingerprint(known)
     assert file_fingerprint(unknown) != file_fingerprint(unknown)
-    row = {"path": "a", "length": 5, "changed": False, "scanned_ns": 10**18}
+    row = {"source": "s", "path": "a", "length": 5, "changed": False, "scanned_ns": 10**18}
     for mtime_ns, count in ((7, 1), (0, 0)):
         out = Scanned()
         _take({"segments": [{**row, "mtime_ns": mtime_ns}], "digests": [], "lineage": []}, {"a": (5, mtime_ns)}, out)
