@@ -229,7 +229,11 @@ def _check_inner(
 
 
 def encode_message(message: Message) -> bytes:
-    """Encode one message with its checksum."""
+    """Encode one message with its checksum.
+
+    Args:
+        message: magic 0 or 1; its `crc` is ignored and computed, its offset written as it is.
+    """
     body = bytearray((message.magic, message.attributes))
     if message.magic == 1:
         body += message.timestamp_ms.to_bytes(8, signed=True)

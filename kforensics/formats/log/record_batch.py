@@ -91,7 +91,11 @@ def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> Record
 
 
 def encode_record_batch(batch: RecordBatch) -> bytes:
-    """Encode a batch with its checksum."""
+    """Encode a batch of magic 2 with its length and checksum (`DefaultRecordBatch`).
+
+    Args:
+        batch: its records are compressed where its attributes name a codec; its numbers are not checked against each other.
+    """
     body = encode_body_records(batch.records)
     codec = batch.attributes & CODEC_MASK
     if codec:
@@ -131,7 +135,18 @@ def build_record_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> RecordBatch:
-    """Encode a batch of consecutive (timestamp, key, value) records as a producer sends them."""
+    """Build a batch of consecutive records as a producer sends them.
+
+    Args:
+        base_offset: the offset of the first record; the others follow without gaps.
+        records: timestamp in ms, key and value of each; the first timestamp is the base timestamp.
+        partition_leader_epoch: what a leader writes when it appends.
+        codec: the codec of the body.
+        attributes: the bits beside the codec.
+        producer_id: -1 for a producer that is not idempotent.
+        producer_epoch: -1 likewise.
+        base_sequence: the sequence of the first record, -1 likewise.
+    """
     given = list(records)
     base_timestamp = given[0][0] if given else -1
     return RecordBatch(

@@ -81,6 +81,10 @@ def message_reader(table: Message, version: int) -> Reader | None:
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned LEB128 number of at most 32 bits and return it with the position behind it.
 
+    Args:
+        data: the bytes that hold the number.
+        position: where the number begins in `data`.
+
     Raises:
         IndexError: the data ends within the number.
         FormatError: the number is longer than 5 bytes.
@@ -101,7 +105,11 @@ def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=65_536)
 def uuid_text(raw: bytes) -> str:
-    """Return Kafka's text form of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters."""
+    """Return Kafka's text form of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters.
+
+    Args:
+        raw: the 16 bytes of the id.
+    """
     return b2a_base64(raw, newline=False)[:22].translate(_TO_URL_SAFE).decode("ascii")
 
 
