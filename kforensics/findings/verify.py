@@ -232,7 +232,11 @@ def _statement(report: FileReport, place: Damage, inputs: Sequence[Input]) -> st
 
 
 def who(described: Input) -> str:
-    """Return a node in words."""
+    """Return a node in words.
+
+    Args:
+        described: an input; without a known node id it is named by its path.
+    """
     return (
         f"{described.kind} at {described.path}"
         if isinstance(described.broker_id, Absent)

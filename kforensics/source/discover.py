@@ -81,6 +81,12 @@ _TOO_HIGH = "the data directories lie elsewhere: see log.dirs and metadata.log.d
 def discover(given: Path) -> Place:
     """Decide what a given path is; only here a symbolic link is followed.
 
+    Args:
+        given: as it was given; the errors name it so.
+
+    Returns:
+        The place with its listings, which are taken once.
+
     Raises:
         EvidenceNotFound: nothing is at the path.
         EvidenceUnreadable: it can't be read, or is neither a file nor a directory.
@@ -217,7 +223,11 @@ def _resolve(given: Path) -> Path:
 
 
 def nearest_paths(given: Path) -> tuple[str, ...]:
-    """Paths that exist and are most like one that does not: the first of its parts that is missing, replaced by its likest neighbours."""
+    """Return paths that exist and are most like one that does not: the first of its parts that is missing, replaced by its likest neighbours.
+
+    Args:
+        given: a path to nothing; what follows on the missing part has to exist below the neighbour.
+    """
     parent, missing = given, []
     try:
         while not parent.is_dir():

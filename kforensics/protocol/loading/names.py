@@ -24,6 +24,9 @@ def padded(offset: int) -> str:
 def offset_of(name: str) -> int:
     """Return the offset in a file name: the number before its first dot, padded or not.
 
+    Args:
+        name: of a segment, index or snapshot file, with any suffix.
+
     Raises:
         LoadingError: NumberFormatException.
     """
