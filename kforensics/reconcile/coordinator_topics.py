@@ -37,13 +37,21 @@ class CoordinatorTopic:
         return not isinstance(self.count, Absent) and not self.lacks
 
     def partition_of(self, name: str | bytes) -> int | Absent:
-        """Return the partition that holds a group or a transactional id; unknown where the count is."""
+        """Return the partition that holds a group or a transactional id; unknown where the count of partitions is.
+
+        Args:
+            name: of the group or transactional id, or its pseudonym.
+        """
         if isinstance(self.count, Absent) or not self.count:
             return Absent.UNKNOWN
         return coordinator_partition(self.renamed.get(name, name) if isinstance(name, str) else name, self.count)
 
     def may_lack(self, name: str | bytes) -> bool:
-        """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic."""
+        """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic.
+
+        Args:
+            name: of the group or transactional id, or its pseudonym.
+        """
         if self.count == 0:
             return False
         partition = self.partition_of(name)

@@ -286,7 +286,11 @@ _STRENGTH: dict[Certainty, int] = {"certain": 0, "no": 1, "possible": 2}
 
 
 def is_in_use(copy: LogCopy) -> bool:
-    """Return a replica as it is now, in a directory that its broker serves."""
+    """Whether a copy is a replica as it is now, in a directory that its broker serves.
+
+    Args:
+        copy: not in use are earlier snapshots, what renamed files keep, and directories that are set aside.
+    """
     return copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
 
 

@@ -80,11 +80,20 @@ def explain_partition(
     evidence: IncidentEvidence,
     reader: BatchReader,
 ) -> PartitionIncident:
-    """Return everything that the directories and lines of one partition prove together."""
-    return _Teller(partition, final, before, final_rank, evidence, reader).incident()
+    """Return everything that the directories and lines of one partition prove together.
+
+    Args:
+        partition: the topic and number.
+        final: its replicas as they are now.
+        before: its replicas in earlier snapshots, each with the rank of the snapshot.
+        final_rank: the rank of now, above those of all snapshots.
+        evidence: log lines, metadata and versions of the whole cluster.
+        reader: reads batches of the replicas.
+    """
+    return _IncidentBuilder(partition, final, before, final_rank, evidence, reader).incident()
 
 
-class _Teller:
+class _IncidentBuilder:
     def __init__(
         self,
         partition: TopicPartition,

@@ -77,7 +77,11 @@ class LoadedLog:
 
 
 def load_log(replica: Replica) -> LoadedLog:
-    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`."""
+    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`.
+
+    Args:
+        replica: as it is on disk; nothing of it is changed.
+    """
     has_file = not isinstance(replica.checkpoint_epochs, Absent)
     loaded = load_replica(replica)
     segments, truncation = _kept(replica, loaded)
@@ -179,7 +183,12 @@ def _is_cut(segment: Segment, loaded: RecoveryOutcome) -> bool:
 
 
 def truncate_segment(segment: Segment, position: int) -> Segment:
-    """Return the segment as if its file ended at `position`, a batch boundary."""
+    """Return the segment as if its file ended at a position.
+
+    Args:
+        segment: with its batches, or the summary of one that was not read whole.
+        position: a batch boundary.
+    """
     if isinstance(segment.batches, Absent):
         return _truncate_summary(segment, position)
     rows = segment.batches[segment.batches["position"] < position]

@@ -126,7 +126,7 @@ class BrokerLogFacts:
         return self.metadata.is_newest_metadata()
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
-        """By lines after the end of the metadata log."""
+        """Return the highest leader epoch by lines after the end of the metadata log."""
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
     def heard_brokers(self) -> frozenset[int]:
@@ -153,7 +153,7 @@ class BrokerLogFacts:
         return self.metadata.has_metadata_log()
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
-        """By the metadata log, else by what all brokers were configured with."""
+        """Return the setting by the metadata log, else by what all brokers were configured with."""
         recorded = self.metadata.allows_unclean_election(topic, recorded_at)
         return recorded if isinstance(recorded, bool) else self.unclean_election
 
@@ -346,7 +346,11 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
 
 
 def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
-    """Return when each partition was last created, by the lines of ZooKeeper controllers and first leaders."""
+    """Return when each partition was last created, in UTC ms, by the lines of ZooKeeper controllers and first leaders.
+
+    Args:
+        events: of all nodes, in the order of time; those without a time are left out.
+    """
     return {
         item.event.topic_partition: item.time_ms
         for item in events

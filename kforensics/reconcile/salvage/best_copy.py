@@ -357,7 +357,14 @@ _IDENTITY = np.dtype([("base_offset", "<i8"), ("last_offset", "<i8"), ("crc", "<
 
 
 def identities(rows: BatchTable) -> NDArray[np.void]:
-    """Return what makes each batch itself: its offsets, length and checksum."""
+    """Return what makes each batch itself: its offsets, length and checksum.
+
+    Args:
+        rows: a batch table.
+
+    Returns:
+        One value a batch, which sorts and compares as a whole.
+    """
     out = np.empty(len(rows), dtype=_IDENTITY)
     for name in _IDENTITY.names or ():
         out[name] = rows[name]

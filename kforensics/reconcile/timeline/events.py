@@ -124,7 +124,13 @@ def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) 
 
 
 def election_entries(partition: TopicPartition, before: Leadership, state: Leadership) -> Iterator[TimelineEntry]:
-    """Yield the entries of one change from a recorded state to the next."""
+    """Yield the entries of one change from a recorded state to the next.
+
+    Args:
+        partition: the topic and number.
+        before: the state before.
+        state: the next one.
+    """
     yield from _change(partition, before, state)
 
 

@@ -130,7 +130,11 @@ class FateJudge:
                     yield from (run.offsets.first, run.offsets.last + 1)
 
     def judge(self, found: FoundRecord) -> TracedRecord:
-        """State, certainty and fate of one record."""
+        """Return a record with its state, certainty and fate.
+
+        Args:
+            found: the record and the copies of the log that hold it; those in which it has the same position among known edges share one judgement.
+        """
         if self._is_compacted or found.outcome is not Absent.NOT_APPLICABLE:
             return self._judged(found)
         record = found.record
