@@ -16,12 +16,17 @@ _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
 
 def known(value: Any) -> Any:
-    """Return the value, or none where it is absent."""
+    """Return a value as the rows of tables have it: none where it is absent, whatever the reason."""
     return None if isinstance(value, Absent) else value
 
 
 def known_or(value: Any, absent: Absent) -> Any:
-    """Return the value, or why it is absent."""
+    """Return a value of a row, or the reason for which it is absent where the row has none.
+
+    Args:
+        value: of a column.
+        absent: what none stands for in that column.
+    """
     return absent if value is None else value
 
 
@@ -29,7 +34,12 @@ def known_or(value: Any, absent: Absent) -> Any:
 
 
 def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
-    """Return the damaged places of a file."""
+    """Return the damaged places of a file as rows.
+
+    Args:
+        path: of the file, relative to its input.
+        damage: causes, checksums and the next good batch are not kept.
+    """
     return [
         {
             "path": path,
@@ -47,7 +57,15 @@ def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
 
 
 def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
-    """Return the damaged places that rows describe."""
+    """Return the damaged places that rows describe.
+
+    Args:
+        rows: as `damage_rows` gave them; None for none.
+
+    Raises:
+        KeyError: a column is missing.
+        ValueError: a kind or gravity is not known.
+    """
     return tuple(
         Damage(
             span=Span(row["position"], row["length"]),
@@ -67,7 +85,14 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
-    """Return a segment; `place` gives the columns that say where it is. Digests and lineage have tables of their own."""
+    """Return a segment as a row of plain values; digests and lineage have tables of their own.
+
+    Args:
+        segment: what was found in it.
+        place: the columns that say where it is.
+        is_deleted: whether its file carries `.deleted`.
+        scanned_ns: when it was read, in ns since 1970.
+    """
     return {
         **place,
         "path": segment.path,
@@ -94,7 +119,11 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
 
 
 def digest_lists(digests: NDArray[np.void]) -> list[list[int]]:
-    """Return the digests as numbers, the 128 bits as two signed words."""
+    """Return the digests as numbers, the 128 bits as two signed words.
+
+    Args:
+        digests: one a bucket, as `digest_batches` gives them.
+    """
     signed = digests.astype(_SIGNED_DIGEST)
     return [list(row) for row in zip(*(signed[name].tolist() for name in _DIGEST_COLUMNS), strict=True)]
 
@@ -110,7 +139,16 @@ def digests_of(rows: Sequence[Sequence[int]]) -> Any:
 
 
 def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
-    """Return the segment that a row, its digests and its lineage describe; batch tables are never kept."""
+    """Return the segment that a row, its digests and its lineage describe; batch tables are never kept.
+
+    Args:
+        row: as `segment_row` gave it.
+        digests: as `digest_lists` gave them.
+        epochs: leader epoch and start offset of each entry of its lineage.
+
+    Raises:
+        KeyError: a column is missing.
+    """
     return Segment(
         path=row["path"],
         base_offset=row["base_offset"],

@@ -151,7 +151,11 @@ def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Pr
 
 
 def segment_bytes(inputs: Inputs) -> int:
-    """Bytes of all segments below the inputs, for a progress bar."""
+    """Return the bytes of all segments below the inputs, for a progress bar.
+
+    Args:
+        inputs: by the sizes that their listings give.
+    """
     return sum(
         found.length
         for one in inputs.found

@@ -79,7 +79,11 @@ class Selection:
         )
 
     def has_record(self, record: Record) -> bool:
-        """Return whether a record is asked for."""
+        """Return whether a record is asked for.
+
+        Args:
+            record: its own offset, timestamp and producer count, and the leader epoch of its batch.
+        """
         return (
             (self.from_offset is None or record.offset >= self.from_offset)
             and (self.to_offset is None or record.offset <= self.to_offset)
@@ -98,7 +102,15 @@ class Selection:
 def walk_items(
     file: EvidenceFile, path: Path, name: FileName, *, records: bool, selection: Selection
 ) -> Iterator[DumpItem]:
-    """Everything in a file that is asked for, in the order of the file."""
+    """Yield everything in a file that is asked for, in the order of the file.
+
+    Args:
+        file: open.
+        path: of the file; its partition directory says what its records mean.
+        name: what it is taken for.
+        records: whether records are wanted, and not batches.
+        selection: what is asked for; files other than segments and snapshots are shown whole.
+    """
     if name.kind is FileKind.SEGMENT or name.kind is FileKind.METADATA_SNAPSHOT:
         span = selected_range(file, path, name, selection)
         if records:
@@ -110,7 +122,12 @@ def walk_items(
 
 
 def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
-    """Return the name, or that of a segment where an unknown name hides one: copies often carry names of their own."""
+    """Return the name, or that of a segment where an unknown name hides one: copies often carry names of their own.
+
+    Args:
+        file: open; it is a segment where a sound batch begins at its first byte.
+        name: by the grammar of names.
+    """
     if name.kind not in {FileKind.UNKNOWN, FileKind.LOG_FILE}:
         return name
     head = file.read(0, SHORTEST_ENTRY)
@@ -123,7 +140,15 @@ def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
 
 
 def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
-    """Return the decoder for the records of a file, by its own name or that of its partition directory."""
+    """Return the decoder for the records of a file, by its own name or that of its partition directory.
+
+    Args:
+        path: of the file.
+        name: what it is taken for.
+
+    Returns:
+        The decoder, or None where nothing says what the records mean.
+    """
     if name.kind is FileKind.METADATA_SNAPSHOT:
         return decode_metadata
     directory = parse_partition_directory(path.parent.name)

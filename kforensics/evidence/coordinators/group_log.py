@@ -47,7 +47,11 @@ class Place(NamedTuple):
     position: int
 
     def cite(self, place: PartitionPlace) -> Citation:
-        """Return the record's batch as a citation."""
+        """Return the record's batch as a citation.
+
+        Args:
+            place: the partition directory that holds the log.
+        """
         return Citation(input=place.state.input, path=self.path, span=Span(self.position, 0))
 
 
@@ -143,7 +147,11 @@ class LogOutline:
     """It begins at offset 0, and nothing in it is damaged or can't be read."""
 
     def epoch_at(self, offset: int) -> int:
-        """Return the leader epoch of the record at an offset, -1 before the first."""
+        """Return the leader epoch of the record at an offset, -1 before the first.
+
+        Args:
+            offset: of a record of this log.
+        """
         known = [entry.leader_epoch for entry in self.epochs if entry.start_offset <= offset]
         return known[-1] if known else -1
 

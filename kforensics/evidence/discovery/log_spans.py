@@ -52,7 +52,11 @@ class TimeWindow(NamedTuple):
         return self.since_ms is not None and span.last_ms < self.since_ms - MARGIN_MS
 
     def follows(self, span: "LogSpan") -> bool:
-        """Whether all lines are younger than what is asked about, and within what the metadata log recorded."""
+        """Whether all lines are younger than what is asked about, and within what the metadata log recorded.
+
+        Args:
+            span: the times of a log file by its own clock, which may be `MARGIN_MS` off.
+        """
         is_behind = self.until_ms is not None and span.first_ms > self.until_ms + MARGIN_MS
         return is_behind and span.last_ms < self.recorded_until_ms - MARGIN_MS
 

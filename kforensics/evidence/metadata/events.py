@@ -68,7 +68,11 @@ class EventSelection:
             yield self.rows[first:]
 
     def step_events(self, rows: Rows) -> Iterator[MetadataEvent]:
-        """Yield the changes that steps of partitions make."""
+        """Yield the changes that steps of partitions make, those that are wanted.
+
+        Args:
+            rows: steps in the order of the log.
+        """
         for before, after in self.partitions.changes(rows):
             for event in partition_events(before, after):
                 if self.wants(event):
@@ -128,7 +132,11 @@ def partition_events(before: PartitionState | None, after: PartitionState) -> It
 
 
 def broker_events(states: Sequence[BrokerState]) -> Iterator[MetadataEvent]:
-    """Yield the changes between the registrations of one broker."""
+    """Yield the changes between the registrations of one broker.
+
+    Args:
+        states: oldest first.
+    """
     before: BrokerState | None = None
     for after in states:
         yield from _broker_change(before, after)

@@ -148,7 +148,12 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
 
 
 def reader_at(file: EvidenceFile, position: int) -> ReaderStep:
-    """Return how `FileLogInputStream.nextBatch` goes on at a position where a batch should begin."""
+    """Return how `FileLogInputStream.nextBatch` goes on at a position where a batch should begin.
+
+    Args:
+        file: the segment.
+        position: where the batch before ended.
+    """
     window, size = _Window(file), file.size
     if position >= size - HEADER_UP_TO_MAGIC:
         return ReaderStep.ENDS
