@@ -219,7 +219,11 @@ def _require_possible(request: CaptureRequest) -> None:
 
 
 def names_a_capture(out: str) -> bool:
-    """Return whether an output has the name of a capture."""
+    """Return whether an output has the name of a capture.
+
+    Args:
+        out: as `--out` gives it.
+    """
     return out.endswith(ENDING)
 
 

@@ -97,7 +97,11 @@ class DumpFile:
         return self.name.kind is FileKind.SEGMENT and decoder_of_file(self.path, self.name) is None
 
     def lines(self, make: LineMaker) -> Iterator[list[bytes]]:
-        """Yield the lines of all records of a plain segment, some at a time."""
+        """Yield the lines of all records of a plain segment, some at a time; what can't be read becomes a problem.
+
+        Args:
+            make: makes lines of records and of damage.
+        """
         try:
             with open_evidence(self.path) as file:
                 for some, damage in line_windows(file, make):
@@ -107,7 +111,12 @@ class DumpFile:
             self._content.complain(self, error.problem)
 
     def write_lines(self, make: LineMaker, descriptor: int) -> None:
-        """Write the same lines to an open file, by several processes where the segment is large."""
+        """Write the same lines to an open file, by several processes where the segment is large.
+
+        Args:
+            make: makes lines of records and of damage.
+            descriptor: of the open file.
+        """
         jobs = self._content.request.jobs or default_jobs()
         try:
             with open_evidence(self.path) as file:
@@ -143,7 +152,12 @@ class DumpContent:
         self._is_read = True
 
     def complain(self, file: DumpFile, message: str) -> None:
-        """Keep what could not be read of a file."""
+        """Keep what could not be read of a file.
+
+        Args:
+            file: the one.
+            message: why, in words.
+        """
         self._problems.append(Problem(input=file.input, path=file.relative, message=message))
 
     @property

@@ -34,7 +34,11 @@ class MetadataRequest:
     """A path that can't be used is a problem in the report, and the others are read."""
 
     def has(self, event: MetadataEvent) -> bool:
-        """Whether an event belongs to the answer."""
+        """Whether an event belongs to the answer.
+
+        Args:
+            event: of the metadata log.
+        """
         if self.at is not None and event.when.offset > self.at:
             return False
         if self.topic is not None:

@@ -1,7 +1,7 @@
 """Disk images read without their file system: the batches that lie in them, as chains of batches that lay in one file.
 
 Batches that touch each other inside of a block of the file system were written to one file. At the boundary of a block another file may begin: there the chain
-goes on only where the next offset follows the last one.
+continues only where the next offset follows the last one.
 """
 
 from collections.abc import Callable, Iterator

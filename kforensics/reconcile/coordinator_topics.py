@@ -22,7 +22,7 @@ class CoordinatorTopic:
     unread: Mapping[int, str] = field(default_factory=dict)
     """Partitions whose log is here in part, each with a clause that says why."""
     renamed: Mapping[str, str | bytes] = field(default_factory=dict)
-    """The names that pseudonyms stand for."""
+    """The names that pseudonyms replace."""
 
     @property
     def lacks(self) -> Mapping[int, str]:
@@ -77,7 +77,7 @@ def coordinator_topic(
 ) -> CoordinatorTopic:
     """Count the partitions of a coordinator's topic.
 
-    The metadata log tells, else the setting that it was created with, else the names in it: where the partitions here are those from 0 on, and
+    The metadata log says it, else the setting that it was created with, else the names in it: where the partitions here are those from 0 on, and
     their number is the only one from there up under which every name hashes to the partition that holds it, that is their number.
 
     Args:

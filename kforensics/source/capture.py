@@ -245,7 +245,7 @@ class Capture:
 
     @property
     def redaction(self) -> str | None:
-        """What tells the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
+        """What distinguishes the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
         found = self.manifest.get("redaction")
         if not isinstance(found, dict):
             return None

@@ -39,11 +39,21 @@ class JsonRecords:
         self._head = f'{{"topic": {topic}, "partition": {number}, "offset": '.encode()
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset."""
+        """Add records in order of offset.
+
+        Args:
+            chunk: whose bytes hold until this returns.
+            given: what is known of these records beside their bytes.
+        """
         self.file.write_lines(self.pieces(chunk, given))
 
     def pieces(self, chunk: RecordChunk, given: Given) -> list[bytes]:
-        """Return the lines of records, in pieces that have only to be joined."""
+        """Return the lines of records, in pieces that have only to be joined.
+
+        Args:
+            chunk: whose bytes hold until this returns.
+            given: what is known of these records beside their bytes.
+        """
         rows = chunk.rows
         batches = chunk.batches
         magic = batches["magic"][rows]
@@ -180,7 +190,11 @@ def _headers(chunk: RecordChunk) -> _Column:
 
 
 def plain_headers(headers: Headers) -> list[list[Any]]:
-    """Names as text where they are UTF-8, and values as base64 or null."""
+    """Return names as text where they are UTF-8, and values as base64 or null.
+
+    Args:
+        headers: of one record, in their order.
+    """
     return [[_name(name), None if value is None else _base64(value)] for name, value in headers]
 
 

@@ -11,7 +11,7 @@ from kforensics.words import listed
 
 
 class TruncationAccount:
-    """What metadata and server logs tell of changes of leaders, at which followers truncate what the new leader lacks.
+    """What metadata and server logs say about changes of leaders, at which followers truncate what the new leader lacks.
 
     Args:
         gathered: the evidence beyond the replicas.

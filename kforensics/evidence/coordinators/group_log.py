@@ -116,7 +116,7 @@ class CommitRun:
 
 _COMMIT_TYPES = frozenset({0, 1})
 _UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
-"""Assignments and topologies, which tell nothing of positions or of who is a member."""
+"""Assignments and topologies, which say nothing about positions or of who is a member."""
 
 _INT16, _INT32, _INT64 = Layout(">h").unpack_from, Layout(">i").unpack_from, Layout(">q").unpack_from
 _TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}
@@ -311,7 +311,7 @@ class GroupLogReader:
             if key not in known:
                 parsed = self._parse_key(key)
                 commit_key = None if parsed is None else parsed[1]
-                # A key of the first type goes with versions of its own.
+                # A key of the first type has versions of its own.
                 is_commit = commit_key is not None and key[1] == 1
                 known[key] = len(self._commit_keys) if is_commit else -1
                 if is_commit and commit_key is not None:

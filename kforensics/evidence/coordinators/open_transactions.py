@@ -73,7 +73,7 @@ class ReplicaTransactions:
     log_end_offset: int
     high_watermark: CheckpointValue | Absent
     is_cleaned: bool
-    """A cleaner went over the log: records may be gone and their marker kept."""
+    """A cleaner passed over the log: records may be removed and their marker kept."""
     last_epoch: int
     """The highest leader epoch of its batches, -1 where there is none."""
     newest_ms: int

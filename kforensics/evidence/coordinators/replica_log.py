@@ -131,7 +131,7 @@ _NO_CONTROL = ControlRecord(ControlType.UNKNOWN, None, Undecoded("the control re
 
 
 def list_log(place: PartitionPlace) -> ReplicaLog:
-    """List the files of a partition directory that tell of its records and producers.
+    """List the files of a partition directory that describe its records and producers.
 
     Args:
         place: the directory.

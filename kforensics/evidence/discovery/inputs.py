@@ -208,7 +208,7 @@ def find_inputs(
     one_cluster: bool = False,
     cluster: str | None = None,
 ) -> Inputs:
-    """Return the inputs that paths stand for.
+    """Return the inputs that paths name.
 
     Args:
         paths: as named by a person; a capture replaces all that it was taken of.

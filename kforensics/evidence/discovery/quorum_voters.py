@@ -11,7 +11,7 @@ from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.walk import Listings, join
 
 HEAD_LENGTH = 1 << 16
-"""Bytes at the beginning of a snapshot in which its control batches stand."""
+"""Bytes at the beginning of a snapshot that hold its control batches."""
 
 
 def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Absent:

@@ -47,7 +47,7 @@ class _Run(NamedTuple):
 class FileBatchReader:
     """Batches and records of collected replicas, from what was kept of them, from their files, or from captures.
 
-    Where any input is a capture, digests stand for the content of records, of those in files too, so that the two can be compared.
+    Where any input is a capture, digests replace the content of records, of those in files too, so that the two can be compared.
 
     Args:
         roots: where each input really is, by its index.

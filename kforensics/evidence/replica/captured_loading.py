@@ -41,7 +41,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
         need: what of it.
 
     Raises:
-        MissingBytes: neither the bytes are there, nor what could stand for them.
+        MissingBytes: neither the bytes are there, nor what could replace them.
         EvidenceUnreadable: what the capture says of them can't be.
     """
     capture, inner = path.place()

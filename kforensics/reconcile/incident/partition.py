@@ -444,7 +444,7 @@ class _IncidentBuilder:
         return self.evidence.facts.allows_unclean_election(self.partition.topic, elections[-1].state.recorded_at)
 
     def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
-        """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""
+        """Losses that copying at different moments explains: a replica in use continues where the leader's log ends, in the same leader epoch."""
         if self.leader is None or self.evidence.moments.is_stopped or not self.is_leader_known:
             return ()
         view = self.leader.view

@@ -533,7 +533,7 @@ def _unexplained(
     """Find the first record that one log lacks and whose absence compaction does not explain.
 
     A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction. What superseded a
-    record may stand in any log of the partition; below the cleaner's progress a record without a successor is a question, for its successor can
+    record may be in any log of the partition; below the cleaner's progress a record without a successor is a question, for its successor can
     have been removed as well.
     """
     first: Divergence | None = None

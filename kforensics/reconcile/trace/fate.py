@@ -1,6 +1,6 @@
 """What became of a record, by the copies of its partition, the truncations and losses that `explain` finds, and those that `diff` expects.
 
-A record that a live replica holds is present. One that none holds is lost where `explain` shows a truncation that took it, and gone on purpose where the log start
+A record that a live replica holds is present. One that none holds is lost where `explain` shows a truncation that took it, and removed on purpose where the log start
 rose above it, a later record of its key lets a cleaner remove it, or its topic was deleted. Where nothing shows why it is not there, nothing is said.
 """
 
@@ -99,7 +99,7 @@ class FateJudge:
         self._report = report
         self._losses = incident.losses if incident is not None else ()
         self._truncations = incident.truncations if incident is not None else ()
-        # Where `explain` can't tell whether anything is lost, one record of it is not called lost either.
+        # Where `explain` does not know whether anything is lost, one record of it is not called lost either.
         self._lost = "unknown" if incident is not None and incident.state == "unknown" else "lost"
         self._views = {(view.replica.input, view.replica.path): view for view in views}
         self._is_compacted = is_compacted
