@@ -114,6 +114,10 @@ def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
 def require_free(tables: Tables, *, take_over: bool = False) -> None:
     """Refuse what `hold_lock` would refuse, before anything is made ready for the work.
 
+    Args:
+        tables: the directory.
+        take_over: whether a lock may be taken from a process that no longer renews it.
+
     Raises:
         UsageError: another process holds the lock.
     """

@@ -202,7 +202,12 @@ def scan_manifest(
 
 
 def copied_root(number: int, path: str) -> str:
-    """Return the folder of an input's copies in the evidence; it has the name of the input, which distinguishes the nodes of log files."""
+    """Return the folder of an input's copies in the evidence; it has the name of the input, which distinguishes the nodes of log files.
+
+    Args:
+        number: of the input, from 0.
+        path: of the input on its node.
+    """
     return f"{COPIES}/{number}/{'/'.join(Path(path).resolve().parts[-2:]).lstrip('/')}"
 
 

@@ -148,6 +148,10 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
 def check_output(out: Path, sources: Sequence[Source]) -> None:
     """Refuse an output directory that would lie inside the evidence.
 
+    Args:
+        out: the directory.
+        sources: the evidence.
+
     Raises:
         UsageError: it would.
     """

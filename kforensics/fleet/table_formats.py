@@ -35,19 +35,32 @@ class TableLog(Protocol):
     """The log of a table format."""
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
-        """Add the parts of an audit to a table."""
+        """Add the parts of an audit to a table.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+            parts: rows by the name of the part.
+        """
         ...
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed."""
+        """Take back what an audit that did not finish committed.
+
+        Args:
+            audit_id: of the audit.
+        """
         ...
 
 
 def require_table_format(chosen: str) -> None:
     """Refuse, before the work, a format that is not offered or whose package is missing.
 
+    Args:
+        chosen: as `--table-format` names it.
+
     Raises:
-        UsageError: either of them (`MissingExtra`).
+        UsageError: the format is not offered.
+        MissingExtra: its package is not installed.
     """
     if TableFormat(chosen) is TableFormat.ICEBERG:
         raise UsageError(
@@ -59,7 +72,12 @@ def require_table_format(chosen: str) -> None:
 
 
 def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
-    """Return the log of a history; None where files in folders are all."""
+    """Return the log of a history; None where files in folders are all.
+
+    Args:
+        chosen: the format.
+        history: its tables.
+    """
     return DeltaLog(history) if chosen is TableFormat.DELTA else None
 
 
@@ -74,7 +92,12 @@ class DeltaLog:
         self._history = history
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
-        """Add the parts of an audit to a table, in one version of it."""
+        """Add the parts of an audit to a table, in one version of it.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+            parts: rows by the name of the part; without any nothing is committed.
+        """
         from deltalake import DeltaTable
         from deltalake.schema import Schema
         from deltalake.transaction import create_table_with_add_actions
@@ -94,7 +117,11 @@ class DeltaLog:
             )
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed; its files are still there."""
+        """Take back what an audit that did not finish committed; its files are still there.
+
+        Args:
+            audit_id: of the audit.
+        """
         from deltalake import DeltaTable
 
         for table in AUDIT_TABLES:
