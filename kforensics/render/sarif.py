@@ -29,7 +29,11 @@ _LEVELS = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING
 
 
 def write(result: Result[Any], _view: View) -> str:
-    """Return a result of any command as a SARIF log."""
+    """Return a result of any command as a SARIF log.
+
+    Args:
+        result: with findings and problems; its body is not in it.
+    """
     return sarif_document(
         result.command,
         inputs=result.inputs,

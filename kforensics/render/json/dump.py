@@ -27,7 +27,13 @@ UNREADABLE = {"absent": Absent.UNREADABLE.value}
 
 
 def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
-    """One object of the output."""
+    """Return one object of the output.
+
+    Args:
+        item: of a file, in its order.
+        show_payload: whether keys, values and headers are shown.
+        as_text: whether payloads are text where they are UTF-8, and not base64.
+    """
     match item:
         case BatchItem():
             return plain_batch(item)
@@ -115,12 +121,23 @@ def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
 
 
 def plain_headers(record: Record, *, as_text: bool) -> list[list[Any]]:
-    """Headers as pairs; a name is text in Kafka, so it is bytes only where it is no UTF-8."""
+    """Return headers as pairs; a name is text in Kafka, so it is bytes only where it is no UTF-8.
+
+    Args:
+        record: of any magic; before 2 it has none.
+        as_text: whether values are text where they are UTF-8.
+    """
     return [plain_header(name, value, as_text=as_text) for name, value in record.headers]
 
 
 def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any]:
-    """One header as a pair."""
+    """Return one header as a pair.
+
+    Args:
+        name: text where it is UTF-8.
+        value: None for null.
+        as_text: whether the value is text where it is UTF-8.
+    """
     return [plain_payload(name, as_text=True), plain_payload(value, as_text=as_text)]
 
 
@@ -168,7 +185,12 @@ def plain_message(message: Message) -> dict[str, Any]:
 
 
 def dump_line(plain: dict[str, Any], label: str = "") -> str:
-    """One object as a line; `label` is JSON that follows its last field."""
+    """Return one object as a line.
+
+    Args:
+        plain: as `plain_item` gives it; an infinite number, which JSON does not have, becomes one that it has.
+        label: JSON that follows its last field; empty for none.
+    """
     try:
         line = _ENCODER.encode(plain)
     except ValueError:  # of numbers that JSON does not have: only a quota can hold one

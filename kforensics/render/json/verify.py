@@ -90,7 +90,11 @@ def _cause_row(cause: DamageCause | Absent) -> Any:
 
 
 def totals(verification: Verification) -> dict[str, Any]:
-    """Return counts over all files."""
+    """Return counts over all files.
+
+    Args:
+        verification: of all inputs; counts of batches and records are of the files where they are known.
+    """
     states = Counter(report.state for report in verification.files)
     return {
         "files": len(verification.files),

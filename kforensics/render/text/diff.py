@@ -89,7 +89,12 @@ def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
 def record_lines(
     discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
 ) -> Iterator[Text | str]:
-    """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for."""
+    """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for.
+
+    Args:
+        discarded: partition, owner of the log in words, and records of each log.
+        show_payload: whether values are shown.
+    """
     for partition, owner, records in discarded:
         yield ""
         yield Text(f"{escape_text(str(partition))}: records that {owner} would discard", style=Style.HEADING)
