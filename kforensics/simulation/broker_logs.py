@@ -36,7 +36,12 @@ class LogLine(NamedTuple):
 
 
 def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
-    """Write `server.log` and `state-change.log` of every broker below `logs`."""
+    """Write `server.log` and `state-change.log` of every broker below `logs`.
+
+    Args:
+        cluster: with its history.
+        directory: of the cluster, without `logs` yet.
+    """
     for broker in cluster.brokers:
         folder = directory.joinpath("logs", f"broker-{broker}")
         folder.mkdir(parents=True)

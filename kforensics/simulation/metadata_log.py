@@ -76,7 +76,11 @@ def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
 
 
 def encode_metadata_log(cluster: SimulatedCluster) -> list[tuple[int, int, bytes]]:
-    """Return the batches of the log as base offset, last offset and bytes: one batch per record, behind the leader change."""
+    """Return the batches of the log as base offset, last offset and bytes: one batch per record, behind the leader change.
+
+    Args:
+        cluster: of KRaft brokers, with its history.
+    """
     start = cluster.settings.start_time_ms
     voter = {"voter_id": CONTROLLER_ID}
     key, value = encode_control_record(
@@ -118,7 +122,12 @@ def _registration(cluster: SimulatedCluster, time_ms: int, broker: int, *, turn:
 
 
 def broker_epoch(broker: int, turn: int) -> int:
-    """Return the epoch of a broker's registration, which rises with every restart."""
+    """Return the epoch of a broker's registration, which rises with every restart.
+
+    Args:
+        broker: its id.
+        turn: the number of its starts before.
+    """
     return 1_000 * (turn + 1) + broker
 
 

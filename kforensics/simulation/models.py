@@ -54,7 +54,12 @@ class ReplicationModel(ABC):
     name: str
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader answers the follower's fetch with records."""
+        """Return whether the leader answers the follower's fetch with records.
+
+        Args:
+            leader: the replica that is asked.
+            follower: the replica that asks.
+        """
         return presumes(leader) and follows(follower, leader)
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
@@ -62,31 +67,63 @@ class ReplicationModel(ABC):
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader may take the follower out of the ISR."""
+        """Return whether the leader may take the follower out of the ISR.
+
+        Args:
+            leader: the replica that decides.
+            follower: a member of its ISR.
+        """
         return not self.is_caught_up(leader, follower, leader.replica.log_end_offset)
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader may take the follower into the ISR."""
+        """Return whether the leader may take the follower into the ISR.
+
+        Args:
+            leader: the replica that decides.
+            follower: no member of its ISR.
+        """
         return self.is_caught_up(leader, follower, leader.replica.high_watermark)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Return whether a member of the ISR holds the record at the leader's high watermark."""
+        """Return whether a member of the ISR holds the record at the leader's high watermark.
+
+        Args:
+            leader: the replica whose high watermark may rise.
+            member: of its ISR, the leader itself too.
+        """
         has_record = member.replica.log_end_offset > leader.replica.high_watermark
         return presumes(leader) and follows(member, leader) and has_record
 
     def may_follow(self, leader: Side, leader_epoch: int) -> bool:
-        """Return whether a follower can take a request for `leader_epoch` while the leader is as it is."""
+        """Return whether a follower can take a request while the leader is as it is.
+
+        Args:
+            leader: of the request.
+            leader_epoch: of the request.
+        """
         del leader, leader_epoch
         return True
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request."""
+        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request.
+
+        Args:
+            follower: before.
+            leader: of the request.
+        """
         return last_match(follower, leader)
 
     def following(
         self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int
     ) -> ModelReplica | None:
-        """Return the follower after it accepted a request, or None if it can't."""
+        """Return the follower after it accepted a request, or None if it can't.
+
+        Args:
+            follower: before.
+            leader: of the request.
+            request: of the controller.
+            epoch: the leader epoch of the request.
+        """
         truncate_to = self.truncate_to(follower, leader)
         if truncate_to > follower.log_end_offset:
             return None
@@ -99,7 +136,12 @@ class ReplicationModel(ABC):
         )
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """Return the follower after a fetch has shown that its log does not fit, or None."""
+        """Return the follower after a fetch has shown that its log does not fit, or None.
+
+        Args:
+            leader: the replica that is asked.
+            follower: the replica that asks.
+        """
         del leader, follower
         return None
 
@@ -168,12 +210,12 @@ class Kip320FirstTryModel(ReplicationModel):
         return self.is_caught_up(leader, member, leader.replica.high_watermark + 1)
 
     def following(self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int) -> ModelReplica:
-        """Accept the request without a truncation."""
+        """Return the follower after it accepted the request, which truncates nothing."""
         del leader
         return follower._replace(leader_epoch=epoch, leader=request.leader, isr=request.isr)
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """Truncate as KIP-279 does, if the follower is longer or has another last epoch."""
+        """Return the follower truncated as KIP-279 does, if it is longer or has another last epoch; else None."""
         own, other = follower.replica, leader.replica
         if not (presumes(leader) and follows(follower, leader) and own.log):
             return None

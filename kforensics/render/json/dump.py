@@ -188,7 +188,7 @@ def dump_line(plain: dict[str, Any], label: str = "") -> str:
     """Return one object as a line.
 
     Args:
-        plain: as `plain_item` gives it; an infinite number, which JSON does not have, becomes one that it has.
+        plain: as `plain_item` gives it; a number that JSON does not have becomes text.
         label: JSON that follows its last field; empty for none.
     """
     try:
