@@ -23,6 +23,7 @@ MEANINGS = {
 
 
 Writer = Callable[["Result[Any]", View], Iterable[str]]
+"""Makes the output of a concluded result: it takes the result and what of it is shown, and gives pieces, which may be made while they are written."""
 
 _T, _J, _L = OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL
 _H, _S, _B = OutputFormat.HTML, OutputFormat.SARIF, OutputFormat.BRIEF
