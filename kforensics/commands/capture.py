@@ -325,7 +325,7 @@ class _Taking:
             self.writer.add_part(BEGUN, json.dumps(known, indent=1).encode())
 
     def read_all(self) -> None:
-        """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
+        """Read checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
         folders = list(self.plan.folders())
         first = [

@@ -363,7 +363,7 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
 
 
 def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[int, GivenBroker]:
-    """Brokers whose log directories are among the inputs, all directories of one together.
+    """Return brokers whose log directories are among the inputs, all directories of one together.
 
     Args:
         inputs: with their log directories.

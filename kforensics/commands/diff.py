@@ -385,7 +385,7 @@ def known_partitions(
 def without_directories(
     known: Mapping[TopicPartition, str | Absent], facts: ClusterFacts, options: DiffOptions, *, has_metadata: bool
 ) -> Iterator[PartitionReport]:
-    """Partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
+    """Yield partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
 
     Args:
         known: partitions without a directory, with their topic ids.

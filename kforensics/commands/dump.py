@@ -73,7 +73,7 @@ class DumpFile:
     _content: "DumpContent" = field(repr=False)
 
     def items(self) -> Iterator[DumpItem]:
-        """Batches or records, entries and damage, in the order of the file; an error becomes a problem."""
+        """Yield batches or records, entries and damage, in the order of the file; an error becomes a problem."""
         content, request = self._content, self._content.request
         try:
             with open_evidence(self.path) as file:
@@ -146,7 +146,7 @@ class DumpContent:
         return len(self._files)
 
     def files(self) -> Iterator[DumpFile]:
-        """Every file; whoever takes one reads its items before the next."""
+        """Yield every file; whoever takes one reads its items before the next."""
         self._problems, self.damaged, self._is_read = [], set(), False
         yield from self._files
         self._is_read = True

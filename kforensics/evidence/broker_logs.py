@@ -90,7 +90,7 @@ class LogFile:
 
 
 def keep_all(_event: LogEvent) -> bool:
-    """Every event is wanted."""
+    """Return true: every event is wanted."""
     return True
 
 

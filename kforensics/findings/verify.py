@@ -63,7 +63,7 @@ def verify_findings(
     inputs: Sequence[Input],
     leaders: "Mapping[TopicPartition, LeadershipAccount] | None" = None,
 ) -> tuple[Finding, ...]:
-    """Every finding, the gravest first; what brokers repair by themselves is one note a kind.
+    """Return every finding, the gravest first; what brokers repair by themselves is one note a kind.
 
     Args:
         verification: all files, checked.

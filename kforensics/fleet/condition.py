@@ -63,7 +63,7 @@ class Condition:
         raise NotImplementedError
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return what the test can say of some rows, never less than it says of one of them.
+        """Return what the test may be for some rows: every answer that it has for one of them is among these.
 
         Args:
             facts: by column, the least and the largest value of these rows, or None where all are null; a column of which nothing is known is missing.

@@ -116,7 +116,7 @@ def require_free(tables: Tables, *, take_over: bool = False) -> None:
 
     Args:
         tables: the directory.
-        take_over: whether a lock may be taken from a process that no longer renews it.
+        take_over: whether the lock of a process that ended without releasing it counts as free.
 
     Raises:
         UsageError: another process holds the lock.

@@ -385,7 +385,7 @@ def inputs_without_logs(tasks: Sequence[LogDirTask], totals: Sequence[LogDirTota
 
 
 def divide(totals: Sequence[LogDirTotals], *, evidence: frozenset[int], cores: int) -> tuple[tuple[Piece, ...], ...]:
-    """Tasks of near-equal weight: runs over the listings, of several small log directories or of a part of a large one.
+    """Return tasks of near-equal weight: runs over the listings, of several small log directories or of a part of a large one.
 
     Args:
         totals: of all log directories, in order.

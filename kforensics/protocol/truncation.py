@@ -220,7 +220,7 @@ class _Walk:
         return None
 
     def ask_once(self) -> None:
-        """KIP-101: one OffsetForLeaderEpoch version 0, whose answer is an offset without an epoch."""
+        """Ask once by KIP-101: one OffsetForLeaderEpoch version 0, whose answer is an offset without an epoch."""
         asked = self.ask()
         if asked is None:
             return
@@ -235,7 +235,7 @@ class _Walk:
         self.truncation(min(answer.end_offset, self.log.log_end_offset), step)
 
     def ask_until_stable(self) -> None:
-        """KIP-279: OffsetForLeaderEpoch version 1 and later, until both sides name the same epoch."""
+        """Ask by KIP-279: OffsetForLeaderEpoch version 1 and later, until both sides name the same epoch."""
         while not self.endless:
             before = self.log
             asked = self.ask()

@@ -46,7 +46,7 @@ def write(result: Result[Any], _view: View) -> str:
 def sarif_document(
     command: str, *, inputs: Sequence[Input], findings: Sequence[Finding], problems: Iterable[Problem], exit_code: int
 ) -> str:
-    """One SARIF log with one run, ending in a line break."""
+    """Return one SARIF log with one run, ending in a line break."""
     codes = sorted({one.code for one in findings})
     run = {
         "tool": {

@@ -52,7 +52,7 @@ class _Change(NamedTuple):
 
 
 def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
-    """Every record of the metadata log behind its leader change."""
+    """Yield every record of the metadata log behind its leader change."""
     start = cluster.settings.start_time_ms
     yield MetadataEntry(start, FEATURE_LEVEL, 0, {"name": "metadata.version", "feature_level": METADATA_VERSION_LEVEL})
     if cluster.settings.eligible_leader_replicas:

@@ -200,7 +200,7 @@ class Capture:
         return self._parts
 
     def part_length(self, number: int) -> int:
-        """Bytes of a part, as the manifest claims."""
+        """Return the bytes of a part, as the manifest claims."""
         if not 0 <= number < len(self._parts):
             raise self.refuse(f"it has no part {number}")
         return self._parts[number].length
@@ -655,7 +655,7 @@ class CapturePath(ForeignPath):
         return self._entry().mode
 
     def lstat(self) -> os.stat_result:
-        """Mode, length and time of change, as they were on the broker."""
+        """Return mode, length and time of change, as they were on the broker."""
         mode = self.mode()
         if stat.S_ISDIR(mode):
             return os.stat_result((mode, 0, 0, 1, 0, 0, 0, 0, 0, 0))
@@ -733,11 +733,11 @@ class CapturedFile(EvidenceFile):
         return filled
 
     def changed(self) -> bool:
-        """Never: a capture is what it is."""
+        """Return false: a capture never changes."""
         return False
 
     def close(self) -> None:
-        """Nothing is to be given back: the capture stays open."""
+        """Do nothing: the capture stays open."""
 
 
 class CapturedSegment(EvidenceFile):
@@ -799,4 +799,4 @@ class CapturedSegment(EvidenceFile):
         return bool(self.row.get("changed"))
 
     def close(self) -> None:
-        """Nothing is to be given back: the capture stays open."""
+        """Do nothing: the capture stays open."""

@@ -189,7 +189,7 @@ class CapturePlan:
     """Whether a process holds the lock of a log directory; none where that is not known."""
 
     def folders(self) -> Iterator[FolderPlan]:
-        """Every directory, those first of which a broker may take content away at any time."""
+        """Yield every directory, those first of which a broker may take content away at any time."""
         every = [folder for root in self.roots for folder in root.folders]
         yield from sorted(every, key=lambda folder: not folder.may_vanish)
 

@@ -64,7 +64,7 @@ class _Sink:
         return self._file.tell()
 
     def flush(self) -> None:
-        """Nothing waits that must not."""
+        """Do nothing: what was written waits for its file."""
 
     def close(self) -> None:
         """Leave the end of the file to whoever opened it."""

@@ -241,7 +241,7 @@ def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
 
 
 def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
-    """Type and coordinator epoch of a control batch, None where it ends no transaction.
+    """Return type and coordinator epoch of a control batch, None where it ends no transaction.
 
     Args:
         row: of the batch.

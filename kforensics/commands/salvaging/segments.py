@@ -68,7 +68,7 @@ class _Segment:
     max_timestamp_offset: int = 0
 
     def note(self, last_offset: int, position: int, length: int, timestamp: int) -> None:
-        """One batch, and an index entry if enough bytes have followed the last one."""
+        """Note one batch, and an index entry if enough bytes have followed the last one."""
         if timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
         if self.since_entry > INDEX_INTERVAL:

@@ -76,7 +76,7 @@ class SealCheck:
         self._differences = differences
 
     def differences(self) -> Iterator[Difference]:
-        """Each difference, once."""
+        """Return the differences, which can be read once."""
         return self._differences
 
 

@@ -29,7 +29,7 @@ class TruncationAccount:
                 self._logged_from.setdefault(file.node_id, Absent.UNKNOWN)
 
     def doubt(self, partition: TopicPartition, topic_id: str | Absent, brokers: Collection[int]) -> str:
-        """Why a truncation may have left no trace in the inputs; empty where one would have.
+        """Return why a truncation may have left no trace in the inputs; empty where one would have.
 
         Args:
             partition: that is searched.

@@ -81,7 +81,7 @@ class Reread:
 
 
 def slices_of(replicas: Sequence[ScannedReplica]) -> tuple[OffsetRange, ...]:
-    """Ranges of offsets of which each copy holds some thousand records and not much more than a MiB, as far as its batches are known.
+    """Return ranges of offsets of which each copy holds some thousand records and not much more than a MiB, as far as its batches are known.
 
     Args:
         replicas: the directories of a partition.

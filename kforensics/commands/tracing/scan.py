@@ -198,7 +198,7 @@ class ScannedReplica:
         return (Hit(file, record, horizon) for record, horizon in records)
 
     def files(self) -> Iterator[Segment]:
-        """Its segment files, those that no broker reads any more last."""
+        """Yield its segment files, those that no broker reads any more last."""
         yield from self.replica.segments
         yield from self.replica.deleted_segments
 
@@ -296,7 +296,7 @@ def kind_of(replica: Replica, ranks: Mapping[int, int]) -> CopyKind:
 def scanned_replica(
     place: PartitionPlace, collected: CollectedReplica, kind: CopyKind, files: Mapping[str, SearchedFile]
 ) -> ScannedReplica:
-    """One directory with what its files gave.
+    """Return one directory with what its files gave.
 
     Args:
         place: the directory.

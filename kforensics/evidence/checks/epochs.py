@@ -25,7 +25,7 @@ def check_epochs(
     segments: Sequence[ScannedSegment],
     damaged: AbstractSet[tuple[str, int]] = frozenset(),
 ) -> tuple[Damage, ...]:
-    """Lines that contradict the batches, and batches whose epoch the file does not know.
+    """Return damage of lines that contradict the batches, and of batches whose epoch the file does not know.
 
     Args:
         context: of the partition.

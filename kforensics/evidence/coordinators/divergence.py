@@ -9,7 +9,7 @@ _COLUMNS = ["base_offset", "last_offset", "partition_leader_epoch", "crc", "max_
 
 
 def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 0) -> BatchTable:
-    """Offset, leader epoch, checksum and time of every sound batch of a log.
+    """Return offset, leader epoch, checksum and time of every sound batch of a log.
 
     Args:
         log: its files.

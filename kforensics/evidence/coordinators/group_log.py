@@ -258,7 +258,7 @@ class GroupLogReader:
         return {key.group for key in keys} | self._groups, keys
 
     def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
-        """Every record that says something about positions or members, in the order of the log.
+        """Yield every record that says something about positions or members, in the order of the log.
 
         Args:
             from_offset: records below are left out.

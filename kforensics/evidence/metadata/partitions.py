@@ -81,7 +81,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
 
     @classmethod
     def empty(cls) -> Self:
-        """No partition at all."""
+        """Return the histories of no partition at all."""
         return cls((), (), (), np.zeros(0, STEP_DTYPE), RecordPlaces(0))
 
     def __len__(self) -> int:

@@ -115,7 +115,7 @@ class _Window:
         self._file, self._start, self._data = file, 0, b""
 
     def at(self, position: int, length: int) -> memoryview:
-        """Bytes from a position on, fewer at the end of the file."""
+        """Return bytes from a position on, fewer at the end of the file."""
         if position < self._start or position + length > self._start + len(self._data):
             self._start, self._data = position, self._file.read(position, max(length, WINDOW_LENGTH))
         return memoryview(self._data)[position - self._start : position - self._start + length]

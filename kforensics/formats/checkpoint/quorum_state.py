@@ -44,7 +44,7 @@ def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
         data: the whole file, one JSON object.
 
     Returns:
-        The fields of its version; one that is missing or no number is `UNREADABLE`, with damage.
+        The fields of its version; one that is missing or malformed is `UNREADABLE`, with damage, but that missing voters are none.
 
     Raises:
         FormatError: the bytes are no JSON object; `UnsupportedFormat` where its version is neither 0 nor 1.

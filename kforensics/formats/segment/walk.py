@@ -244,7 +244,7 @@ class _Findings:
         self.record_count = 0
 
     def window(self, span: Span) -> SegmentWindow:
-        """All of it, in file order."""
+        """Return all of it, in file order."""
         match self.tables:  # joining costs more than a small segment
             case []:
                 table = empty_batches()

@@ -187,7 +187,7 @@ class Disk:
         return {Need(name, content): value for (name, content), value in self._written.items()}
 
     def origins(self) -> dict[str, str]:
-        """Files that kept their bytes, or the first of them, by their names now, with the names they had."""
+        """Return files that kept their bytes, or the first of them, by their names now, with the names they had."""
         return {name: file.origin for name, file in self.files.items() if file.origin and not file.is_rewritten}
 
     def changes(self) -> tuple[FileChange, ...]:

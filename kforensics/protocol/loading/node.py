@@ -209,7 +209,7 @@ def refuse_registration(
 def unclean_for_controller(
     marker_epochs: Sequence[int | Absent], registered_epoch: int | Absent, version: KafkaVersion
 ) -> str:
-    """Why the controller takes the last stop as unclean when a broker registers, and takes it out of every ISR and ELR (KIP-966, 4.0).
+    """Return why the controller takes the last stop as unclean when a broker registers, and takes it out of every ISR and ELR (KIP-966, 4.0).
 
     Args:
         marker_epochs: the broker epoch in the marker of each log directory; not written where it has no marker.

@@ -169,7 +169,7 @@ class Segment:
         return self.batches(start, self.length if position is None else position)
 
     def next_offset(self) -> int:
-        """Behind its last batch, read from the last index entry on, unchecked (`readNextOffset`)."""
+        """Return the offset behind its last batch, read from the last index entry on, unchecked (`readNextOffset`)."""
         found = self.read(self.offset_index.last_offset, self.length)
         last: LoadedBatch | None = None
         for batch in found or ():

@@ -191,7 +191,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
 
 
 def distinct_rules() -> tuple[KafkaVersion, ...]:
-    """One version for each set of rules, oldest first: where these agree, all modelled versions do."""
+    """Return one version for each set of rules, oldest first: where these agree, all modelled versions do."""
     return (
         OLDEST_MODELLED,
         KafkaVersion(1, 0),

@@ -18,7 +18,7 @@ EPOCH_FILE = "leader-epoch-checkpoint"
 
 @rule("KAFKA-10432", "KAFKA-16541", "KAFKA-9892", "KAFKA-3968", "KAFKA-9491", "KAFKA-5634", "KAFKA-3330")
 def of_files(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Checkpoints and producer snapshots that contradict the log."""
+    """Yield checkpoints and producer snapshots that contradict the log."""
     for copy in evidence.replicas:
         yield from _in_files_of(copy, evidence)
 
@@ -90,7 +90,7 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
 
 @rule("KAFKA-7601")
 def of_formats(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Leader epochs of a log whose newest batches are of an old message format (KAFKA-7601)."""
+    """Yield leader epochs of a log whose newest batches are of an old message format (KAFKA-7601)."""
     for copy in evidence.replicas:
         yield from _epochs_of_old_format(copy)
 
@@ -107,7 +107,7 @@ def _epochs_of_old_format(copy: LogCopy) -> Iterator[Seen]:
 
 @rule("KAFKA-14055")
 def of_lost_markers(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
+    """Yield transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
 
     Cleaners stop at the first open transaction, so each that they have passed had an end. A truncation may have removed it too, but that lowers the checkpoint: then the trace
     shows less.

@@ -114,7 +114,7 @@ class BrokerLogFacts:
         return self.logged_loads.get((broker_id, partition), ())
 
     def verifies_clean_stops(self) -> bool:
-        """By the metadata log."""
+        """Return what the metadata log says."""
         return self.metadata.verifies_clean_stops()
 
     def metadata_gaps(self) -> tuple[str, ...]:

@@ -147,11 +147,11 @@ class ClusterFacts(Protocol):
         ...
 
     def heard_brokers(self) -> frozenset[int]:
-        """Brokers whose log files are among the inputs."""
+        """Return brokers whose log files are among the inputs."""
         ...
 
     def named_brokers(self) -> frozenset[int]:
-        """Brokers that any log line names as leader or in sync."""
+        """Return brokers that any log line names as leader or in sync."""
         ...
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
@@ -233,15 +233,15 @@ class NoFacts:
         return self.empty
 
     def verifies_clean_stops(self) -> bool:
-        """Unknown, so no."""
+        """Return false: there is no metadata log."""
         return False
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """There are none."""
+        """Return no gaps: there is no metadata log."""
         return self.empty
 
     def is_newest_metadata(self) -> bool:
-        """Unknown, so no."""
+        """Return false: there is no metadata log."""
         return False
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
@@ -249,11 +249,11 @@ class NoFacts:
         return Absent.NOT_APPLICABLE
 
     def heard_brokers(self) -> frozenset[int]:
-        """There are none."""
+        """Return no brokers: there are no lines."""
         return frozenset()
 
     def named_brokers(self) -> frozenset[int]:
-        """There are none."""
+        """Return no brokers: there are no lines."""
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002

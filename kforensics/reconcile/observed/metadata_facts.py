@@ -95,7 +95,7 @@ class MetadataFacts:
         )
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """Missing and damaged parts of the metadata log."""
+        """Return missing and damaged parts of the metadata log."""
         if self._history is None:
             return ()
         missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
@@ -115,11 +115,11 @@ class MetadataFacts:
         return Absent.NOT_APPLICABLE
 
     def heard_brokers(self) -> frozenset[int]:
-        """There are none: only log files show this."""
+        """Return no brokers: only log files show this."""
         return frozenset()
 
     def named_brokers(self) -> frozenset[int]:
-        """There are none: only log files show this."""
+        """Return no brokers: only log files show this."""
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002

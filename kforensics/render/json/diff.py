@@ -60,7 +60,7 @@ def _flat_reports(result: DiffResult) -> Iterator[str]:
 
 
 def plain_report(report: PartitionReport, state: State | None = None) -> dict[str, Any]:
-    """One partition as the promise of `docs/json.md` has it.
+    """Return one partition as the promise of `docs/json.md` has it.
 
     Args:
         report: of the partition.

@@ -69,7 +69,7 @@ def document(result: Result[Any], body: DocumentBody) -> Iterator[str]:
 
 
 def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
-    """Values as lines, each with its type before its fields."""
+    """Yield values as lines, each with its type before its fields."""
     for kind, values in kinds:
         for value in values:
             yield json_line({"type": kind, **to_plain(value)})

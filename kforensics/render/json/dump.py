@@ -109,7 +109,7 @@ def plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
 
 
 def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
-    """Bytes as base64, or as a string where that is asked for and they are UTF-8."""
+    """Return bytes as base64, or as a string where that is asked for and they are UTF-8."""
     if payload is None:
         return None
     if as_text:
@@ -161,7 +161,7 @@ def plain_damage(damage: Damage) -> dict[str, Any]:
 
 
 def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
-    """Key and value of a record of Kafka's own."""
+    """Return key and value of a record of Kafka's own."""
     return {
         "key": None if meaning.key is None else plain_message(meaning.key),
         "value": None if meaning.value is None else plain_message(meaning.value),

@@ -41,7 +41,7 @@ def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
-    """One element of `files`."""
+    """Return one element of `files`."""
     owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
     return {
         "input": report.input,

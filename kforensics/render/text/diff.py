@@ -79,7 +79,7 @@ def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, u
 
 
 def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
-    """One entry a finding, the gravest first."""
+    """Yield one entry a finding, the gravest first."""
     for item in result.findings:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
