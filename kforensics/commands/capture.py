@@ -228,7 +228,11 @@ def names_a_capture(out: str) -> bool:
 
 
 def resume_path(out: Path) -> Path:
-    """Return the path at which a stopped capture is kept."""
+    """Return the path at which a stopped capture is kept.
+
+    Args:
+        out: the name that the finished capture will have.
+    """
     return out.with_name(f".{out.name}.resume")
 
 

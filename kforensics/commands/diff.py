@@ -633,7 +633,12 @@ def judge_partition(
 
 
 def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, of replicas whose files are here."""
+    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, of replicas whose files are here.
+
+    Args:
+        result: of the comparison.
+        inputs: of the comparison; those that are captures are left out.
+    """
     reader = FileBatchReader([one.root for one in inputs.found if not isinstance(one.root, CapturePath)])
     numbers = {
         at: number for number, at in enumerate(at for at, one in enumerate(inputs.found) if not _is_captured(one))
@@ -648,7 +653,12 @@ def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPar
 
 
 def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]:
-    """Yield a problem for each replica whose records an expected truncation would discard, and of which there is only a capture."""
+    """Yield a problem for each replica whose records an expected truncation would discard, and of which there is only a capture.
+
+    Args:
+        result: of the comparison.
+        inputs: of the comparison.
+    """
     for report in result.reports:
         for replica in report.replicas:
             directory = replica.view.replica
@@ -674,7 +684,11 @@ def _is_captured(found: FoundInput) -> bool:
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:
-    """Return the report without batch tables and digests, which only the comparison needs."""
+    """Return the report without batch tables and digests, which only the comparison needs.
+
+    Args:
+        report: it stays as it is; a view that it names twice is one view in the result too.
+    """
     # A view stays one object wherever the report names it: readers compare by identity.
     slim: dict[int, LoadedLog] = {}
 

@@ -194,7 +194,14 @@ class DumpContent:
 
 
 def why_not_dumped(found: FoundInput) -> str:
-    """Return the reason why a single file is no input: its name, or its content where that is a segment's, says what it is."""
+    """Return the reason why a single file is no input, empty where it is one: its name, or its content where that is a segment's, says what it is.
+
+    Args:
+        found: the input.
+
+    Raises:
+        EvidenceError: it can't be read.
+    """
     name = parse_file_name(Path(found.described.path).name)
     if name.kind is FileKind.UNKNOWN:
         name = parse_file_name(found.root.name)

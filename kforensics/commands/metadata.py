@@ -49,7 +49,11 @@ class MetadataRequest:
 
 
 def brokers_of(event: MetadataEvent) -> set[int]:
-    """Return the brokers that an event concerns."""
+    """Return the brokers that an event concerns: leaders, replicas that join or leave, and the broker that it is about.
+
+    Args:
+        event: of the metadata log; the new controller of a change of controllers is no broker here.
+    """
     detail = event.detail
     names = ("leader", "previous_leader")
     found = {one for name in names if isinstance(one := detail.get(name), int)}

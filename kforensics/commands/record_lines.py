@@ -127,7 +127,11 @@ def line_windows(
 
 
 def is_damaging(damage: Damage | None) -> bool:
-    """Whether it is more than what a broker repairs by itself."""
+    """Whether damage is more than what a broker repairs by itself.
+
+    Args:
+        damage: None for none.
+    """
     return damage is not None and damage.gravity is Gravity.DAMAGE
 
 

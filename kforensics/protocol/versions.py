@@ -101,7 +101,10 @@ def parse_version(text: str) -> KafkaVersion:
 
 
 def parse_inter_broker_version(text: str) -> InterBrokerVersion:
-    """Return a level as in `inter.broker.protocol.version`: 0.11.0-IV2, 2.7-IV1, 3.6.
+    """Return a level as in `inter.broker.protocol.version`.
+
+    Args:
+        text: such as 0.11.0-IV2, 2.7-IV1 or 3.6, which means the last level of the release.
 
     Raises:
         ValueError: no level.

@@ -200,7 +200,14 @@ class Capture:
         return self._parts
 
     def part_length(self, number: int) -> int:
-        """Return the bytes of a part, as the manifest claims."""
+        """Return the bytes of a part, as the manifest claims.
+
+        Args:
+            number: the place of the part in the manifest, from 0.
+
+        Raises:
+            EvidenceUnreadable: there is no such part.
+        """
         if not 0 <= number < len(self._parts):
             raise self.refuse(f"it has no part {number}")
         return self._parts[number].length
@@ -464,7 +471,16 @@ class Capture:
             raise self.refuse(f"part tree/{block:06d}.json says nothing that could be: {error}") from error
 
     def bytes_of(self, inner: str, entry: CapturedEntry) -> "CapturedFile":
-        """Return the file, where its bytes were taken along; else an error that says what they are."""
+        """Return the file, where its bytes were taken along.
+
+        Args:
+            inner: relative to the root of the capture.
+            entry: of the file, whose content says where they are.
+
+        Raises:
+            EvidenceUnreadable: they can't be where the capture says, or could not be read when it was taken.
+            MissingBytes: they stayed on the broker.
+        """
         content = entry.content
         if "tar" in content:
             number = self._numbers.get(f"files/{entry.block:06d}.tar", -1)

@@ -136,7 +136,13 @@ def discover(given: Path) -> Place:
 
 
 def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
-    """Return whether a broker's `log.dirs` could name the directory."""
+    """Return whether a broker's `log.dirs` could name the directory: by a file that only log directories hold, or a partition directory in it.
+
+    Args:
+        listings: those of the input.
+        relative: the directory, relative to their root.
+        listing: of the directory.
+    """
     for entry in listing.entries:
         if not entry.is_directory and entry.name in LOG_DIR_MARKERS:
             return True
@@ -148,7 +154,11 @@ def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
 
 
 def is_partition(listing: Listing) -> bool:
-    """Return whether the directory holds a file that only partition directories hold."""
+    """Return whether the directory holds a file that only partition directories hold.
+
+    Args:
+        listing: one with a file that only log directories hold is none of a partition.
+    """
     if any(entry.name in LOG_DIR_MARKERS for entry in listing.entries):
         return False
     names = (parse_file_name(entry.name) for entry in listing.entries if not entry.is_directory)

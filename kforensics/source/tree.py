@@ -76,5 +76,12 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
 
 
 def link_target(path: Path) -> str:
-    """Return the target of a symbolic link as it is written."""
+    """Return the target of a symbolic link as it is written.
+
+    Args:
+        path: of the link.
+
+    Raises:
+        OSError: it is no link, or can't be read.
+    """
     return str(path.readlink())

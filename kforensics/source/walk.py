@@ -256,7 +256,12 @@ def may_vanish(name: str) -> bool:
 
 
 def join(folder: str, name: str) -> str:
-    """Join a folder and a name, relative to the root of a walk, whose own path is empty."""
+    """Return a folder and a name joined, relative to the root of a walk, whose own path is empty.
+
+    Args:
+        folder: empty for the root.
+        name: of an entry, or a path below the folder.
+    """
     return f"{folder}/{name}" if folder else name
 
 

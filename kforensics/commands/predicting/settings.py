@@ -166,7 +166,11 @@ def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def node_id_of(properties: Mapping[str, str]) -> str:
-    """Return the id that a `server.properties` gives its node."""
+    """Return the id that a `server.properties` gives its node, as text; empty where it gives none.
+
+    Args:
+        properties: value by name; `node.id` before `broker.id`.
+    """
     return properties.get("node.id", properties.get("broker.id", ""))
 
 

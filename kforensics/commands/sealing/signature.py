@@ -105,7 +105,12 @@ def key_id(key: "Ed25519PublicKey") -> str:
 
 
 def pre_authentication_encoding(payload_type: str, body: bytes) -> bytes:
-    """Return the bytes that are signed: unambiguous, whatever type and body are (DSSE v1)."""
+    """Return the bytes that are signed: unambiguous, whatever type and body are (DSSE v1).
+
+    Args:
+        payload_type: of the envelope.
+        body: the stored bytes of the statement.
+    """
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(body), body)
 

@@ -86,7 +86,13 @@ class Coverage:
             self.add_run(int(offsets[first]), int(offsets[end - 1]), int(epochs[first]))
 
     def add_run(self, first: int, last: int, epoch: int) -> None:
-        """Add a run behind those before."""
+        """Add a run behind those before.
+
+        Args:
+            first: the first offset.
+            last: the last offset, included.
+            epoch: the leader epoch of all of them.
+        """
         if self.runs and self.runs[-1][2] == epoch and self.runs[-1][1] + 1 == first:
             self.runs[-1] = (self.runs[-1][0], last, epoch)
         else:

@@ -132,7 +132,11 @@ _SIGNED_DIGEST = np.dtype([(name, "<i8") for name in _DIGEST_COLUMNS])
 
 
 def digests_of(rows: Sequence[Sequence[int]]) -> Any:
-    """Return the digests that `digest_lists` made lists of."""
+    """Return the digests that `digest_lists` made lists of.
+
+    Args:
+        rows: bucket, the two signed words, batches and position of each.
+    """
     if not rows:
         return np.zeros(0, dtype=DIGEST_DTYPE)
     return np.array([tuple(row) for row in rows], dtype=_SIGNED_DIGEST).view(DIGEST_DTYPE)

@@ -51,7 +51,12 @@ def check_epochs(
 
 
 def is_raised(context: PartitionContext, checkpoint: LeaderEpochCheckpoint) -> bool:
-    """Return whether the first line is at the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log."""
+    """Return whether the first line is at or below the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log.
+
+    Args:
+        context: the partition directory, with what `log-start-offset-checkpoint` says of it.
+        checkpoint: `leader-epoch-checkpoint` of the directory.
+    """
     start = context.log_start
     return (
         bool(checkpoint.lines)

@@ -67,7 +67,11 @@ class Selection:
     to_time_ms: int | None = None
 
     def has_batch(self, batch: BatchItem) -> bool:
-        """Return whether a batch can hold a record that is asked for."""
+        """Return whether a batch can hold a record that is asked for.
+
+        Args:
+            batch: by its header alone; of the times only the largest bounds those of its records.
+        """
         return (
             (self.from_offset is None or batch.last_offset >= self.from_offset)
             and (self.to_offset is None or batch.base_offset <= self.to_offset)
@@ -156,7 +160,14 @@ def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
 
 
 def selected_range(file: EvidenceFile, path: Path, name: FileName, selection: Selection) -> ByteRange:
-    """Return the part of a segment that can hold what is asked for."""
+    """Return the part of a segment that can hold what is asked for; all of a file whose name has no offset.
+
+    Args:
+        file: open.
+        path: of the file; its indexes are beside it.
+        name: what it is taken for.
+        selection: what is asked for.
+    """
     if name.kind is not FileKind.SEGMENT or isinstance(name.base_offset, Absent):
         return ByteRange(0, None)
     return find_range(

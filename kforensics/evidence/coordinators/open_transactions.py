@@ -249,7 +249,11 @@ class _Scan:
 
 
 def transactional(rows: BatchTable) -> BatchTable:
-    """Return the transactional batches of a table, markers among them."""
+    """Return the transactional batches of a table, markers among them.
+
+    Args:
+        rows: a batch table.
+    """
     mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
     found: BatchTable = rows[mask]
     return found

@@ -472,7 +472,12 @@ def _simple(
 
 
 def file_input_kind(given: Path, root: Path) -> str:
-    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log."""
+    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log.
+
+    Args:
+        given: as it was given; its name counts first.
+        root: the real place, whose name counts where the given one is unknown.
+    """
     kind = parse_file_name(given.name).kind
     if kind is FileKind.UNKNOWN:
         kind = parse_file_name(root.name).kind

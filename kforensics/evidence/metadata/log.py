@@ -308,7 +308,11 @@ def _controls(chunk: RecordChunk) -> Iterator[ControlRecord]:
 
 
 def raft_epochs(batches: BatchTable) -> tuple[EpochEntry, ...]:
-    """Return the offset at which each leader epoch of the metadata log begins, from its batches."""
+    """Return the offset at which each leader epoch of the metadata log begins, from its batches.
+
+    Args:
+        batches: of the whole log, in its order.
+    """
     epochs = batches["partition_leader_epoch"]
     firsts = np.flatnonzero(np.diff(epochs, prepend=-2))
     return tuple(

@@ -170,7 +170,11 @@ class MetadataState:
         return self.features.get(METADATA_VERSION, Absent.NOT_WRITTEN)
 
     def topic_named(self, name: str) -> TopicState | None:
-        """Return the topic that has this name now."""
+        """Return the topic that has this name at this offset, None where there is none.
+
+        Args:
+            name: of the topic.
+        """
         return next((topic for topic in self.topics.values() if topic.name == name), None)
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:

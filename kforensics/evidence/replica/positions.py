@@ -71,7 +71,11 @@ class IndexEntries:
         return int.from_bytes(self._entry(at)[:4], signed=True)
 
     def at_or_below(self, offset: int) -> int | None:
-        """Return the number of the last entry whose relative offset is not above another one, none where all are."""
+        """Return the number of the last entry whose relative offset is not above another one, none where all are.
+
+        Args:
+            offset: relative to the base offset of the segment; in an index that does not rise the result means nothing.
+        """
         at = bisect_right(range(self.count), offset, key=self.offset)
         return at - 1 if at else None
 
@@ -117,7 +121,12 @@ def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: 
 
 
 def batch_at(segment: EvidenceFile, position: int) -> tuple[int, int] | None:
-    """Return the offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there."""
+    """Return the offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there.
+
+    Args:
+        segment: open.
+        position: a claim, as of an index; one outside of the file is allowed.
+    """
     if not 0 <= position < segment.size:
         return None
     return _header(segment.read(position, SHORTEST_ENTRY), segment.size - position)

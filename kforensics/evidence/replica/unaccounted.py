@@ -125,7 +125,11 @@ def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
 
 
 def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
-    """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray."""
+    """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray.
+
+    Args:
+        replica: with its segments; one that was not read whole has none.
+    """
     if replica.state != "live" or not replica.is_read_whole:
         return ()
     ends = [

@@ -211,7 +211,11 @@ def _kind(mode: int) -> EntryKind:
 
 
 def exact_utc(time_ns: int) -> str | Absent:
-    """Return a time with all nine digits behind the point, which a number in JSON would lose."""
+    """Return a time with all nine digits behind the point, which a number in JSON would lose; unknown where it is in no year from 1 to 9999.
+
+    Args:
+        time_ns: since 1970.
+    """
     seconds, rest = divmod(time_ns, 1_000_000_000)
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)

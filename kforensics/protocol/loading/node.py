@@ -151,7 +151,11 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
 
 
 def newest_level(version: KafkaVersion) -> int:
-    """Return the newest metadata.version that a release reads."""
+    """Return the newest metadata.version that a release reads.
+
+    Args:
+        version: of the release; of an unknown one, the newest level of those before.
+    """
     known = _KNOWN_LEVELS.get((version.major, version.minor))
     if known is not None:
         return known

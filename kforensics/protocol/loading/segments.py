@@ -377,6 +377,9 @@ class Segment:
 def last_offset_of(batch: LoadedBatch) -> int:
     """Return the last offset of a batch, for which its header is read.
 
+    Args:
+        batch: as loading reads it.
+
     Raises:
         LoadingError: the file ends within the header.
     """

@@ -126,6 +126,9 @@ class LoadingRules:
 def loading_rules(version: KafkaVersion) -> LoadingRules:
     """Return the rules of a version, from 0.11 to 4.3.
 
+    Args:
+        version: of the broker that is started.
+
     Raises:
         ValueError: another version, whose loader these rules do not model.
     """

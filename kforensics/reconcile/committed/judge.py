@@ -203,7 +203,12 @@ def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReade
 
 
 def count_records(rows: BatchTable, offsets: OffsetRange) -> tuple[int, int]:
-    """Count data records and control markers at the offsets; a batch that compaction thinned out counts what it still holds at most."""
+    """Return how many data records and control markers there are at the offsets; a batch that compaction thinned out counts what it still holds at most.
+
+    Args:
+        rows: a batch table of one log.
+        offsets: both ends included.
+    """
     first = np.maximum(rows["base_offset"], offsets.first)
     last = np.minimum(rows["last_offset"], offsets.last)
     inside = np.minimum(np.maximum(last - first + 1, 0), rows["count"])

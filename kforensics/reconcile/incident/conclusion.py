@@ -189,17 +189,29 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def records_lost(losses: Sequence[LossEntry]) -> str:
-    """Return the records of some losses, counted."""
+    """Return the records of some losses, counted: `3 records`.
+
+    Args:
+        losses: of any partitions.
+    """
     return counted(sum(loss.records for loss in losses), "record")
 
 
 def were(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses, in the past."""
+    """Return the verb for the records of some losses, in the past: `was` or `were`.
+
+    Args:
+        losses: of any partitions.
+    """
     return "was" if sum(loss.records for loss in losses) == 1 else "were"
 
 
 def are(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses."""
+    """Return the verb for the records of some losses: `is` or `are`.
+
+    Args:
+        losses: of any partitions.
+    """
     return "is" if were(losses) == "was" else "are"
 
 

@@ -215,7 +215,13 @@ def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int
 
 
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
-    """Yield runs of offsets, of bounded size, whose digests do not prove them equal."""
+    """Yield runs of offsets, of bounded size, whose digests do not prove them equal.
+
+    Args:
+        one: a log.
+        other: the other.
+        common: the range that both hold; runs are limited to it.
+    """
     left, right = one.digests, other.digests
     buckets = np.union1d(left["bucket"], right["bucket"])
     buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]

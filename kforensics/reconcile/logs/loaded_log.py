@@ -106,9 +106,12 @@ def load_log(replica: Replica) -> LoadedLog:
 
 
 def load_replica(replica: Replica) -> RecoveryOutcome:
-    """Apply the start of its broker to a replica.
+    """Return what the start of its broker makes of a replica's log.
 
     The metadata log is opened as after a crash at every start, with a recovery point of 0.
+
+    Args:
+        replica: as it is on disk; nothing of it is changed.
     """
     is_metadata = replica.topic_partition.topic in METADATA_TOPICS
     return recover_log(
@@ -156,7 +159,11 @@ def _has_remote_storage(replica: Replica) -> bool:
 
 
 def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
-    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log."""
+    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log.
+
+    Args:
+        segments: of one log, in the order of their base offsets; an epoch that returns gets another entry.
+    """
     out: list[EpochEntry] = []
     for segment in segments:
         for entry in segment.epochs:

@@ -237,7 +237,11 @@ def _named_in(by_partition: Mapping[TopicPartition, Iterable[Leadership]]) -> fr
 
 
 def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment."""
+    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
     out: dict[TopicPartition, tuple[int, ...]] = {}
     for item in events:
         partition = item.event.topic_partition
@@ -255,6 +259,9 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     """Return the loads of each broker's logs, with where each log had ended at the clean stop before, as far as lines show it.
 
     A stop writes a producer snapshot at the end of each log that was appended to since the last one.
+
+    Args:
+        events: of all nodes, in the order of time; those without a node or a time are left out.
     """
     out: dict[tuple[int, TopicPartition], list[LogLoad]] = {}
     ends: dict[tuple[int, TopicPartition], int] = {}
@@ -295,7 +302,11 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
 
 
 def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
-    """Return by broker when it ran and how it started, by its own lines."""
+    """Return by broker when it ran and how it started, by its own lines, in UTC ms.
+
+    Args:
+        events: of all nodes, in the order of time; those without a node or a time are left out.
+    """
     first: dict[int, int] = {}
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
@@ -325,7 +336,11 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
 
 
 def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
-    """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing."""
+    """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing.
+
+    Args:
+        events: of all nodes, in the order of time; what is before the newest creation of a partition is of another topic.
+    """
     states: dict[TopicPartition, list[Leadership]] = {}
     heard = frozenset(item.node_id for item in events if isinstance(item.node_id, int))
     for item in events:
@@ -361,7 +376,11 @@ def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
 
 
 def is_creation(event: LogEvent) -> bool:
-    """Return whether the line reports the creation of a partition: its first election, or its first leader."""
+    """Return whether the line reports the creation of a partition: its first election, or its first leader.
+
+    Args:
+        event: of any node.
+    """
     if event.kind is Kind.LEADER_START:
         begins = {name: event.number(name) for name in ("leader_epoch", "offset", "previous_leader_epoch")}
         return begins == {"leader_epoch": 0, "offset": 0, "previous_leader_epoch": -1}

@@ -129,7 +129,11 @@ def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
 
 
 def source_of(state: Leadership) -> str:
-    """Return the source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds."""
+    """Return the source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds.
+
+    Args:
+        state: of a partition.
+    """
     if not isinstance(state.recorded_at, Absent):
         return "metadata"
     name = state.citation.path.rpartition("/")[2]

@@ -514,7 +514,11 @@ class FateJudge:
 
 
 def fate_of_loss(loss: LossEntry) -> Fate:
-    """Return the entry of `explain` that says that a record is lost."""
+    """Return the entry of `explain` that says that a record is lost, as the fate of the record.
+
+    Args:
+        loss: that covers the offset of the record.
+    """
     cause = str(loss.cause.value).replace("-", " ")
     return Fate(
         kind=FateKind.TRUNCATED,
@@ -524,7 +528,11 @@ def fate_of_loss(loss: LossEntry) -> Fate:
 
 
 def fate_of_truncation(one: ExplainedTruncation) -> Fate:
-    """Return a truncation that took a record."""
+    """Return a truncation that took a record, as the fate of the record.
+
+    Args:
+        one: of which the record was at or behind the target.
+    """
     who = "a replica" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
     leader = "" if isinstance(one.leader, Absent) else f" by leader {one.leader}"
     return Fate(
