@@ -199,7 +199,12 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
 
 
 def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
-    """Return the place of a replica, without the facts that its log directory has about it."""
+    """Return the place of a replica, without the facts that its log directory has about it.
+
+    Args:
+        replica: as it was scanned.
+        root: of its input.
+    """
     state = LogDirState(
         listings=Listings(root),
         input=replica.input,

@@ -52,7 +52,11 @@ class Holder:
     """The last sign of life."""
 
     def is_stale(self, now_ns: int) -> bool:
-        """Return whether the process ended without releasing the lock; its signs of life decide where the process can't be looked at."""
+        """Return whether the process ended without releasing the lock; its signs of life decide where the process can't be looked at.
+
+        Args:
+            now_ns: since 1970, by the clock of this machine.
+        """
         if (self.host, self.boot) == (socket.gethostname(), _boot()):
             start = _process_start(self.pid)
             if start is not None:

@@ -22,7 +22,12 @@ PartitionKey = tuple[str, str, int]
 
 
 def group_of(key: PartitionKey, groups: int) -> int:
-    """Return the group that judges a partition, the same on every machine."""
+    """Return the group that judges a partition, the same on every machine.
+
+    Args:
+        key: cluster, topic and number.
+        groups: how many there are.
+    """
     cluster, topic, partition = key
     return zlib.crc32(f"{cluster}\0{topic}\0{partition}".encode()) % groups
 

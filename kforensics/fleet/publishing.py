@@ -47,7 +47,13 @@ class AuditStamp:
         return datetime.fromtimestamp(self.audited_ns // 1_000_000_000, UTC).date().isoformat()
 
     def on(self, rows: pa.Table, clusters: pa.Array, schema: pa.Schema) -> pa.Table:
-        """Return the rows with the columns of a finished audit."""
+        """Return the rows with the columns of a finished audit.
+
+        Args:
+            rows: as the stages wrote them.
+            clusters: the cluster id of each row, null for none.
+            schema: the columns.
+        """
         count = rows.num_rows
         own = {
             "audit_id": pa.repeat(pa.scalar(self.audit_id), count),

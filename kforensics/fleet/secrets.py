@@ -18,7 +18,11 @@ _known: set[str] = set()
 
 
 def is_secret(name: str) -> bool:
-    """Return whether an option of this name holds a credential."""
+    """Return whether an option of this name holds a credential.
+
+    Args:
+        name: of any storage's option.
+    """
     return _SECRET_NAME.search(name) is not None
 
 

@@ -74,7 +74,15 @@ def _is_evidence(location: Path) -> bool:
 
 
 def read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
-    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
+    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`.
+
+    Args:
+        location: of the file; its ending says what it is.
+        storage: options of the storage that its locations are on.
+
+    Raises:
+        EvidenceError: it can't be read, or is no inventory.
+    """
     with open_evidence(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
     try:

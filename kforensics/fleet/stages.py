@@ -240,7 +240,12 @@ def _note_attempt(scan: ScanContext, number: int) -> None:
 
 
 def scan_task(scan: ScanContext, number: int) -> Scanned:
-    """Read one task's pieces and write their part of the evidence tables."""
+    """Return what one task's pieces hold, with their part of the evidence tables written.
+
+    Args:
+        scan: the pieces of all tasks.
+        number: of the task.
+    """
     whole = Scanned()
     rows: Counter[str] = Counter()
     for piece in scan.pieces[number]:

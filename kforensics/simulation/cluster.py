@@ -179,7 +179,11 @@ class SimulatedCluster:
         self.stop(self.brokers, "stop")
 
     def advance(self, milliseconds: int) -> None:
-        """Advance the time."""
+        """Advance the time.
+
+        Args:
+            milliseconds: by how much; checkpoints that become due are written.
+        """
         for simulated in self.partitions.values():
             simulated.advance(milliseconds)
 

@@ -52,7 +52,11 @@ class _Change(NamedTuple):
 
 
 def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
-    """Yield every record of the metadata log behind its leader change."""
+    """Yield every record of the metadata log behind its leader change.
+
+    Args:
+        cluster: of KRaft brokers, with its history.
+    """
     start = cluster.settings.start_time_ms
     yield MetadataEntry(start, FEATURE_LEVEL, 0, {"name": "metadata.version", "feature_level": METADATA_VERSION_LEVEL})
     if cluster.settings.eligible_leader_replicas:

@@ -24,24 +24,43 @@ class Side(NamedTuple):
 
 
 def presumes(leader: Side) -> bool:
-    """Return whether a replica presumes to be the leader."""
+    """Return whether a replica presumes to be the leader.
+
+    Args:
+        leader: the replica, whatever the controller says.
+    """
     return leader.replica.leader == leader.broker
 
 
 def follows(follower: Side, leader: Side) -> bool:
-    """Return whether a replica believes in a leader, whatever the epoch."""
+    """Return whether a replica believes in a leader, whatever the epoch.
+
+    Args:
+        follower: the replica.
+        leader: the one that it may believe in.
+    """
     return follower.replica.leader == leader.broker
 
 
 def shares_epoch(leader: Side, follower: Side) -> bool:
-    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
+    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320.
+
+    Args:
+        leader: a replica that may presume to lead.
+        follower: another one.
+    """
     return (
         presumes(leader) and follows(follower, leader) and leader.replica.leader_epoch == follower.replica.leader_epoch
     )
 
 
 def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
-    """Return the offset behind the last one at which both hold the same record."""
+    """Return the offset behind the last one at which both hold the same record, 0 where there is none.
+
+    Args:
+        follower: a replica.
+        leader: another one.
+    """
     for offset in range(min(follower.log_end_offset, leader.log_end_offset), 0, -1):
         if follower.log[offset - 1] == leader.log[offset - 1]:
             return offset
@@ -63,7 +82,13 @@ class ReplicationModel(ABC):
         return presumes(leader) and follows(follower, leader)
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
-        """Return whether the follower holds the log up to `end`."""
+        """Return whether the follower holds the log up to an offset.
+
+        Args:
+            leader: the replica that judges it.
+            follower: must believe in the leader.
+            end: exclusive.
+        """
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
@@ -257,7 +282,11 @@ class Kip320Model(ReplicationModel):
 
 
 def high_watermark_is_current(leader: ModelReplica) -> bool:
-    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
+    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end.
+
+    Args:
+        leader: a replica that presumes to lead.
+    """
     high_watermark = leader.high_watermark
     if high_watermark == leader.log_end_offset:
         return True

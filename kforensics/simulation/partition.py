@@ -184,7 +184,11 @@ class SimulatedPartition(ControlledPartition):
         return rows + (self.follow(replica) if self.leader is not None else [])
 
     def advance(self, milliseconds: int) -> list[Row]:
-        """Advance the time: both checkpoints are written when they are due, and followers that fetched too long ago leave the ISR."""
+        """Advance the time: both checkpoints are written when they are due, and followers that fetched too long ago leave the ISR.
+
+        Args:
+            milliseconds: by how much.
+        """
         self.now_ms += milliseconds
         running = [self.replicas[broker] for broker in self.live]
         if self.now_ms - self._checkpointed_ms >= self.settings.checkpoint_interval_ms:
@@ -217,7 +221,11 @@ class SimulatedPartition(ControlledPartition):
         return [self.row(f"broker {broker} flushes its log", broker)]
 
     def say(self, words: str) -> list[Row]:
-        """Add a comment between two steps."""
+        """Add a comment between two steps.
+
+        Args:
+            words: of the scenario.
+        """
         return [self.row(words, Absent.NOT_APPLICABLE)._replace(is_scenario=True)]
 
     def _running(self, broker: int) -> SimulatedReplica:

@@ -19,7 +19,12 @@ PREALLOCATED_INDEX_LENGTH = 65_536
 
 @lru_cache(maxsize=65_536)
 def encode_batch(batch: SimulatedBatch, magic: int) -> bytes:
-    """Encode a batch; every replica that holds it has the same bytes."""
+    """Encode a batch; every replica that holds it has the same bytes.
+
+    Args:
+        batch: with its records and leader epoch.
+        magic: of the messages or the batch.
+    """
     pairs = [(f"key-{record}".encode(), f"value of {record}".encode()) for record in batch.records]
     if magic < 2:
         messages = [

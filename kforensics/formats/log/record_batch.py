@@ -119,7 +119,11 @@ def encode_record_batch(batch: RecordBatch) -> bytes:
 
 
 def with_right_crc(batch: bytes) -> bytes:
-    """Return the batch with its checksum recomputed from its content."""
+    """Return the batch with its checksum recomputed from its content.
+
+    Args:
+        batch: exactly the bytes of a batch of magic 2.
+    """
     crc = crc32c(memoryview(batch)[CRC_COVERED_POSITION:])
     return batch[:CRC_POSITION] + crc.to_bytes(4) + batch[CRC_COVERED_POSITION:]
 
@@ -232,7 +236,12 @@ def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OU
 
 
 def sequence_of(base_sequence: int, delta: int) -> int:
-    """Return a record's sequence number: 0 follows 2^31-1, and -1 means none (`DefaultRecordBatch.incrementSequence`)."""
+    """Return a record's sequence number: 0 follows 2^31-1, and -1 means none (`DefaultRecordBatch.incrementSequence`).
+
+    Args:
+        base_sequence: of the batch, negative for a producer that is not idempotent.
+        delta: the offset delta of the record.
+    """
     if base_sequence < 0:
         return -1
     sequence = base_sequence + delta

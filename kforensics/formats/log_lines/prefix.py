@@ -94,6 +94,9 @@ def _second_ms(text: bytes) -> int | None:
 def parse_moment(text: bytes) -> LineTime:
     """Return the time at the beginning of the text, `2024-05-01 12:00:00,123` with or without a zone.
 
+    Args:
+        text: from the first digit of the year on.
+
     Returns:
         Milliseconds since 1970, `UNREADABLE` where the text begins with no time; read as UTC where it names no zone.
     """

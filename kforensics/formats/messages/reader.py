@@ -72,7 +72,12 @@ def decode_message(table: Message, version: int, data: bytes, position: int = 0)
 
 @cache
 def message_reader(table: Message, version: int) -> Reader | None:
-    """Return the compiled reader of a version, or None if the schema does not have this version."""
+    """Return the compiled reader of a version, or None if the schema does not have this version.
+
+    Args:
+        table: the schema of the message.
+        version: of the message; each is compiled once.
+    """
     if version not in table.versions:
         return None
     return _struct_reader(table.fields, version, flexible=version in table.flexible)

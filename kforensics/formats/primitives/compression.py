@@ -259,7 +259,11 @@ def _frame_header(data: memoryview, start: int) -> FrameHeader:
 
 
 def zstd_windows(data: memoryview) -> Iterator[int]:
-    """Yield the window of each frame in bytes, as far as the headers and lengths can be followed."""
+    """Yield the window of each frame in bytes, as far as the headers and lengths can be followed.
+
+    Args:
+        data: the compressed bytes; what they declare is a claim.
+    """
     start = 0
     while start + _SHORTEST_FRAME_HEADER < len(data):
         if int.from_bytes(data[start : start + 4], "little") in ZSTD_SKIPPABLE:

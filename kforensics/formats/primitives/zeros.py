@@ -12,6 +12,11 @@ def nonzero_windows(source: SegmentBytes, start: int, end: int) -> Iterator[tupl
     """Yield position and bytes of each window between two positions that is not all zeros; the bytes are valid until the next one.
 
     Every byte is looked at, but for those that the file system names as a hole. A file that has become shorter ends there.
+
+    Args:
+        source: the file.
+        start: the first position.
+        end: the position behind the last one.
     """
     next_data: Callable[[int], tuple[int, int] | None] | None = getattr(source, "next_data", None)
     buffer = bytearray(min(_WINDOW_LENGTH, max(end - start, 0)))

@@ -287,7 +287,12 @@ def _flip_in_batch(
 
 
 def zero_page(source: SegmentBytes, span: Span) -> DamageCause | None:
-    """Return the cause `zero-page` where zeros reach from one sector boundary of the file to another, or from one to the end of the run."""
+    """Return the cause `zero-page` where zeros reach from one sector boundary of the file to another, or from one to the end of the run.
+
+    Args:
+        source: the segment.
+        span: the damaged run, of which the first MiB is looked into.
+    """
     data = read_exactly(source, span.position, min(span.length, _LOOKED_INTO))
     for unit in (PAGE_LENGTH, SECTOR_LENGTH):
         first = -span.position % unit
