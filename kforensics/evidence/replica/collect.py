@@ -165,8 +165,8 @@ def stitch_replica(
         segments=segments,
         deleted_segments=deleted,
         lineage=_lineage(segments, directory.log_start),
-        is_read_whole=is_read_whole,
-        has_records=has_records,
+        is_read_whole=directory.is_read_whole and is_read_whole,
+        has_records=directory.has_records and has_records,
     )
 
 
