@@ -201,6 +201,8 @@ def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
     """Yield runs of offsets, of bounded size, whose digests do not prove them equal."""
     left, right = one.digests, other.digests
+    if left.tobytes() == right.tobytes():
+        return
     buckets = np.union1d(left["bucket"], right["bucket"])
     buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
     run: list[int] = []
