@@ -269,6 +269,7 @@ class _Teller:
             truncations=self.observed,
             incarnation=self.evidence.incarnation,
             account=self.account,
+            started_clean=self.evidence.facts.started_clean,
         )
         differing = self._residuals()
         truncations = tuple(self._truncation(truncation, causes) for truncation in self.observed)

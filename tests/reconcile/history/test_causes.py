@@ -153,6 +153,30 @@ def test_what_was_flushed_is_lost_by_a_restored_disk_and_not_by_a_power_loss():
         assert (cause, "likely") == (found.name, found.confidence)
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_start_with_the_marker_of_a_clean_stop_follows_no_power_loss(is_clean):
+    held = replica(1, [batch(0, 43, 1)], recovery_point=0)
+    written = replace(held, segments=tuple(replace(one, mtime_ns=7_000_000) for one in held.segments))
+    before = log_copy(written, rank=0, is_final=False)
+    own = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4), before=before)
+    # No line says whom the follower follows: the last that its lines name is itself.
+    follower = replace(truncation(44, 24, broker=2), leader=2, replacement=Replacement(1, 4))
+    evidence = CauseEvidence(
+        leaderships=(leadership(2, 1, {1, 2}), leadership(1, 4, {1})),
+        truncations=(own, follower),
+        incarnation=Incarnation(),
+        started_clean=lambda broker, since: is_clean and (broker, since) == (1, 7),
+    )
+
+    found = [
+        cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+        for one in (own, follower)
+    ]
+
+    assert is_clean is all(one.name is CauseName.DISK_RESTORED for one in found)
+    assert is_clean is all("the marker of a clean stop" in one.reason for one in found)
+
+
 def test_a_clean_stop_flushes_so_that_only_a_restored_disk_lacks_the_tail():
     elections = (leadership(1, 1, {1}), leadership(1, 4, {1}))
     own = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4), before=flushed_to(0))
