@@ -17,12 +17,12 @@ LOADED = "[Log partition=t-0, dir=/d] Completed load of log with 1 segments, log
 )
 def test_only_a_replica_that_was_away_comes_back_with_the_log_of_an_earlier_topic(own, replicas, stale):
     of_controller = logged_events("nothing", CREATED.format(replicas), ONLINE, node=2)
+    noon = of_controller[0].time_ms
+    assert isinstance(noon, int)
     of_broker = [
-        one._replace(
-            time_ms=of_controller[0].time_ms - 2_000 if at + 1 < len(own) else of_controller[0].time_ms + 5_000
-        )
+        one._replace(time_ms=noon - 2_000 if at + 1 < len(own) else noon + 5_000)
         for at, one in enumerate(logged_events(*own, node=3))
     ]
-    events = sorted([*of_controller, *of_broker], key=lambda one: one.time_ms)
+    events = sorted([*of_controller, *of_broker], key=lambda one: str(one.time_ms))
 
     assert stale == incarnations(events)[PARTITION].stale_ends
