@@ -160,7 +160,9 @@ def cause_of(
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
     lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
     if lost_before is not None:
-        return _because_of_leader(lost_before, election, evidence, protocol)
+        found = _because_of_leader(lost_before, election, evidence, protocol)
+        if found.name is not CauseName.UNKNOWN or not none_committed:
+            return found
     if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
         if evidence.risk_of(election) is Risk.RESTART:
             reason = (

@@ -550,7 +550,7 @@ class _Teller:
             rules=versions.epoch_rules(truncation.broker_id, protocol),
             leader_rules=versions.epoch_rules(truncation.leader, protocol),
         )
-        none_committed = bool(runs) and all(run.certainty == "no" for run in runs)
+        none_committed = all(run.certainty == "no" for run in runs) if runs else self._is_uncommitted(truncation)
         cause = cause_of(
             truncation,
             causes,

@@ -191,3 +191,20 @@ def test_another_disk_is_no_power_loss_on_the_leader_either():
     own = replace(truncation(44, 0, logged=False), leader=1, replacement=Replacement(-1, 4), before=flushed_to(0))
 
     assert CauseName.DISK_REPLACED is judged(own, Risk.OTHER_DISK, leadership(1, 1, {1}), leadership(1, 4, {1})).name
+
+
+@pytest.mark.parametrize(("none_committed", "name"), [(True, CauseName.UNCOMMITTED_TAIL), (False, CauseName.UNKNOWN)])
+def test_what_was_proven_uncommitted_is_a_tail_whatever_the_new_leader_had_truncated(none_committed, name):
+    leaders = replace(truncation(40, 24, broker=1), leader_epoch=1)
+    followers = replace(truncation(44, 24, broker=2), leader=1)
+    evidence = CauseEvidence(
+        leaderships=(leadership(2, 1, {1, 2}), leadership(1, 4, {1})),
+        truncations=(leaders, followers),
+        incarnation=Incarnation(),
+    )
+
+    found = cause_of(
+        followers, evidence, protocol=ProtocolName.KIP_595, none_committed=none_committed, is_by_protocol=True
+    )
+
+    assert name is found.name
