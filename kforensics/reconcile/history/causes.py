@@ -308,8 +308,12 @@ def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leader
     if truncation.replacement is not None:
         kept = written_in if isinstance(written_in, int) else truncation.replacement.kept
         between = [state for state in elections if kept < state.leader_epoch <= truncation.replacement.epoch]
+        unclean = next((state for state in between if state.unclean), None)
+        if unclean is None and not any(state.leader_epoch == truncation.replacement.epoch for state in leaderships):
+            # No input names the leader that wrote what took the place: those before it may have held the records.
+            return None
         if between:
-            return next((state for state in between if state.unclean), between[0])
+            return unclean or between[0]
     if isinstance(written_in, int):
         later = [state for state in elections if state.leader_epoch > written_in]
         return later[0] if later else None
@@ -338,6 +342,10 @@ def _wrote_it_all(truncation: ObservedTruncation, election: Leadership, leadersh
         for state in leaderships
         if truncation.replacement.kept <= state.leader_epoch < election.leader_epoch and isinstance(state.leader, int)
     ]
+    known = {state.leader_epoch for state in leaderships}
+    if not known.issuperset(range(election.leader_epoch, truncation.replacement.epoch + 1)):
+        # What took the place of the records may be of a leader that no input names.
+        return False
     starts_with_first = bool(terms) and terms[0].leader_epoch == truncation.replacement.kept
     return starts_with_first and all(state.leader == election.leader for state in terms)
 
@@ -362,6 +370,7 @@ def _leaders_own_truncation(
         other
         for other in truncations
         if other is not truncation
+        and not _is_of_its_term(other, election)
         and other.broker_id == leader
         and other.broker_id != truncation.broker_id
         and other.to_offset <= truncation.to_offset
@@ -369,6 +378,12 @@ def _leaders_own_truncation(
         and (other.rule in {"recovery", "high-watermark"} or not other.is_logged or isinstance(other.leader_epoch, int))
     ]
     return own[0] if own else None
+
+
+def _is_of_its_term(truncation: ObservedTruncation, election: Leadership | None) -> bool:
+    """Whether the truncated records were written in the term that the election began, or later: they were truncated after it."""
+    written_in = _epoch_of_last(truncation)
+    return election is not None and isinstance(written_in, int) and written_in >= election.leader_epoch
 
 
 def _is_no_later(one: ObservedTruncation, other: ObservedTruncation) -> bool:

@@ -208,3 +208,26 @@ def test_what_was_proven_uncommitted_is_a_tail_whatever_the_new_leader_had_trunc
     )
 
     assert name is found.name
+
+
+def test_a_leader_that_no_input_names_may_have_written_what_took_the_place():
+    lost = replace(truncation(30, 24, broker=2), leader=1, replacement=Replacement(0, 4))
+    again = (leadership(1, 0, {1, 2}), leadership(1, 2, {1}))
+
+    found = why(lost, *again)
+
+    assert (CauseName.UNKNOWN, "no evidence shows which election changed the log") == (found.name, found.reason)
+    assert CauseName.LAST_REPLICA_STANDING is why(replace(lost, replacement=Replacement(0, 2)), *again).name
+
+
+def test_what_a_leader_wrote_in_its_term_it_lost_after_its_election():
+    """Two unclean elections in a row: broker 2 led, and truncated its own records when broker 3 led."""
+    written = log_copy(replica(2, [batch(0, 19, 0), batch(20, 25, 2)]), rank=0, is_final=False)
+    second = replace(truncation(26, 20, broker=2, logged=False), replacement=Replacement(0, 4), before=written)
+    first = replace(truncation(28, 20, broker=1, logged=False), replacement=Replacement(0, 4))
+    elections = (leadership(1, 0, {1}), leadership(2, 2, {2}, unclean=True), leadership(3, 4, {3}, unclean=True))
+    evidence = CauseEvidence(leaderships=elections, truncations=(first, second), incarnation=Incarnation())
+
+    found = cause_of(first, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (CauseName.UNCLEAN_ELECTION, elections[1].citation) == (found.name, found.citations[0])
