@@ -57,7 +57,11 @@ class Surroundings:
         return Absent.UNKNOWN if self.state is None else self.state.metadata_version
 
     def configured_id(self, node_count: int) -> int | None:
-        """Return the id that the only `server.properties` gives the only node."""
+        """Return the id that the only `server.properties` gives the only node, None where there are several of either.
+
+        Args:
+            node_count: of the inputs.
+        """
         if node_count != 1 or len(self.properties) != 1:
             return None
         value = node_id_of(self.properties[0])

@@ -61,7 +61,12 @@ class CommitProofs:
     """High watermarks that log lines state of logs among `views`."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
-        """Return the highest offset below which everything in the log is proven to be committed."""
+        """Return the highest offset below which everything in the log is proven to be committed, or None without a proof.
+
+        Args:
+            view: the log, once it is loaded.
+            offsets: those in question, for the proofs that look for records among them.
+        """
         bounds = [
             *self._by_high_watermarks(view),
             *self._by_logged_high_watermarks(view),
@@ -255,7 +260,14 @@ class CommitProofs:
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
 
     def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
-        """Return the commitment by voters: a record that a majority holds is committed, and with all voters here no other is (KIP-595)."""
+        """Return what voters prove of a log of the metadata quorum: a record that a majority holds is committed, and with all voters here no other is (KIP-595).
+
+        Args:
+            view: the log, once it is loaded.
+
+        Returns:
+            The bound below which all is committed, and the one from which nothing is; each None without a proof.
+        """
         newest = self.leaderships[-1] if self.leaderships else None
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
             return None, None
@@ -279,9 +291,16 @@ class CommitProofs:
         return certain, never
 
     def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
-        """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
+        """Return the offset from which nothing was committed: the end of a replica that was in the ISR, or eligible (KIP-966), and took over cleanly.
 
         Its log had to hold all that was committed before, and the start of its term says where its log ended then.
+
+        Args:
+            view: the log that holds the records in question.
+            offsets: those in question; their leader epochs decide which elections count.
+
+        Returns:
+            The bound, or None without a proof.
         """
         first = epoch_at(view.batch_epochs, offsets.first)
         last = epoch_at(view.batch_epochs, offsets.last)

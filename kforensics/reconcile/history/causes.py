@@ -71,7 +71,11 @@ class CauseEvidence:
     """As `ClusterFacts.started_clean`: a broker that started so had lost nothing in a power loss."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
-        """Return the reason why an election may have lost committed records."""
+        """Return the reason why an election may have lost committed records, None where the account of leadership shows none.
+
+        Args:
+            election: by leader and leader epoch; None for no election.
+        """
         if self.account is None or election is None:
             return None
         term = (election.leader, election.leader_epoch)
@@ -295,6 +299,13 @@ def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leader
     """Return the election that replaced the lineage of the discarded records: after the leader epoch of the last of them, an unclean one first.
 
     None is later than the epoch that took their place, where a log shows that.
+
+    Args:
+        truncation: what was discarded, and what is known of when and in which epochs.
+        leaderships: the recorded states of the partition, the oldest first.
+
+    Returns:
+        The state that the election led to, or None where no recorded one fits.
     """
     elections = [
         state

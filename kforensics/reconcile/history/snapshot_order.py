@@ -74,7 +74,12 @@ class Order:
 
 
 def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
-    """Return which of them was later, and by what."""
+    """Return which of two moments was later, and by what: the metadata log before all, file times only where nothing better shows it.
+
+    Args:
+        one: the nodes of one moment.
+        other: those of the other; a positive `later` says that this is the later one.
+    """
     proofs = list(_proofs(one, other))
     metadata = [vote for vote in proofs if vote.words.startswith(_METADATA)]
     for votes in (_by_node(metadata), _by_node(proofs)):
@@ -95,7 +100,11 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
 
 
 def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
-    """Return the places of the moments, the earliest first; those that nothing distinguishes stay as they were given."""
+    """Return the places of the moments, the earliest first; those that nothing distinguishes stay as they were given.
+
+    Args:
+        moments: the nodes of each, in the order of their inputs.
+    """
 
     def compare(one: int, other: int) -> int:
         found = order_of(moments[one], moments[other]).later
@@ -105,7 +114,12 @@ def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
 
 
 def is_same(one: SnapshotNodes, other: SnapshotNodes) -> bool:
-    """Return the nodes whose logs are the same in both: one moment given twice."""
+    """Whether the logs of all nodes are the same in both: one moment given twice.
+
+    Args:
+        one: the nodes of one moment; without a known node, or without logs, it is no other's double.
+        other: those of the other.
+    """
     return bool(one.node_ids) and any(node.logs for node in one.nodes) and _content(one) == _content(other)
 
 

@@ -27,7 +27,11 @@ class Incarnation:
 
 
 def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:
-    """Return the creation of every partition that log lines report."""
+    """Return the creation of every partition that log lines report, in UTC.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
     created = creation_times(events)
     deleted = deletion_times(logged_operations(events))
     for item in events:

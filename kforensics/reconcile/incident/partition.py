@@ -81,11 +81,20 @@ def explain_partition(
     evidence: IncidentEvidence,
     reader: BatchReader,
 ) -> PartitionIncident:
-    """Return everything that the directories and lines of one partition prove together."""
-    return _Teller(partition, final, before, final_rank, evidence, reader).incident()
+    """Return everything that the directories and lines of one partition prove together.
+
+    Args:
+        partition: the topic and number.
+        final: its replicas as they are now.
+        before: its replicas in earlier snapshots, each with the rank of the snapshot.
+        final_rank: the rank of now, above those of all snapshots.
+        evidence: log lines, metadata and versions of the whole cluster.
+        reader: reads batches of the replicas.
+    """
+    return _IncidentBuilder(partition, final, before, final_rank, evidence, reader).incident()
 
 
-class _Teller:
+class _IncidentBuilder:
     def __init__(
         self,
         partition: TopicPartition,
@@ -446,7 +455,7 @@ class _Teller:
         return self.evidence.facts.allows_unclean_election(self.partition.topic, elections[-1].state.recorded_at)
 
     def _tails_of_copies(self, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
-        """Losses that copying at different moments explains: a replica in use goes on where the leader's log ends, in the same leader epoch."""
+        """Losses that copying at different moments explains: a replica in use continues where the leader's log ends, in the same leader epoch."""
         if self.leader is None or self.evidence.moments.is_stopped or not self.is_leader_known:
             return ()
         view = self.leader.view

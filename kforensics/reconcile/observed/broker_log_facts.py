@@ -120,7 +120,7 @@ class BrokerLogFacts:
         return self.logged_loads.get((broker_id, partition), ())
 
     def verifies_clean_stops(self) -> bool:
-        """By the metadata log."""
+        """Return what the metadata log says."""
         return self.metadata.verifies_clean_stops()
 
     def metadata_gaps(self) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ class BrokerLogFacts:
         return self.metadata.is_newest_metadata()
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
-        """By lines after the end of the metadata log."""
+        """Return the highest leader epoch by lines after the end of the metadata log."""
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
@@ -169,7 +169,7 @@ class BrokerLogFacts:
         return self.metadata.has_metadata_log()
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
-        """By the metadata log, else by what all brokers were configured with."""
+        """Return the setting by the metadata log, else by what all brokers were configured with."""
         recorded = self.metadata.allows_unclean_election(topic, recorded_at)
         return recorded if isinstance(recorded, bool) else self.unclean_election
 
@@ -253,7 +253,11 @@ def _named_in(by_partition: Mapping[TopicPartition, Iterable[Leadership]]) -> fr
 
 
 def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment."""
+    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
     out: dict[TopicPartition, tuple[int, ...]] = {}
     for item in events:
         partition = item.event.topic_partition
@@ -271,6 +275,9 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     """Return the loads of each broker's logs, with where each log had ended at the clean stop before, as far as lines show it.
 
     A stop writes a producer snapshot at the end of each log that was appended to since the last one.
+
+    Args:
+        events: of all nodes, in the order of time; those without a node or a time are left out.
     """
     out: dict[tuple[int, TopicPartition], list[LogLoad]] = {}
     ends: dict[tuple[int, TopicPartition], int] = {}
@@ -311,7 +318,11 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
 
 
 def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
-    """Return by broker when it ran and how it started, by its own lines."""
+    """Return by broker when it ran and how it started, by its own lines, in UTC ms.
+
+    Args:
+        events: of all nodes, in the order of time; those without a node or a time are left out.
+    """
     first = first_lines(events)
     went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}
@@ -378,7 +389,11 @@ def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
 
 
 def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
-    """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing."""
+    """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing.
+
+    Args:
+        events: of all nodes, in the order of time; what is before the newest creation of a partition is of another topic.
+    """
     states: dict[TopicPartition, list[Leadership]] = {}
     heard = frozenset(first_lines(events))
     for item in events:
@@ -399,7 +414,11 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
 
 
 def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
-    """Return when each partition was last created, by the lines of ZooKeeper controllers and first leaders."""
+    """Return when each partition was last created, in UTC ms, by the lines of ZooKeeper controllers and first leaders.
+
+    Args:
+        events: of all nodes, in the order of time; those without a time are left out.
+    """
     return {
         item.event.topic_partition: item.time_ms
         for item in events
@@ -410,7 +429,11 @@ def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
 
 
 def is_creation(event: LogEvent) -> bool:
-    """Return whether the line reports the creation of a partition: its first election, or its first leader."""
+    """Return whether the line reports the creation of a partition: its first election, or its first leader.
+
+    Args:
+        event: of any node.
+    """
     if event.kind is Kind.LEADER_START:
         begins = {name: event.number(name) for name in ("leader_epoch", "offset", "previous_leader_epoch")}
         return begins == {"leader_epoch": 0, "offset": 0, "previous_leader_epoch": -1}

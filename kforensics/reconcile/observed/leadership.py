@@ -328,7 +328,13 @@ def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) 
 
 
 def is_before(restart: Restart, state: Leadership, *, unknown: bool = True) -> bool:
-    """Whether the restart came before the state; `unknown` where nothing shows their order."""
+    """Whether a restart came before a state, by metadata offsets where both have one, else by time.
+
+    Args:
+        restart: of a broker.
+        state: of a partition.
+        unknown: the result where nothing shows their order.
+    """
     if isinstance(restart.recorded_at, int) and isinstance(state.recorded_at, int):
         return restart.recorded_at <= state.recorded_at
     if isinstance(restart.time_ms, int) and isinstance(state.time_ms, int):
