@@ -126,6 +126,10 @@ class MetadataFacts:
         """Return false: only log lines show how a broker was stopped."""
         return False
 
+    def started_clean(self, broker_id: int, since_ms: int) -> bool:  # noqa: ARG002
+        """Return false: only log files show this."""
+        return False
+
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the directories that the broker registered last."""
         states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
