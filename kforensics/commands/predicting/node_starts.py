@@ -31,6 +31,7 @@ from kforensics.protocol.loading.names import (
     partition_of_directory,
 )
 from kforensics.protocol.loading.node import (
+    FIRST_KRAFT,
     Fate,
     HeldLog,
     Refusal,
@@ -203,7 +204,7 @@ class _NodeStarter:
                             found.links,
                         )
                     )
-            if node.is_kraft and self._metadata is None:
+            if node.is_kraft and self._metadata is None and conditions.version >= FIRST_KRAFT:
                 self._metadata = start_metadata_log(node.first, number, one, self._log_dirs, conditions.version, reads)
 
     def _is_asked_for(self, name: str) -> bool:
@@ -604,8 +605,8 @@ def _partition(name: str) -> TopicPartition | None:
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
-    """Return a checkpoint of the wrong shape, which takes the directory offline; since 3.1 a number that is none only resets the offsets."""
-    for read in (log_dir.recovery_points, log_dir.log_starts):
+    """Return a checkpoint of the wrong shape, which takes the directory offline (1.0); since 3.1 a number that is none only resets the offsets."""
+    for read in (log_dir.recovery_points, log_dir.log_starts) if not rules.io_errors_end_start else ():
         if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read
     return Absent.NOT_APPLICABLE
