@@ -130,7 +130,9 @@ def starts_of(root: Path, compared: Compared) -> Iterator[Begun]:
         if words.startswith(("kill -9", "SIGTERM", "stop ")):
             for one in [broker] if broker is not None else map(int, re.findall(r"\d+(?=[,\]])", words)):
                 is_up[one] = False
-        if (changed := re.search(r"(?:power loss: .* on broker |disk of broker-)(\d+)", words)) and int(changed[1]) in is_fresh:
+        if (changed := re.search(r"(?:power loss: .* on broker |disk of broker-)(\d+)", words)) and int(
+            changed[1]
+        ) in is_fresh:
             is_fresh.discard(int(changed[1]))
             compared.not_predicted["files of the broker were changed after the snapshot before"] += 1
             del last_snapshot[int(changed[1])]

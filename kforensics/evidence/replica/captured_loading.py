@@ -220,7 +220,7 @@ def _loaded(
                 is_control=is_control,
                 is_valid=True,
                 end=end,
-                has_sequence=sequence >= 0,
+                base_sequence=sequence,
             )
         )
     return found

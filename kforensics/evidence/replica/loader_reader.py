@@ -195,7 +195,7 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
         is_control=is_control,
         is_valid=is_valid,
         end=end,
-        has_sequence=sequence >= 0,
+        base_sequence=sequence,
     )
 
 

@@ -169,6 +169,11 @@ def judge_case(
     for name in without:
         (folder / name).unlink()
     judged = judge.load(folder, case)
+    is_name = told.get("exception") == judged["exception"] == "NumberFormatException"
+    if is_name and parse_version(kafka) < FIRST_OF_MAGIC_2:
+        told["tree"] = judged[
+            "tree"
+        ]  # segments load in the order of the file system, up to the name that holds no number
     shutil.rmtree(folder)
     return told, judged
 
