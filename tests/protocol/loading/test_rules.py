@@ -783,6 +783,18 @@ def test_before_2_3_a_time_index_that_falls_is_corrupt(time, is_sound):
     assert segment.sanity_check(has_index=True, has_time_index=True) is is_sound
 
 
+@pytest.mark.parametrize(
+    ("version", "sequence", "start"),
+    [((2, 0), 7, 10), ((2, 0), -1, 14), ((2, 0), 2**31 - 2, 14 + 2**31 - 4), ((2, 1), 2**31 - 2, 10)],
+)
+def test_before_2_1_the_start_of_a_transaction_is_counted_back_by_sequence_numbers(version, sequence, start):
+    producers = Producers(Disk(directory({})), LoadSettings(), loading_rules(KafkaVersion(*version)))
+
+    producers.take_in(batch(base=10, last=14, producer_id=5, is_transactional=True, base_sequence=sequence))
+
+    assert producers.first_unstable() == start
+
+
 def test_before_2_4_a_marker_of_an_older_coordinator_ends_the_load():
     first, second = (
         batch(
