@@ -248,6 +248,7 @@ class _Nodes:
             self.reads,
             node_count=len(self._nodes),
             outcomes=self._outcomes,
+            keeps_reads=self._outcomes is not None or any(one.others for one in self.versions.values()),
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
