@@ -49,7 +49,7 @@ from kforensics.protocol.loading.node import (
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.values import LoadedState, LoadingError, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
@@ -497,7 +497,7 @@ class _NodeStarter:
             start=number,
             node=self._node.first,
             input=directory.input,
-            path=join(directory.log_dir.path, load.name),
+            path=directory.found.path,
             topic=partition.topic if partition else Absent.NOT_APPLICABLE,
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
             outcome="unknown",
@@ -575,10 +575,27 @@ class _NodeStarter:
                 self._problems.append(Problem(input=directory.input, path=join(folder, name), message=words))
 
 
+_PLAIN = LoadOutcome(
+    state=LoadedState(log_start_offset=0, log_end_offset=0, recovery_point=0, last_stable_offset=0, epochs=()),
+    failure=Absent.NOT_APPLICABLE,
+    tree={},
+    changes=(),
+    scanned=(),
+    deleted_segments=(),
+    written={},
+    origins={},
+)
+"""A log that loads unscanned and has no open transaction: of those a start needs to know no more."""
+
+
 def _without_files(load: LogLoad) -> LogLoad:
     """Return a load without its files, which were told of: so much a start hangs on."""
     if isinstance(load.outcome, Unpredictable):
         return load
+    state = load.outcome.state
+    is_plain = not isinstance(state, Absent) and state.last_stable_offset == state.log_end_offset
+    if is_plain and not load.outcome.scanned:
+        return load._replace(outcome=_PLAIN)
     return load._replace(outcome=replace(load.outcome, tree={}, changes=(), written={}, origins={}))
 
 
