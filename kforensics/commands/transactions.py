@@ -627,7 +627,7 @@ def _stable_after_load(
     if directory is None:
         return Absent.UNKNOWN
     points, starts = log_dir.recovery_points, log_dir.log_starts
-    outcome = DirectoryOnDisk(place.state.root / place.path, directory.files).load(
+    outcome = DirectoryOnDisk(place.state.root / place.path, directory.content().files).load(
         clean_shutdown=log_dir.has_marker,
         recovery_point=0 if isinstance(points, LoadFailure) else points.get(place.topic_partition, 0),
         log_start_offset=0 if isinstance(starts, LoadFailure) else starts.get(place.topic_partition, 0),

@@ -166,9 +166,10 @@ class _Packed(NamedTuple):
 
     @classmethod
     def of(cls, listing: Listing, relative: str, changed_ns: int | None) -> "_Packed":
-        numbers = array("q")
-        for entry in listing.entries:
-            numbers.extend((entry.mode, entry.length, entry.mtime_ns))
+        # From a list: an array that grows has room to spare.
+        numbers = array(
+            "q", [value for entry in listing.entries for value in (entry.mode, entry.length, entry.mtime_ns)]
+        )
         own = relative or "."
         obstacles = tuple(
             ("" if one.path == own else one.path.rpartition("/")[2], one.message) for one in listing.obstacles

@@ -22,7 +22,15 @@ from tests.mutants.run import ROOT, fails
 from tests.oracle.loading.judge import differences, predicted
 from tests.oracle.loading.made import Case, edited_files, write_files
 
-BY_TESTS = frozenset({"renames_strays_before_load", "storage_exceptions_end_start", "ignores_remote_index_cache"})
+BY_TESTS = frozenset(
+    {
+        "renames_strays_before_load",
+        "storage_exceptions_end_start",
+        "io_errors_end_start",
+        "survives_metadata_dir",
+        "ignores_remote_index_cache",
+    }
+)
 """Switches of the node, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
 NODE = "protocol/loading/node.py"
 STARTS = "protocol/loading/starts.py"
@@ -40,6 +48,12 @@ MUTANTS = (
         VERSIONS,
         "renames_strays_before_load=version >= (3, 7, 1)",
         "renames_strays_before_load=version >= (3, 7)",
+    ),
+    Mutant(
+        "an I/O error takes the directory in 0.11",
+        VERSIONS,
+        "io_errors_end_start=version < (1, 0)",
+        "io_errors_end_start=version < (0, 11)",
     ),
     Mutant("a storage exception takes the directory in 3.2.0", VERSIONS, "version < (3, 2, 1)", "version < (3, 2)"),
     Mutant("the index cache is no log before 3.5", VERSIONS, "version >= (3, 5)", "version >= (3, 3)"),

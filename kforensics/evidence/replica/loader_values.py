@@ -95,8 +95,8 @@ class LoadedBatch(NamedTuple):
     """Length and checksum hold (`ensureValid`); true where they were not looked at."""
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
     """Of a control batch of a producer: what its marker says, or what reading it throws."""
-    has_sequence: bool = True
-    """Its records are numbered by their producer; commits of offsets in transactions are not."""
+    base_sequence: int = 0
+    """The number of its first record at the producer; -1 for commits of offsets in transactions, which are not numbered."""
     is_compressed_message: bool = False
     """A compressed message of magic 0 or 1, or bytes that say so, whose base offset is inside and was not read."""
     header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE
@@ -136,7 +136,7 @@ def headed_batch(
         is_control=bool(attributes & CONTROL_BIT),
         is_valid=is_valid,
         end=end,
-        has_sequence=base_sequence >= 0,
+        base_sequence=base_sequence,
     )
 
 
