@@ -216,6 +216,8 @@ def test_a_transaction_that_one_partition_commits_and_another_aborts_is_torn(coo
     )
     assert (str(torn[1].committed_in), torn[1].commit_offset, torn[1].transactional_id) == ("on-1-0", 17, "half-0")
     assert (result.answer.state, [one.code for one in result.findings]) == ("torn", ["KF605"])
+    before = transactions(root / "snapshots" / "99-final", root / "logs", at_ms=torn[1].marker.time_ms - 1)
+    assert not any(one.torn for one in before.body.partitions)
     # The hanging transactions of on-1-0 and orders-0 were ended by the lines that were printed.
     assert not any(one.open for one in result.body.partitions)
     ends = [
