@@ -37,7 +37,8 @@ def moments(root, *, every):
     lines = (root / "oracle" / "describe-all-groups.jsonl").read_text().splitlines()
     for line in lines:
         told = json.loads(line)
-        if "Error: Executing" in told["text"] or not (every or told["label"]):
+        is_failed = "Error: Executing" in told["text"] or (told["label"] == "unclean" and not told["text"])
+        if is_failed or not (every or told["label"]):
             continue
         rows = [line.split() for line in told["text"].splitlines()]
         has_group = any(row[:1] == ["GROUP"] for row in rows)
@@ -146,6 +147,18 @@ def test_what_a_truncation_took_is_in_the_history(coordinators):
         (*where, 95, 97, "member"),
     ]
     assert alone[-2:] == [(*where, 92, 95, "member"), (*where, 95, 97, "member")]
+
+
+def test_a_position_is_the_truncated_one_until_the_truncation(coordinators):
+    (final, _), before = everything(coordinators("groups-4.1"))
+    played = groups(final, before=before, groups=frozenset({"watch"}), history=True)
+    (taken,) = (one for one in played.body.changes() if one.by == "truncation")
+
+    at = [
+        positions(groups(final, before=before, at_ms=taken.time_ms + late))["watch", "payments", 0] for late in (-1, 0)
+    ]
+
+    assert at == [98, 95]
 
 
 def test_expiry_without_any_configuration_is_possible_at_most(coordinators):

@@ -119,8 +119,8 @@ class Detour:
     """The highest leader epoch of the records that were lost."""
     elected_in: int | None = None
     """The leader epoch of the unclean election that discarded them, where no later record replaced them."""
-    elected_ms: int = -1
-    """Its time; -1 where it is not known."""
+    discarded_ms: int = -1
+    """The time of that election, or of the first record that replaced them; -1 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,7 +377,7 @@ class Replay:
                 saved_groups[event.group] = None if group is None else group.copied()
             yield from self._take(event, detour.place)
         saved, self._saved = self._saved, None
-        when = max(newest_ms, detour.elected_ms) if replaced_by is None else replaced_by.time_ms
+        when = max(newest_ms, detour.discarded_ms) if replaced_by is None else replaced_by.time_ms
         if self.until_ms is not None and when > self.until_ms:
             return  # at that time the truncation was still to come
         for key, before in saved.items():
