@@ -97,6 +97,8 @@ class Change(NamedTuple):
     had_members: bool
     """The group had members before, as far as the log shows."""
     is_transactional: bool = False
+    is_share: bool = False
+    """It is the start offset of a share group."""
 
     @property
     def set_back(self) -> int:
