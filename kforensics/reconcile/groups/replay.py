@@ -203,7 +203,7 @@ class Replay:
             at = part.last if isinstance(part, CommitRun) else part.at
             if left and read is not None and at.offset >= left[0].from_offset:
                 # Close to a truncation every commit counts.
-                events = map(part.decode, range(len(part.ids))) if isinstance(part, CommitRun) else iter((part,))
+                events = part.decode(range(len(part.ids))) if isinstance(part, CommitRun) else iter((part,))
                 for event in events:
                     while left and event.at.offset >= left[0].from_offset:
                         yield from _only_setbacks(self._detour(left.pop(0), read, event.at))
@@ -231,12 +231,14 @@ class Replay:
             key = run.keys[number]
             known = self.positions.get(key)
             if known is not None and first < known.offset:
-                yield from _only_setbacks(self._take(run.decode(rows[start]), self.place))
+                yield from _only_setbacks(self._take(next(run.decode([rows[start]])), self.place))
             if fell:
                 for at in (np.flatnonzero(falls[start:end]) + start).tolist():
-                    self._put(run.decode(rows[at - 1]))
-                    yield from _only_setbacks(self._take(run.decode(rows[at]), self.place))
-            self._put(run.decode(rows[end - 1]))
+                    before, after = run.decode(rows[at - 1 : at + 1])
+                    self._put(before)
+                    yield from _only_setbacks(self._take(after, self.place))
+        for commit in run.decode([rows[end - 1] for end in ends]):
+            self._put(commit)
         self.last_epoch = max(self.last_epoch, run.last.leader_epoch)
 
     def _put(self, commit: Commit, place: PartitionPlace | None = None) -> None:
