@@ -229,6 +229,23 @@ def test_a_dead_leader_promises_nothing_of_the_log_after_an_unclean_election(inc
     assert (down.answer.state, down.answer.unknown) == ("past-the-end", ())
 
 
+def test_a_reset_of_a_share_group_is_named(coordinators):
+    root = coordinators("share-reset-4.3")
+    told = json.loads((root / "oracle" / "describe-all-groups.jsonl").read_text().splitlines()[-1])
+    rows = [line.split() for line in told["text"].splitlines()]
+
+    result = groups(root / "snapshots" / "99-final", history=True)
+
+    assert positions(result) == {
+        (one[0], one[1], int(one[2])): int(one[3]) for one in rows if one[2:3] != ["PARTITION"] and one
+    }
+    (reset,) = result.body.setbacks
+    assert (str(reset.key.group), reset.key.topic, reset.key.partition) == ("workers", "jobs", 0)
+    assert (reset.previous, reset.offset, reset.by, reset.confidence) == (30, 0, "administrator", "proven")
+    assert [reset] == [one for one in result.body.changes() if one.is_share]
+    assert result.answer.state == "set-back"
+
+
 def test_share_groups_start_where_kafka_says(coordinators, capsys):
     root = coordinators("share-4.1")
     printed = {}
