@@ -51,7 +51,11 @@ _OPTIONS = frozenset({"path", "level", "where", "columns", "trust_names", "trust
 
 
 def register(session: Any) -> None:
-    """Make the format `kforensics` known to a session, of Spark Connect too."""
+    """Make the format `kforensics` known to a session.
+
+    Args:
+        session: of Spark, or of Spark Connect.
+    """
     session.dataSource.register(KforensicsDataSource)
 
 
@@ -70,7 +74,14 @@ class KforensicsDataSource(DataSource):  # type: ignore[misc]
         return from_arrow_schema(chosen_schema(self.options))
 
     def reader(self, schema: StructType) -> "KforensicsReader":
-        """Return a reader of the columns of a schema: the one above, or some of its columns as `DataFrameReader.schema` names them."""
+        """Return a reader of the columns of a schema.
+
+        Args:
+            schema: the one above, or some of its columns as `DataFrameReader.schema` names them.
+
+        Raises:
+            UsageError: a column is none of the level, or of another type.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema
 
         options = {name.lower(): value for name, value in self.options.items()}
@@ -230,6 +241,9 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one run of files.
+
+        Args:
+            partition: as `partitions` planned it.
 
         Raises:
             EvidenceUnreadable: a file can't be read, and there are no problem rows.

@@ -68,6 +68,9 @@ _KNOWN: Mapping[str, Mapping[str, Reads]] = {
 def check_options(options: Mapping[str, str]) -> None:
     """Refuse options that no storage knows.
 
+    Args:
+        options: value by name, or by `SCHEME:name`.
+
     Raises:
         UsageError: one is neither of a named scheme nor known to any.
     """
@@ -82,7 +85,12 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def options_of(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that are for a scheme: those that name it, and of the others those that it knows."""
+    """Return the options that are for a scheme: those that name it, and of the others those that it knows.
+
+    Args:
+        scheme: of a URI.
+        options: value by name, or by `SCHEME:name`, which wins.
+    """
     known = _KNOWN.get(SCHEMES.get(scheme, ""), {})
     own = {name: value for name, value in options.items() if name in known}
     return own | {name.partition(":")[2]: value for name, value in options.items() if name.startswith(f"{scheme}:")}
@@ -92,6 +100,10 @@ def children(filesystem: Any, path: str) -> list[Any]:
     """Return what is in a directory, as `FileInfo`.
 
     pyarrow lists all objects below a directory of Google Cloud Storage at any rate, and leaves out directories that are no objects themselves.
+
+    Args:
+        filesystem: of pyarrow.
+        path: of the directory in it.
     """
     from pyarrow.fs import FileInfo, FileSelector, FileType
 

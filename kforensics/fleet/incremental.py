@@ -17,7 +17,14 @@ TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions
 def fingerprint_of(
     found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: DiffOptions
 ) -> str:
-    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
+    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program.
+
+    Args:
+        found: the nodes.
+        tasks: the log directories.
+        totals: of each of them, with the digests of their listings.
+        options: what was asked for.
+    """
     out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
     for number, one in enumerate(found.inputs):
         described = one.found.described
@@ -38,7 +45,13 @@ def _options(options: DiffOptions) -> str:
 
 
 def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: AuditTables) -> bool:
-    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled."""
+    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled.
+
+    Args:
+        fingerprint: of now.
+        totals: of each log directory now.
+        earlier: a finished audit.
+    """
     if earlier.manifest.get("fingerprint") != fingerprint:
         return False
     newest = max((one.newest_ns for one in totals), default=0)

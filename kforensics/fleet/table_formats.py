@@ -38,26 +38,43 @@ class TableLog(Protocol):
     """The log of a table format."""
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
-        """Add the parts of an audit to a table."""
+        """Add the parts of an audit to a table.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+            parts: rows by the name of the part.
+        """
         ...
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed."""
+        """Take back what an audit that did not finish committed.
+
+        Args:
+            audit_id: of the audit.
+        """
         ...
 
 
 def require_table_format(chosen: str) -> None:
     """Refuse, before the work, a format whose package is missing.
 
+    Args:
+        chosen: as `--table-format` names it.
+
     Raises:
-        MissingExtra: its package is missing.
+        MissingExtra: its package is not installed.
     """
     if (package := _PACKAGES.get(TableFormat(chosen))) is not None and find_spec(package) is None:
         raise MissingExtra(chosen, f"--table-format {chosen}")
 
 
 def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
-    """Return the log of a history; None where files in folders are all."""
+    """Return the log of a history; None where files in folders are all.
+
+    Args:
+        chosen: the format.
+        history: its tables.
+    """
     if chosen is TableFormat.ICEBERG:
         from kforensics.fleet.iceberg_log import IcebergLog
 
@@ -76,7 +93,12 @@ class DeltaLog:
         self._history = history
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
-        """Add the parts of an audit to a table, in one version of it."""
+        """Add the parts of an audit to a table, in one version of it.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+            parts: rows by the name of the part; without any nothing is committed.
+        """
         from deltalake import DeltaTable
         from deltalake.schema import Schema
         from deltalake.transaction import create_table_with_add_actions
@@ -96,7 +118,11 @@ class DeltaLog:
             )
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed; its files are still there."""
+        """Take back what an audit that did not finish committed; its files are still there.
+
+        Args:
+            audit_id: of the audit.
+        """
         from deltalake import DeltaTable
 
         for table in AUDIT_TABLES:
