@@ -16,8 +16,8 @@ from kforensics.commands.predicting.surroundings import Surroundings
     ],
 )
 def test_the_retention_of_a_topic_whose_settings_are_not_known(topic, deletes, retention_ms):
-    found = Settings({}, Surroundings(None, (), {}), 1, 3).retention(topic)
+    found = Settings({}, Surroundings(None, (), ()), 1, 3).retention(topic)
 
     assert (deletes, retention_ms, False) == (found.policy.deletes, found.policy.retention_ms, found.is_known)
-    given = Settings({"retention.ms": "5"}, Surroundings(None, (), {}), 1, 3).retention(topic)
+    given = Settings({"retention.ms": "5"}, Surroundings(None, (), ()), 1, 3).retention(topic)
     assert 5 == given.policy.retention_ms
