@@ -125,6 +125,14 @@ class Listings:
             packed = self._kept[key] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
         return packed.listing(relative)
 
+    def forget(self, relative: str) -> None:
+        """Drop the listings of a directory and of what is below it, which are not needed any more."""
+        key = f"{self._prefix}/{relative}" if relative else self._prefix
+        listing = self._kept.pop(key, None)
+        for entry in listing.listing("").entries if listing is not None else ():
+            if entry.is_directory:
+                self.forget(join(relative, entry.name))
+
     def may_have_changed(self, relative: str) -> bool:
         """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged."""
         place = self.root / relative

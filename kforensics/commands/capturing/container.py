@@ -62,7 +62,8 @@ class CaptureWriter:
             raise UsageError(f"{out} can't be written: {error.strerror}") from error
         self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
         self._parts: list[Part] = []
-        self._tree: dict[str, int] = {}
+        self._tree = bytearray(b"{")
+        """What `tree.json` holds, as its text: there may be a million directories."""
         self._block = 0
         self._folders: dict[str, list[dict[str, Any]]] = {}
         self._folder_bytes = 0
@@ -218,7 +219,7 @@ class CaptureWriter:
 
     def add_folder(self, path: str, entries: list[dict[str, Any]]) -> None:
         """Keep what a directory holds."""
-        self._tree[path] = self._block
+        self._tree += f"{'' if len(self._tree) == 1 else ','}{json.dumps(path)}:{self._block}".encode()
         self._folders[path] = entries
         self._folder_bytes += sum(len(one.get("name", "")) + 100 + 24 * _weight(one) for one in entries)
         if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
@@ -226,7 +227,10 @@ class CaptureWriter:
 
     def folders(self) -> frozenset[str]:
         """Return the directories that were kept so far."""
-        return frozenset(self._tree)
+        return frozenset(json.loads(self._tree_data()))
+
+    def _tree_data(self) -> bytes:
+        return bytes(self._tree) + b"}"
 
     def end_block(self) -> None:
         """Write the directories that were kept since the last block."""
@@ -258,7 +262,7 @@ class CaptureWriter:
             self._flush_records(folder)
         for table in self._groups:
             self._flush(table)
-        self.add_part("tree.json", json.dumps(self._tree, separators=(",", ":")).encode())
+        self.add_part("tree.json", self._tree_data())
         whole = {"schema": FORMAT, **manifest, "parts": [one._asdict() for one in self._parts]}
         self.add_part("manifest.json", json.dumps(whole, indent=1).encode())
         end = self._parts[-1]
