@@ -517,17 +517,17 @@ class _Taking:
         }
         is_whole = not self._by_ends(folder)
         to_copy = {f"{name.removesuffix('.log')}{OFFSET_INDEX}" for name in scans if is_whole} - indexes.keys()
-        entries = []
-        for entry in folder.entries:
+
+        def described(entry: Entry) -> dict[str, Any]:
             scan = scans.get(entry.name)
             if scan is not None:
-                entries.append(self._segment(folder, entry, scan))
-            elif entry.name in indexes:
-                entries.append({**_described(entry), "content": indexes[entry.name]})
-            else:
-                is_asked_for = entry.name in to_copy and 0 < entry.length <= SMALL_LENGTH
-                entries.append(self._file(folder, entry, is_asked_for=is_asked_for))
-        self.writer.add_folder(self._named(folder.inner), entries)
+                return self._segment(folder, entry, scan)
+            if entry.name in indexes:
+                return {**_described(entry), "content": indexes[entry.name]}
+            is_asked_for = entry.name in to_copy and 0 < entry.length <= SMALL_LENGTH
+            return self._file(folder, entry, is_asked_for=is_asked_for)
+
+        self.writer.add_folder(self._named(folder.inner), map(described, folder.each()))
 
     def _named(self, path: str) -> str:
         """Return a path as it is called in the capture."""
@@ -631,7 +631,7 @@ class _Taking:
 
     def _of_log_dirs(self) -> Iterator[tuple[FolderPlan, Entry]]:
         for folder in self.plan.without_partitions():
-            for entry in folder.entries:
+            for entry in folder.each():
                 name = parse_file_name(entry.name)
                 if name.kind is FileKind.OFFSET_CHECKPOINT and name.suffix is FileSuffix.NONE:
                     yield folder, entry

@@ -138,13 +138,17 @@ class FolderPlan:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The entries that are taken along."""
+        return self.held if self.held is not None else tuple(self.each())
+
+    def each(self) -> Iterator[Entry]:
+        """Yield the entries that are taken along, made one by one: a log directory may have a million of them."""
         if self.held is not None:
-            return self.held
-        if self.listings is None:
-            return tuple((self.children or {}).values())
-        found = self.listings.of(self.relative).entries
-        kept = [one for one in found if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND)]
-        return (*kept, *self.children.values()) if self.children else tuple(kept)
+            yield from self.held
+            return
+        for one in self.listings.each(self.relative) if self.listings is not None else ():
+            if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND):
+                yield one
+        yield from (self.children or {}).values()
 
     def segments(self, entries: Iterable[Entry] | None = None) -> Iterator[tuple[Entry, FileName, int]]:
         """Yield the segments that are scanned and stay where they are.
@@ -154,7 +158,7 @@ class FolderPlan:
         """
         if self.is_metadata:
             return
-        for entry in self.entries if entries is None else entries:
+        for entry in self.each() if entries is None else entries:
             if ".log" not in entry.name:
                 continue
             name = parse_file_name(entry.name)
@@ -204,7 +208,7 @@ class LogDirPlan:
 
     def names(self) -> Iterator[tuple[str, PartitionDirectoryName]]:
         """Yield the partition directories."""
-        for entry in self.found.listings.of(self.path).entries:
+        for entry in self.found.listings.each(self.path):
             name = parse_partition_directory(entry.name) if entry.is_directory else None
             if name is not None:
                 yield entry.name, name
@@ -476,8 +480,7 @@ def _add(
     but: frozenset[str] = frozenset(),
 ) -> None:
     """Plan a directory and those below it, but for some of them."""
-    listing = found.listings.of(relative)
-    below = [entry for entry in listing.entries if entry.is_directory]
+    below = [entry for entry in found.listings.each(relative) if entry.is_directory and entry.name not in but]
     name = parse_partition_directory((found.root / relative).name)
     if inner not in planned:
         planned[inner] = FolderPlan(
@@ -491,7 +494,7 @@ def _add(
         )
     if levels:
         for entry in below:
-            if entry.name != LOST_AND_FOUND and entry.name not in but:
+            if entry.name != LOST_AND_FOUND:
                 path = join(relative, entry.name)
                 _add(planned, f"{inner}/{entry.name}", found, path, levels - 1, holds_logs=holds_logs)
 
@@ -566,7 +569,7 @@ def _locks(roots: Sequence[RootPlan]) -> Iterator[Path]:
     for root in roots:
         for folder in root.folders:
             if folder.place is None:
-                for entry in folder.entries:
+                for entry in folder.each():
                     if parse_file_name(entry.name).kind is FileKind.LOCK:
                         yield folder.path / entry.name
 
