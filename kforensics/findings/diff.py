@@ -14,7 +14,11 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 def partition_findings(report: PartitionReport) -> Iterator[Finding]:
-    """Yield the findings of one partition."""
+    """Yield the findings of one partition.
+
+    Args:
+        report: its replicas, compared; replicas of brokers whose directories are set aside are not called missing.
+    """
     for replica in report.replicas:
         yield from _replica_findings(report, replica)
         yield from _missing_findings(report, replica)
@@ -340,7 +344,12 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
 
 
 def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterator[Finding]:
-    """Contradictions among the inputs as a whole: several clusters, or one node given twice."""
+    """Yield contradictions among the inputs as a whole: several clusters, or one node given twice.
+
+    Args:
+        inputs: all that were given.
+        nodes: the nodes that they belong to, each with the number of its input.
+    """
     clusters = sorted({str(i.cluster_id) for i in inputs if not isinstance(i.cluster_id, Absent)})
     if len(clusters) > 1:
         yield finding(

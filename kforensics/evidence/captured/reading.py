@@ -86,7 +86,14 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
 
 
 def unread_below(file: CapturedSegment) -> int:
-    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was."""
+    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of it can't be.
+    """
     value = file.row.get("unread_below", 0)
     if type(value) is not int or not 0 <= value <= _LARGEST:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {value!r} as an offset")
@@ -137,13 +144,24 @@ def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
 
 
 def carried_from(file: CapturedSegment) -> int | None:
-    """Return the first offset from which the batches of the segment were taken along, none where none were."""
+    """Return the first offset from which the batches of the segment were taken along, none where none were.
+
+    Args:
+        file: the captured segment.
+    """
     value = file.row.get("carried_from")
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
-    """Return the offset behind the last sound batch, its leader epoch and its highest timestamp; none where no batch is sound."""
+    """Return the offset behind the last sound batch, its leader epoch and its highest timestamp in ms; none where no batch is sound.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of its end can't be.
+    """
     tail = file.row.get("tail")
     if tail is None:
         return None
@@ -154,7 +172,14 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
 
 
 def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
-    """Return the position of the first sound batch, and that behind the last one; zeros where no batch is sound."""
+    """Return the span of the first sound batch, and the position behind the last one; zeros where no batch is sound.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of its sound part can't be.
+    """
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
@@ -176,7 +201,14 @@ class CapturedCommit(NamedTuple):
 
 
 def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
-    """Yield the commits in a segment of `__consumer_offsets`."""
+    """Yield the commits in a segment of `__consumer_offsets`.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of its commits can't be.
+    """
     for one in file.row.get("commits") or ():
         try:
             commit = CapturedCommit(*one)
@@ -192,12 +224,24 @@ def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
 
 
 def has_records(file: CapturedSegment) -> bool:
-    """Whether digests of the records of the segment were taken along."""
+    """Whether digests of the records of the segment were taken along.
+
+    Args:
+        file: the captured segment.
+    """
     return file.row.get("records") is not None
 
 
 def captured_batches(file: CapturedSegment) -> BatchTable:
-    """Return the batches of the segment that were taken along, in file order."""
+    """Return the batches of the segment that were taken along, in file order; those whose checksum fails are not among them.
+
+    Args:
+        file: the captured segment, whose row is a claim of the capture.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     runs = _runs(file.row, "batches")
     if not runs:
         return empty_batches()
@@ -209,6 +253,13 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
     """Return the number of the type of each batch that `captured_batches` gives, and its coordinator's epoch.
 
     The type is `NO_CONTROL` where it is no control batch, or where its type could not be read; the epoch -1 where there is none.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
     """
     runs = _runs(file.row, "batches")
     if not runs:
@@ -218,19 +269,43 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
 
 
 def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """Return the columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none."""
+    """Return the columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     runs = _runs(file.row, "batches")
     return _gathered(file, runs, "batches", BATCH_COLUMNS) if runs else {}
 
 
 def record_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """Return the columns of the digested records, as `unpack_records` takes them; empty where there are none."""
+    """Return the columns of the digested records, as `unpack_records` takes them; empty where there are none.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     runs = _runs(file.row, "records")
     return _gathered(file, runs, "records", RECORD_COLUMNS) if runs else {}
 
 
 def captured_records(file: CapturedSegment) -> Iterator[Record]:
-    """Yield the records of the segment, digested; where they were not taken along, its control records."""
+    """Yield the records of the segment, digested; where they were not taken along, its control records.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     if has_records(file):
         if runs := _runs(file.row, "records"):
             yield from unpack_records(_gathered(file, runs, "records", RECORD_COLUMNS))

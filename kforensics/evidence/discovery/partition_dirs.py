@@ -77,7 +77,18 @@ class PartitionPlace:
 def read_log_dir_state(
     listings: Listings, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
 ) -> tuple[LogDirState, tuple[Problem, ...]]:
-    """Return the checkpoints of one log directory, each value with the line that says it."""
+    """Return the checkpoints of one log directory, each value with the line that says it.
+
+    Args:
+        listings: those of the input.
+        input_index: the number of the input, from 0.
+        log_dir: relative to the input.
+        broker_id: absent where no `meta.properties` says it.
+        clean_shutdown: whether the directory holds the marker of one.
+
+    Returns:
+        The state, and a problem for each checkpoint that can't be read or parsed.
+    """
     problems: list[Problem] = []
     values: dict[str, Mapping[TopicPartition, int]] = {}
     elsewhere: dict[str, Mapping[TopicPartition, int]] = {}
@@ -133,7 +144,12 @@ def _checkpoint_lines(
 
 
 def packed_line(offset: int, line: int) -> int:
-    """Offset and line of a checkpoint in one number, as `LogDirState` holds them."""
+    """Return offset and line of a checkpoint in one number, as `LogDirState` holds them.
+
+    Args:
+        offset: of 0 or more.
+        line: from 1; lines that are read are few enough for its bits.
+    """
     return offset << _LINE_BITS | line
 
 
@@ -141,7 +157,12 @@ LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, 
 
 
 def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bool:
-    """Whether log directories whose checkpoints refer to records hold no segment at all."""
+    """Whether log directories whose checkpoints refer to records hold no segment at all.
+
+    Args:
+        states: those of one input.
+        has_segments: whether any of its partition directories holds one.
+    """
     if has_segments:
         return False
     names = ("high_watermark", "recovery_point")
@@ -203,7 +224,12 @@ def _owner(state: LogDirState) -> int | str:
 
 
 def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
-    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that are not `here`, each once."""
+    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that have no directory, each once.
+
+    Args:
+        state: of the log directory.
+        here: the partitions that have a directory in another one of the same node.
+    """
     found: dict[TopicPartition, tuple[int, str]] = {}
     for name in ("high_watermark", "recovery_point", "log_start"):
         for partition, packed in state.without_directory.get(name, {}).items():
@@ -232,7 +258,11 @@ class Places:
 
 
 def find_places(inputs: Inputs) -> Places:
-    """Return the partition directories of all inputs; reads names and checkpoints, no logs."""
+    """Return the partition directories of all inputs; reads names and checkpoints, no logs.
+
+    Args:
+        inputs: whose own problems are among the result.
+    """
     problems = list(inputs.problems)
     places: dict[TopicPartition, list[PartitionPlace]] = {}
     every: list[LogDirState] = []
@@ -265,7 +295,14 @@ class PlaceFound(NamedTuple):
 def places_in(
     index: int, found: FoundInput, states: Mapping[str, LogDirState], problems: list[Problem]
 ) -> Iterator[PlaceFound]:
-    """Yield the partition directories of an input, each when all names in it were read; what can't be looked at is added to `problems`."""
+    """Yield the partition directories of an input, each when all names in it were read.
+
+    Args:
+        index: the number of the input, from 0.
+        found: the input.
+        states: of its log directories, by path.
+        problems: where what can't be looked at is added.
+    """
     current: tuple[FoundDirectory, PartitionDirectoryName] | None = None
     length, has_segments, is_urgent = 0, False, False
 
@@ -284,7 +321,7 @@ def places_in(
             case FoundFile():
                 if current is not None and item.name.kind is FileKind.SEGMENT:
                     length += item.length if isinstance(item.partition, FoundDirectory) else 0
-                    has_segments |= not item.name.is_transient
+                    has_segments |= item.is_live_segment
                     is_urgent |= item.name.suffix is FileSuffix.DELETED
             case FoundDirectory():
                 if current is not None:
@@ -298,7 +335,13 @@ def places_in(
 
 
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
-    """Return the checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
+    """Return the checkpoints of every log directory of an input, by its path.
+
+    Args:
+        index: the number of the input, from 0.
+        found: the input; a partition directory by itself has a state without checkpoints.
+        problems: where what can't be read is added.
+    """
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says is outside of the input.
         return {
@@ -320,7 +363,16 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
 
 
 def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
-    """Return the value that one of the `CHECKPOINTS` has for a partition."""
+    """Return the value that one of the `CHECKPOINTS` has for a partition.
+
+    Args:
+        state: of the log directory.
+        name: a key of `CHECKPOINTS`.
+        partition: the topic and number.
+
+    Returns:
+        The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
+    """
     if name in state.unreadable:
         return Absent.UNREADABLE
     packed = state.checkpoints.get(name, {}).get(partition)
@@ -334,7 +386,13 @@ def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:
-    """Return what can't be read, and where, as the report says it."""
+    """Return what can't be read, and where, as the report says it.
+
+    Args:
+        input_index: the number of the input, from 0.
+        path: relative to the input.
+        error: a `FormatError` also says the position.
+    """
     message = error.problem if isinstance(error, EvidenceError) else str(error)
     position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
     return Problem(input=input_index, path=path, message=message, position=position)

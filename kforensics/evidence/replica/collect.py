@@ -131,7 +131,11 @@ def _has_records(place: PartitionPlace, segment: Segment) -> bool:
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
-    """Return the facts of a partition directory without its segments, which `stitch_replica` adds."""
+    """Return the facts of a partition directory without its segments, which `stitch_replica` adds.
+
+    Args:
+        place: the directory, with what its log directory's checkpoints say; what can't be read is a problem of the result.
+    """
     problems: list[Problem] = []
     files = _list(place, problems)
     return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))
@@ -145,7 +149,15 @@ def stitch_replica(
     is_read_whole: bool = True,
     has_records: bool = True,
 ) -> Replica:
-    """Return a partition directory together with its segments, each in the order of their base offsets."""
+    """Return a partition directory together with its segments, each in the order of their base offsets.
+
+    Args:
+        directory: as `collect_directory` returned it.
+        segments: those of the log.
+        deleted: those whose files carry `.deleted`.
+        is_read_whole: whether every segment was read from its first byte on.
+        has_records: whether the rows of single batches are known.
+    """
     segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
     deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
     return replace(
@@ -206,7 +218,12 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
 
 
 def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,)) -> tuple[str, ...]:
-    """Return the segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last."""
+    """Return the segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last.
+
+    Args:
+        place: the directory.
+        left_over: the suffixes of files to return beside the log's own.
+    """
     files = [f for f in _list(place, []) if f.name.kind is FileKind.SEGMENT]
     read = sorted(
         (f.name.suffix is not FileSuffix.NONE, f.name.base_offset, f.path)
@@ -217,7 +234,13 @@ def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (F
 
 
 def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Segment | None:
-    """One segment file of a partition directory, none where it can't be read."""
+    """Return one segment file of a partition directory as it was read, none where it can't be.
+
+    Args:
+        place: the directory.
+        path: of the segment, relative to the input.
+        level: how much of each batch is checked.
+    """
     name = parse_file_name(path.rpartition("/")[2])
     assert isinstance(name.base_offset, int)
     try:

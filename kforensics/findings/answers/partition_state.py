@@ -84,7 +84,15 @@ class Concern:
 
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:
-    """Return the concern of its plain values, as the tables of an audit hold them."""
+    """Return the concern of its plain values, as the tables of an audit hold them.
+
+    Args:
+        plain: the fields by name, lists where the concern has tuples.
+
+    Raises:
+        KeyError: state or kind is missing.
+        ValueError: state or kind is none that this version knows.
+    """
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
     values["state"], values["kind"] = State(plain["state"]), ConcernKind(plain["kind"])

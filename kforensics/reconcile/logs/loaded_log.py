@@ -87,7 +87,11 @@ class LoadedLog:
 
 
 def load_log(replica: Replica) -> LoadedLog:
-    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`."""
+    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`.
+
+    Args:
+        replica: as it is on disk; nothing of it is changed.
+    """
     has_file = not isinstance(replica.checkpoint_epochs, Absent)
     loaded = load_replica(replica)
     segments, truncation = _kept(replica, loaded)
@@ -112,9 +116,12 @@ def load_log(replica: Replica) -> LoadedLog:
 
 
 def load_replica(replica: Replica) -> RecoveryOutcome:
-    """Apply the start of its broker to a replica.
+    """Return what the start of its broker makes of a replica's log.
 
     The metadata log is opened as after a crash at every start, with a recovery point of 0.
+
+    Args:
+        replica: as it is on disk; nothing of it is changed.
     """
     is_metadata = replica.topic_partition.topic in METADATA_TOPICS
     return recover_log(
@@ -162,7 +169,11 @@ def _has_remote_storage(replica: Replica) -> bool:
 
 
 def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
-    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log."""
+    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log.
+
+    Args:
+        segments: of one log, in the order of their base offsets; an epoch that returns gets another entry.
+    """
     out: list[EpochEntry] = []
     for segment in segments:
         for entry in segment.epochs:
@@ -189,7 +200,12 @@ def _is_cut(segment: Segment, loaded: RecoveryOutcome) -> bool:
 
 
 def truncate_segment(segment: Segment, position: int) -> Segment:
-    """Return the segment as if its file ended at `position`, a batch boundary."""
+    """Return the segment as if its file ended at a position.
+
+    Args:
+        segment: with its batches, or the summary of one that was not read whole.
+        position: a batch boundary.
+    """
     if isinstance(segment.batches, Absent):
         return _truncate_summary(segment, position)
     rows = segment.batches[segment.batches["position"] < position]

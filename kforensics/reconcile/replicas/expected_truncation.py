@@ -79,7 +79,17 @@ def expected_truncation(
     judge: CommitJudge,
     reader: BatchReader,
 ) -> ExpectedTruncation | None:
-    """Return the truncation with its records judged, none where nothing in the log is discarded."""
+    """Return the truncation with its records judged, none where nothing in the log is discarded.
+
+    Args:
+        follower: the log that is truncated.
+        leader: the log that it will follow.
+        outcome: what the protocol says.
+        protocol: by which the follower truncates, and why it is taken for that.
+        same_until: the exclusive offset up to which both logs hold the same.
+        judge: says what was committed.
+        reader: reads the follower's batches, to count records.
+    """
     if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:
         return None
     target = outcome.offset
@@ -117,7 +127,12 @@ def _message_set_start(follower: LoadedLog, target: int, reader: BatchReader) ->
 
 
 def next_epoch(views: Sequence[LoadedLog], known: int | Absent) -> int:
-    """Return an epoch newer than all that any replica or the metadata knows."""
+    """Return an epoch newer than all that any replica or the metadata knows.
+
+    Args:
+        views: the logs of the partition; what their checkpoints claim counts as well.
+        known: the newest epoch of the metadata; absent where there is none.
+    """
     seen = [entry.leader_epoch for view in views for entry in (*view.epochs, *view.batch_epochs)]
     claimed = [
         entry.leader_epoch

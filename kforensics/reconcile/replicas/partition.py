@@ -238,7 +238,7 @@ class _Session:
         newest = self.leaderships[-1] if self.leaderships else None
         self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
-        # Lines of some brokers only, or lines that are younger than the directories, tell nothing of leader and ISR of these directories.
+        # Lines of some brokers only, or lines that are younger than the directories, say nothing about leader and ISR of these directories.
         self.later_epoch = Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(every)
         by_lines = newest is not None and isinstance(newest.recorded_at, Absent)
         self.is_of_another_time = isinstance(self.later_epoch, int) or (by_lines and not self.account.reaches_now)
