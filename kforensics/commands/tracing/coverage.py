@@ -59,11 +59,11 @@ def searched(
         if isinstance(current, Absent) or isinstance(one.replica.topic_id, Absent) or one.replica.topic_id == current
     ]
     covered = _covered(own, leader)
+    truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
     gaps = [
         *_holes(partition, own, leader, covered),
         *_membership(partition, scanned, report),
-        *_truncated(partition, incident),
-        *_doubted(partition, incident),
+        *truncated,
         *_unread(partition, scanned),
     ]
     if not any(gap.reason == "truncated" for gap in gaps):
@@ -80,6 +80,7 @@ def searched(
         log_end_offset=leader.log_end_offset if leader is not None else Absent.UNKNOWN,
         covered=covered,
         gaps=tuple(gaps),
+        may_lack_truncated=bool(truncated),
     )
 
 

@@ -165,9 +165,19 @@ def trace_answer(
     state = worst_state("trace", tally.states)
     assert state is not None
     those = tally.states[state]
+    headline = _headline(state, those) + _others(tally, state)
+    displaced = [words for one in looked for words in one.displaced]
+    if offset is not None and displaced and state not in {State.LOST, State.UNKNOWN}:
+        more = f", and {counted(len(displaced) - 1, 'further doubt')}" if len(displaced) > 1 else ""
+        headline = (
+            f"NOW {headline}; another record may have had offset {offset:,} before: no input shows {displaced[0]}{more}"
+        )
+        state = State.UNKNOWN
+    elif offset is None and state is not State.LOST and any(one.may_lack_truncated for one in looked):
+        headline += "; truncated records that no input holds may have matched, too"
     return Answer(
         state=state,
-        headline=f"{_headline(state, those)}{_others(tally, state)}.",
+        headline=f"{headline}.",
         now=tuple(_now(tally)),
         tell=tuple(_tell(those)) if state is State.LOST else (),
         unknown=(*unknown, *hedges),

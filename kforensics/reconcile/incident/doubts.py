@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+from kforensics.units import OffsetRange
 
 WRITTEN_WITHIN_MS = 60_000
 """A broker writes a record within this time of the record's own timestamp; a file whose time is later has that of its copying."""
@@ -36,6 +37,10 @@ class Doubt(NamedTuple):
     """What is unknown, as a part of a sentence."""
     settled_by: str
     """The input that would show it."""
+    leader_epoch: int | Absent = Absent.NOT_APPLICABLE
+    """Of the election that it is about."""
+    offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE
+    """The offsets of the truncation that it is about."""
 
 
 class WholeReturn(NamedTuple):
@@ -254,6 +259,7 @@ def _of_elections(
                 DoubtKind.ELECTION,
                 f"whether anything was lost when broker {state.leader} {RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
                 f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+                leader_epoch=state.leader_epoch,
             ),
             tuple(_witnesses(election, account, copies, moments, needed_in_sync)),
         )

@@ -16,6 +16,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.trace.displaced import displaced_from
 from kforensics.reconcile.trace.model import (
     Commitment,
     CopyKind,
@@ -27,7 +28,7 @@ from kforensics.reconcile.trace.model import (
     Visibility,
 )
 from kforensics.reconcile.trace.removal_time import NO_HORIZON, Bytes, RemovalSettings, until
-from kforensics.units import TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 
 _WITH_EPOCHS = 2
 """The magic from which on batches have the leader epoch in which they were written."""
@@ -98,6 +99,8 @@ class FateJudge:
         self._partition = partition
         self._report = report
         self._losses = incident.losses if incident is not None else ()
+        self._doubts = incident.doubts if incident is not None else ()
+        self._account = incident.account if incident is not None else None
         self._truncations = incident.truncations if incident is not None else ()
         # Where `explain` can't tell whether anything is lost, one record of it is not called lost either.
         self._lost = "unknown" if incident is not None and incident.state == "unknown" else "lost"
@@ -310,6 +313,28 @@ class FateJudge:
         committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
         return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
 
+    def displaced(self, offset: int) -> Iterator[str]:
+        """Yield why another record may have had an offset that the log of the leader holds, as parts of sentences.
+
+        Args:
+            offset: that was asked for.
+        """
+        leader = self._leader
+        if leader is not None and offset < leader.log_start_offset:
+            return
+        for doubt in self._doubts:
+            is_inside = isinstance(doubt.offsets, OffsetRange) and doubt.offsets.first <= offset <= doubt.offsets.last
+            if isinstance(doubt.leader_epoch, int):
+                account = self._account
+                start = (
+                    displaced_from(doubt.leader_epoch, account, leader.epochs)
+                    if leader is not None and account is not None
+                    else 0
+                )
+                is_inside = start is not None and offset >= start
+            if is_inside:
+                yield doubt.words
+
     def _without_copy(self, offset: int, state: str, committed: Commitment, fate: tuple[Fate, ...]) -> TracedRecord:
         epoch = (
             epoch_at(self._leader.epochs, offset)
@@ -337,9 +362,10 @@ class FateJudge:
             yield view
 
     def _is_replica(self, view: LoadedLog) -> bool:
-        """Whether the partition is assigned to the broker of a live directory, as far as that is known."""
+        """Whether the partition is assigned to the broker of a live directory, as far as both are known."""
         assigned = self._report.assigned if self._report is not None else Absent.UNKNOWN
-        return isinstance(assigned, Absent) or view.replica.broker_id in assigned
+        broker = view.replica.broker_id
+        return isinstance(assigned, Absent) or isinstance(broker, Absent) or broker in assigned
 
     def _leads(self, views: Sequence[LoadedLog]) -> bool:
         return self._leader is None or any(

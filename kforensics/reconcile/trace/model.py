@@ -136,3 +136,7 @@ class SearchedPartition:
     covered: tuple[OffsetRange, ...]
     """Offsets of the leader's lineage that were read, transaction markers among them."""
     gaps: tuple[SearchGap, ...]
+    may_lack_truncated: bool = False
+    """Records that no input holds were truncated, or may have been at an election that is on record."""
+    displaced: tuple[str, ...] = ()
+    """Why another record may have had the offset that was asked for, beside the one that has it now, as parts of sentences."""
