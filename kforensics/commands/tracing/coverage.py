@@ -66,8 +66,8 @@ def searched(
         *truncated,
         *_unread(partition, scanned),
     ]
-    if not any(gap.reason == "truncated" for gap in gaps):
-        gaps += _untold(partition, scanned, report, current, account)
+    untold = [] if truncated else [*_untold(partition, scanned, report, current, account)]
+    gaps += untold
     return SearchedPartition(
         partition=partition,
         leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
@@ -81,7 +81,18 @@ def searched(
         covered=covered,
         gaps=tuple(gaps),
         may_lack_truncated=bool(truncated),
+        untold_from=_untold_from(leader, has_changed=account.has_changed(partition, current))
+        if untold
+        else Absent.NOT_APPLICABLE,
     )
+
+
+def _untold_from(leader: LoadedLog | None, *, has_changed: bool) -> int | Absent:
+    """Return the first offset that may have been written twice: after the first change of leaders, as far as that is known."""
+    epochs = leader.epochs if leader is not None else ()
+    if not has_changed or not epochs or epochs[0].leader_epoch > 0:
+        return 0
+    return epochs[1].start_offset if len(epochs) > 1 else Absent.NOT_APPLICABLE
 
 
 def _covered(own: Sequence[ScannedReplica], leader: LoadedLog | None) -> tuple[OffsetRange, ...]:
