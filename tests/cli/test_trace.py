@@ -428,3 +428,13 @@ def test_a_setting_that_is_no_number_is_not_taken_for_one(hours, tmp_path, capsy
     _, document = trace(capsys, root, settings, "-t", "orders", "--key", "k")
 
     assert [one["state"] for one in document["records"]] == ["present"]
+
+
+def test_a_topic_may_have_the_name_of_a_reason_for_absence(tmp_path, capsys):
+    root = log_dir(tmp_path / "broker-1", partitions=("unknown-0",))
+    (root / "unknown-0" / SEGMENT).write_bytes(batch(0, [(b"k", None)]))
+    _, document = trace(capsys, root, "-t", "unknown", "--key", "k", "--show-payload")
+
+    (record,) = document["records"]
+    assert (record["topic"], record["topic_id"]) == ("unknown", {"absent": "unknown"})
+    assert (record["key"], record["value"], record["value_length"]) == ({"base64": "aw=="}, None, None)

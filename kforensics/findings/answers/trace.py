@@ -43,24 +43,32 @@ class TraceTally:
         self._at_risk: dict[tuple[str, TopicPartition, str], tuple[TracedRecord, Fate, OffsetRange, int]] = {}
         self._first: dict[TopicPartition, TracedRecord] = {}
         self._of_partition: dict[TopicPartition, int] = {}
+        self._last: tuple[str, TopicPartition] | None = None
+        self._last_of = _Of()
 
     def add(self, one: TracedRecord) -> None:
         """One more record, in order of partition and offset."""
-        state = State(one.state)
-        of = self.states.setdefault(state, _Of())
+        if self._last != (one.state, one.partition):
+            self._last = one.state, one.partition
+            self._last_of = self.states.setdefault(State(one.state), _Of())
+            self._last_of.partitions.setdefault(one.partition, 0)
+            self._last_of.offsets.setdefault(one.partition, [])
+            self._first.setdefault(one.partition, one)
+            self._of_partition.setdefault(one.partition, 0)
+        of = self._last_of
         of.records += 1
         of.copies += len(one.copies)
-        of.live += sum(copy.kind is CopyKind.LIVE for copy in one.copies)
+        for copy in one.copies:
+            of.live += copy.kind is CopyKind.LIVE
         of.certain += one.committed == "certain"
-        of.partitions[one.partition] = of.partitions.get(one.partition, 0) + 1
-        offsets = of.offsets.setdefault(one.partition, [])
+        of.partitions[one.partition] += 1
+        offsets = of.offsets[one.partition]
         if len(offsets) < _MOST:
             offsets.append(one.offset)
         self.records += 1
         self.copies += len(one.copies)
-        self._first.setdefault(one.partition, one)
-        self._of_partition[one.partition] = self._of_partition.get(one.partition, 0) + 1
-        if state is State.LOST:
+        self._of_partition[one.partition] += 1
+        if one.state == State.LOST:
             self._vanishing |= {copy.path for copy in one.copies if copy.kind is CopyKind.DELETED}
         for fate in one.fate:
             if fate.kind in _AT_RISK:

@@ -36,18 +36,39 @@ _WITH_EPOCHS = 2
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCopy:
-    """One copy of a record."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CopyFile:
+    """One file of a copy of the log; there is one object of each."""
 
     replica: Replica
-    kind: CopyKind
     path: str
     suffix: str
     """Of the file's name: `deleted`, `swap` or none."""
+    kind: CopyKind
+
+
+class FoundCopy(NamedTuple):
+    """One copy of a record."""
+
+    file: CopyFile
     position: int
     """Of its batch in the file, in bytes."""
     delete_horizon_ms: int = NO_HORIZON
+
+    @property
+    def replica(self) -> Replica:
+        """The directory."""
+        return self.file.replica
+
+    @property
+    def kind(self) -> CopyKind:
+        """What the copy is in."""
+        return self.file.kind
+
+    @property
+    def path(self) -> str:
+        """The path of its file in the input."""
+        return self.file.path
 
 
 class LaterRecord(NamedTuple):
@@ -59,8 +80,7 @@ class LaterRecord(NamedTuple):
     """Whether a live replica holds it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRecord:
+class FoundRecord(NamedTuple):
     """One record with all its copies."""
 
     record: Record
@@ -68,6 +88,15 @@ class FoundRecord:
     copies: tuple[FoundCopy, ...]
     outcome: bool | Absent | None
     """Whether the transaction was aborted, None where no marker follows, absent for records of none."""
+
+
+class _KnownUntil(NamedTuple):
+    """Until when the records of a file stay that are no newer than its newest, from a log start offset up to a log end offset."""
+
+    until: Until
+    newest_ms: int
+    start: int
+    end: int
 
 
 class FateJudge:
@@ -109,7 +138,7 @@ class FateJudge:
         self._successors = successors
         self._topic_ids = topic_ids
         self._settings = settings
-        self._until: dict[tuple[int, str], tuple[Until, int, int]] = {}
+        self._until: dict[CopyFile, _KnownUntil] = {}
         self._segments: dict[tuple[int, str], Segment] = {
             (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
         }
@@ -137,25 +166,26 @@ class FateJudge:
         if self._is_compacted or found.outcome is not Absent.NOT_APPLICABLE:
             return self._judged(found)
         record = found.record
-        places = tuple([(copy.replica.input, copy.path) for copy in found.copies])
-        key = (places, found.topic_id, record.partition_leader_epoch, bisect_right(self._edges, record.offset))
+        files = tuple([copy.file for copy in found.copies])
+        key = (files, found.topic_id, record.partition_leader_epoch, bisect_right(self._edges, record.offset))
         committed = self._plain.get(key)
         if committed is None:
             judged = self._judged(found)
             if judged.state == "present" and not judged.fate:
                 self._plain[key] = judged.committed
             return judged
+        epoch = record.partition_leader_epoch
         return TracedRecord(
-            partition=self._partition,
-            topic_id=found.topic_id,
-            offset=record.offset,
-            record=record,
-            leader_epoch=record.partition_leader_epoch if record.partition_leader_epoch >= 0 else Absent.NOT_WRITTEN,
-            committed=committed,
-            read_committed="visible",
-            state="present",
-            fate=(),
-            copies=tuple([self._copy(record, copy, None) for copy in found.copies]),
+            self._partition,
+            found.topic_id,
+            record.offset,
+            record,
+            epoch if epoch >= 0 else Absent.NOT_WRITTEN,
+            committed,
+            "visible",
+            "present",
+            (),
+            tuple([self._copy(record, copy, None) for copy in found.copies]),
         )
 
     def _judged(self, found: FoundRecord) -> TracedRecord:
@@ -255,15 +285,18 @@ class FateJudge:
         return words
 
     def _copy(self, record: Record, copy: FoundCopy, successor: LaterRecord | None) -> TracedCopy:
-        replica = copy.replica
+        file = copy.file
+        known = None if self._is_compacted else self._until.get(file)
+        if known is not None and record.timestamp_ms <= known.newest_ms and known.start <= record.offset < known.end:
+            return TracedCopy(
+                file.replica.broker_id, file.replica.input, file.path, copy.position, file.kind, known.until
+            )
+        replica = file.replica
         log = self._views.get((replica.input, replica.path))
         is_below = log is not None and record.offset < log.log_start_offset
-        known = self._until.get((replica.input, copy.path)) if not self._is_compacted and not is_below else None
-        if known is not None and record.timestamp_ms <= known[1] and record.offset < known[2]:
-            return _copied(copy, known[0])
         place = Bytes(
             kind=copy.kind,
-            suffix=copy.suffix,
+            suffix=file.suffix,
             segment=self._segments.get((replica.input, copy.path)),
             log=log,
             delete_horizon_ms=copy.delete_horizon_ms,
@@ -273,8 +306,8 @@ class FateJudge:
         newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
         if log is not None and not is_below and isinstance(newest, int) and record.offset < log.log_end_offset:
             # Of a log that is not compacted it is the same for all records of a file that are part of it.
-            self._until[replica.input, copy.path] = found, newest, log.log_end_offset
-        return _copied(copy, found)
+            self._until[file] = _KnownUntil(found, newest, log.log_start_offset, log.log_end_offset)
+        return TracedCopy(replica.broker_id, replica.input, file.path, copy.position, file.kind, found)
 
     def not_held(self, offset: int) -> TracedRecord | None:
         """Return the record at an offset that no copy holds, where something shows what became of it.
@@ -562,17 +595,6 @@ def _took(one: ExplainedTruncation, offset: int) -> bool:
 
 def _is_same(one: LoadedLog, other: LoadedLog) -> bool:
     return (one.replica.input, one.replica.path) == (other.replica.input, other.replica.path)
-
-
-def _copied(copy: FoundCopy, until_when: Until) -> TracedCopy:
-    return TracedCopy(
-        broker_id=copy.replica.broker_id,
-        input=copy.replica.input,
-        path=copy.path,
-        position=copy.position,
-        kind=copy.kind,
-        until=until_when,
-    )
 
 
 def _high_watermark(view: LoadedLog) -> int:
