@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, holes, merged
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
-from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.model import PartitionIncident
 
 _JUDGED_HERE = frozenset(
     {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE}
@@ -37,7 +40,7 @@ def searched(
     scanned: Sequence[ScannedReplica],
     *,
     report: PartitionReport | None,
-    incident: PartitionIncident | None,
+    incident: "PartitionIncident | None",
     current: str | Absent,
     account: TruncationAccount,
 ) -> SearchedPartition:
@@ -249,7 +252,7 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
     return True
 
 
-def _truncated(partition: TopicPartition, incident: PartitionIncident | None) -> Iterator[SearchGap]:
+def _truncated(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     for loss in incident.losses if incident is not None else ():
         if not loss.held_by:
             yield SearchGap(
@@ -260,7 +263,7 @@ def _truncated(partition: TopicPartition, incident: PartitionIncident | None) ->
             )
 
 
-def _doubted(partition: TopicPartition, incident: PartitionIncident | None) -> Iterator[SearchGap]:
+def _doubted(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     """Yield what `explain` does not know of truncations: the log as it is now may have replaced records that no input holds."""
     for doubt in incident.doubts if incident is not None else ():
         if doubt.kind not in _JUDGED_HERE:

@@ -7,13 +7,12 @@ rose above it, a later record of its key lets a cleaner remove it, or its topic 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.trace.displaced import displaced_from
@@ -29,6 +28,9 @@ from kforensics.reconcile.trace.model import (
 )
 from kforensics.reconcile.trace.removal_time import NO_HORIZON, Bytes, RemovalSettings, until
 from kforensics.units import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 
 _WITH_EPOCHS = 2
 """The magic from which on batches have the leader epoch in which they were written."""
@@ -118,7 +120,7 @@ class FateJudge:
         partition: TopicPartition,
         *,
         report: PartitionReport | None,
-        incident: PartitionIncident | None,
+        incident: "PartitionIncident | None",
         views: Sequence[LoadedLog],
         is_compacted: bool,
         successors: Mapping[bytes, Sequence[LaterRecord]],
@@ -406,7 +408,7 @@ class FateJudge:
             for view in views
         )
 
-    def _losses_of(self, found: FoundRecord) -> list[LossEntry]:
+    def _losses_of(self, found: FoundRecord) -> "list[LossEntry]":
         record = found.record
         places = {(copy.replica.input, copy.replica.path) for copy in found.copies}
         return [
@@ -417,7 +419,7 @@ class FateJudge:
             and (not one.held_by or any((holder.input, holder.path) in places for holder in one.held_by))
         ]
 
-    def _fate_of(self, losses: Sequence[LossEntry], offset: int) -> Iterator[Fate]:
+    def _fate_of(self, losses: "Sequence[LossEntry]", offset: int) -> Iterator[Fate]:
         yield from (fate_of_loss(loss) for loss in losses)
         yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
 
@@ -540,7 +542,7 @@ class FateJudge:
         )
 
     def _committed(
-        self, record: Record, kept: Sequence[LoadedLog], losses: Sequence[LossEntry], *, is_deleted_on_purpose: bool
+        self, record: Record, kept: Sequence[LoadedLog], losses: "Sequence[LossEntry]", *, is_deleted_on_purpose: bool
     ) -> Commitment:
         offset = record.offset
         if losses:
@@ -568,7 +570,7 @@ class FateJudge:
         return "unknown"
 
 
-def fate_of_loss(loss: LossEntry) -> Fate:
+def fate_of_loss(loss: "LossEntry") -> Fate:
     """Return the entry of `explain` that says that a record is lost."""
     cause = str(loss.cause.value).replace("-", " ")
     return Fate(
@@ -578,7 +580,7 @@ def fate_of_loss(loss: LossEntry) -> Fate:
     )
 
 
-def fate_of_truncation(one: ExplainedTruncation) -> Fate:
+def fate_of_truncation(one: "ExplainedTruncation") -> Fate:
     """Return a truncation that took a record."""
     who = "a replica" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
     leader = "" if isinstance(one.leader, Absent) else f" by leader {one.leader}"
@@ -589,7 +591,7 @@ def fate_of_truncation(one: ExplainedTruncation) -> Fate:
     )
 
 
-def _took(one: ExplainedTruncation, offset: int) -> bool:
+def _took(one: "ExplainedTruncation", offset: int) -> bool:
     return one.to_offset <= offset < one.from_offset
 
 
