@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +120,10 @@ app.add_typer(fleet)
 def main() -> None:
     """Run the command line and exit."""
     gc.set_threshold(GARBAGE_THRESHOLD)
+    if hasattr(
+        signal, "SIGCHLD"
+    ):  # ignored where who started this ignored it; then no exit code of a process could be asked for
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no algebra is done here, and numpy's idle threads take 50 ms
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -138,7 +143,11 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every error ends here as words on standard error."""
+    """Run one command and return its exit code; every error ends here as words on standard error.
+
+    Args:
+        arguments: those of the command line, without the name of the program.
+    """
     forget_output()
     try:
         with get_command(_reachable(arguments)).make_context(PROGRAM, list(arguments)) as context:
@@ -242,7 +251,11 @@ def wants_document(arguments: Sequence[str]) -> bool:
 
 
 def defect_words(error: BaseException) -> str:
-    """One line that lets a maintainer find a defect, without payloads."""
+    """Return one line that lets a maintainer find a defect, without payloads.
+
+    Args:
+        error: that no code expected.
+    """
     from kforensics.render.escape import escape_text, shorten
 
     frames = traceback.extract_tb(error.__traceback__)

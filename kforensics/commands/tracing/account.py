@@ -11,7 +11,7 @@ from kforensics.words import listed
 
 
 class TruncationAccount:
-    """What metadata and server logs tell of changes of leaders, at which followers truncate what the new leader lacks.
+    """What metadata and server logs say about changes of leaders, at which followers truncate what the new leader lacks.
 
     Args:
         gathered: the evidence beyond the replicas.
@@ -38,7 +38,7 @@ class TruncationAccount:
         return len(_leaders(self._facts.leaderships(partition, topic_id))) > 1
 
     def doubt(self, partition: TopicPartition, topic_id: str | Absent, brokers: Collection[int]) -> str:
-        """Why a truncation may have left no trace in the inputs; empty where one would have.
+        """Return why a truncation may have left no trace in the inputs; empty where one would have.
 
         Args:
             partition: that is searched.

@@ -57,7 +57,7 @@ class Verification:
 
 
 Unexplained = Callable[[Sequence[LostDirectory]], Sequence[LostDirectory]]
-"""Returns those of the partitions without a directory that should have one."""
+"""Those of the partitions without a directory that should have one."""
 
 
 def verify_inputs(
@@ -151,7 +151,11 @@ def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Pr
 
 
 def segment_bytes(inputs: Inputs) -> int:
-    """Bytes of all segments below the inputs, for a progress bar."""
+    """Return the bytes of all segments below the inputs, for a progress bar.
+
+    Args:
+        inputs: by the sizes that their listings give.
+    """
     return sum(
         found.length
         for one in inputs.found
@@ -219,7 +223,7 @@ def _is_at(path: str, directory: str) -> bool:
 
 def _are_logs_left_out(contexts: Sequence[PartitionContext]) -> bool:
     """Whether checkpoints refer to records and no partition has a segment."""
-    if any(one.of_kind(FileKind.SEGMENT) for one in contexts):
+    if any(file.is_live_segment for one in contexts for file in one.files):
         return False
     values = (value for one in contexts for value in (one.high_watermark, one.recovery_point))
     return any(isinstance(value, CheckpointValue) and value.value > 0 for value in values)

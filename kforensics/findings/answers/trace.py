@@ -47,7 +47,11 @@ class TraceTally:
         self._last_of = _Of()
 
     def add(self, one: TracedRecord) -> None:
-        """One more record, in order of partition and offset."""
+        """Count one more record.
+
+        Args:
+            one: records come in the order of partition and offset.
+        """
         if self._last != (one.state, one.partition):
             self._last = one.state, one.partition
             self._last_of = self.states.setdefault(State(one.state), _Of())

@@ -82,6 +82,12 @@ def walk_segment(
     """Walk a segment and yield every batch and every damage that begins between `start` and `end`.
 
     The last window's span ends where the next batch begins, at or behind `end`: where a range of a file is walked on its own, that is the seam to check.
+
+    Args:
+        source: the segment; where it becomes shorter during the walk, the walk ends there without damage.
+        level: how much of each batch is checked.
+        start: a position where a batch begins.
+        end: the position behind the range; None for the end of the file.
     """
     length = WINDOW_LENGTH if level is Level.RECORDS else max(WINDOW_LENGTH // SMALLER_FOR_HEADERS, 1)
     walk = _Walk(source, level, source.size if end is None else min(end, source.size), length)
@@ -93,7 +99,12 @@ def walk_segment(
 
 
 def find_batch_start(source: SegmentBytes, position: int) -> int | None:
-    """Return the first place at or behind a position where a sound batch begins; a record may hold the bytes of one, so the seam wants checking."""
+    """Return the first position at or behind another where a sound batch begins, or None; a record may hold the bytes of one, so the seam wants checking.
+
+    Args:
+        source: the segment.
+        position: where the search begins; nothing before it is known, so offsets are not judged.
+    """
     found = find_sound_batch(source, position, source.size)
     return None if found is None else found.position
 
@@ -253,7 +264,7 @@ class _Findings:
         self.record_count = 0
 
     def window(self, span: Span) -> SegmentWindow:
-        """All of it, in file order."""
+        """Return all of it, in file order."""
         match self.tables:  # joining costs more than a small segment
             case []:
                 table = empty_batches()
@@ -266,7 +277,13 @@ class _Findings:
 
 
 def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None) -> Iterator[Record | Damage]:
-    """Every record, and every damage in its place; of a batch that breaks off, the records before the break."""
+    """Yield every record, and every damage in its place; of a batch that breaks off, the records before the break.
+
+    Args:
+        source: the segment.
+        start: a position where a batch begins.
+        end: batches that begin here or behind it are left out; None for the end of the file.
+    """
     for part in iter_record_chunks(source, start=start, end=end):
         if isinstance(part, Damage):
             yield part
@@ -292,7 +309,14 @@ def iter_record_chunks(
 def iter_windows_with_records(
     source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
 ) -> Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]:
-    """Each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for."""
+    """Yield each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for.
+
+    Args:
+        source: the segment.
+        start: a position where a batch begins.
+        end: batches that begin here or behind it are left out; None for the end of the file.
+        buffers: to be used again where many short runs are read.
+    """
     walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH, buffers)
     position = start
     while position < walk.limit:
