@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
-from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_record
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -48,6 +47,9 @@ from kforensics.reconcile.replicas.partition import (
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.commands.redaction.pseudonyms import Pseudonyms
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
@@ -142,7 +144,7 @@ class DiffRequest:
     """No broker ran when its directories were copied."""
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
-    pseudonyms: Pseudonyms | None = None
+    pseudonyms: "Pseudonyms | None" = None
     """The pseudonyms of payloads and groups; None where they are shown as they are."""
     seal: Path | None = None
     """A manifest to check the inputs against first."""
@@ -233,10 +235,14 @@ def _read(request: DiffRequest, options: DiffOptions) -> Reading[Inputs]:
 
 
 def _dropped(
-    compared: DiffResult, inputs: Inputs, pseudonyms: Pseudonyms | None
+    compared: DiffResult, inputs: Inputs, pseudonyms: "Pseudonyms | None"
 ) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
     for partition, owner, records in records_to_go(compared, inputs):
-        hidden = map(partial(redact_record, pseudonyms=pseudonyms), records) if pseudonyms else records
+        hidden = records
+        if pseudonyms:
+            from kforensics.commands.redaction.records import redact_record  # noqa: PLC0415 - 10 ms, seldom asked for
+
+            hidden = map(partial(redact_record, pseudonyms=pseudonyms), records)
         yield partition, owner, hidden
 
 

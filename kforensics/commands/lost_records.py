@@ -71,6 +71,8 @@ class _Batch(NamedTuple):
     last_offset: int
     crc: int
     record_count: int
+    is_sound: bool
+    """Whether its checksum holds; what fails it is no copy of the records."""
 
 
 def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, problems: list[Problem]) -> LostRecords:
@@ -140,11 +142,11 @@ def _records_in(rows: BatchTable) -> Iterator[_Batch]:
     for row in rows[(rows["attributes"] & CONTROL_BIT) == 0]:
         base, last, count = int(row["base_offset"]), int(row["last_offset"]), int(row["count"])
         if row["crc_valid"] or (0 <= base <= last and 0 < count <= last - base + 1):
-            yield _Batch(base, last, int(row["crc"]), count)
+            yield _Batch(base, last, int(row["crc"]), count, bool(row["crc_valid"]))
 
 
 def _held(other: FoundInput, name: str, lowest: int) -> tuple[set[tuple[int, int]], list[tuple[str, str]]]:
-    """Return the base offset and checksum of every batch that another input holds of a partition, and the segments of captures that may hold more at or above an offset."""
+    """Return the base offset and checksum of every sound batch that another input holds of a partition, and the segments of captures that may hold more at or above an offset."""
     parsed = parse_partition_directory(name)
     keys: set[tuple[int, int]] = set()
     lacking: list[tuple[str, str]] = []
@@ -165,11 +167,12 @@ def _held(other: FoundInput, name: str, lowest: int) -> tuple[set[tuple[int, int
                     continue
                 path = join(folder, file.name)
                 try:
-                    keys |= {(batch.base_offset, batch.crc) for batch in _batches(other, path, 0)}
+                    keys |= {(batch.base_offset, batch.crc) for batch in _batches(other, path, 0) if batch.is_sound}
                 except MissingBytes as error:
                     with other.open(path) as segment:
                         assert isinstance(segment, CapturedSegment)
-                        keys |= {(batch.base_offset, batch.crc) for batch in _records_in(captured_batches(segment))}
+                        rows = _records_in(captured_batches(segment))
+                        keys |= {(batch.base_offset, batch.crc) for batch in rows if batch.is_sound}
                         if lacks_rows(segment, lowest):
                             lacking.append((path, error.problem))
                 except EvidenceError:

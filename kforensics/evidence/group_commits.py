@@ -10,7 +10,6 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.records import Record
-from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.capture import CapturedSegment
@@ -122,6 +121,8 @@ def _keep(best: _Highest, commit: GroupCommitRecord) -> None:
 def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitRecord | None:
     if record.key is None or record.value is None or record.key[:2] not in {b"\x00\x00", b"\x00\x01"}:
         return None
+    from kforensics.formats.messages.group import parse_group_record  # noqa: PLC0415 - 10 ms, where no group committed
+
     parsed = parse_group_record(record.key, record.value)
     if (
         not isinstance(parsed.key, Decoded)

@@ -7,14 +7,16 @@ before are given back, so that a broker keeps its own.
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.errors import EvidenceError
 from kforensics.source.mapped import PAGE, EvidenceFile, held_ranges, open_evidence, read_rate_is_limited
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 MOST_REQUESTS = 64
 """The requests that are under way at once."""
@@ -69,7 +71,7 @@ def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Ge
                     waits.append(perf_counter() - begun)
                 elif min(waits, default=LONG_WAIT) >= LONG_WAIT:
                     # No thread is left behind where a process is forked later.
-                    threads = threads or ThreadPoolExecutor(most, thread_name_prefix="ranges")
+                    threads = threads or _threads(most)
                     request.under_way = threads.submit(request.read)
             pending.append(request)
             if len(pending) >= 2 * most:
@@ -81,6 +83,12 @@ def read_ranges(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Ge
             threads.shutdown(cancel_futures=True)
         for request in pending:
             request.close(early=True)
+
+
+def _threads(most: int) -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - 10 ms, which a local disk does not need
+
+    return ThreadPoolExecutor(most, thread_name_prefix="ranges")
 
 
 @contextmanager

@@ -144,3 +144,21 @@ def test_the_screen_shows_the_ways_with_what_they_assume(broker, capsys):
     assert "ways out of broker 1" in out
     assert "1 lost+found moved away starts, no record lost" in out
     assert "assumes that a copy of the log directories was made first" in out
+
+
+def test_a_batch_that_fails_its_checksum_is_held_by_none(broker, tmp_path, capsys):
+    with (broker / "orders-0" / LOG).open("ab") as log:
+        log.write(bytes(100))
+    other = copied(broker, tmp_path / "other")
+    settings = other / "meta.properties"
+    settings.write_text(settings.read_text().replace("node.id=1", "node.id=2"))
+    held = row(ways_out(capsys, broker, other), "directory-away")
+    path = other / "orders-0" / LOG
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1  # in the records of the first batch
+    path.write_bytes(data)
+    damaged = row(ways_out(capsys, broker, other), "directory-away")
+
+    assert (held["records_lost"], held["only_here"]) == (103, 0)
+    assert damaged["records_lost"] == 103
+    assert 0 < damaged["only_here"] < 103

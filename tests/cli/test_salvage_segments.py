@@ -10,15 +10,18 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands import salvage as salvage_command
 from kforensics.commands.loading import DirectoryOnDisk
-from kforensics.commands.salvaging import segments
+from kforensics.commands.salvaging import saving, segments
 from kforensics.damage import Damage
+from kforensics.errors import EvidenceUnreadable
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import parse_version
-from tests.builders.directories import copied
+from kforensics.source.mapped import EvidenceFile
+from tests.builders.coordinators import batch
+from tests.builders.directories import copied, log_dir
 from tests.cli.test_salvage import salvage
 from tests.oracle.loading.salvaged import changes, logs_in, tree_of, write_sources
 from tests.oracle.loading.salvaged import salvage as salvage_segments
@@ -247,3 +250,41 @@ def test_what_is_refused_in_one_process_leaves_no_files_of_any(capsys, incident,
 
     assert (2, True) == (code, "absolute offsets" in words)
     assert [] == [path for path in (tmp_path / "out").rglob("*") if not path.is_dir()]
+
+
+@pytest.mark.parametrize("options", [("segments",), ("jsonl",), ("jsonl", "--jobs", "2")])
+def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkeypatch, options):
+    batches = [batch(at, [(b"k%d" % at, b"v" * 50)]) for at in range(30)]
+    root = log_dir(tmp_path / "broker-1")
+    (root / "orders-0" / f"{0:020d}.log").write_bytes(b"".join(batches))
+    (root / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    first = sum(map(len, batches[:12]))
+    bad = range(first + 5, first + len(batches[12]) + 5)  # in two batches
+    real, is_broken = EvidenceFile.read_into, []
+
+    def read_into(self, position, buffer):
+        if is_broken and position < bad.stop and position + len(buffer) > bad.start:
+            raise EvidenceUnreadable(str(self.path), "Input/output error")
+        return real(self, position, buffer)
+
+    monkeypatch.setattr(EvidenceFile, "read_into", read_into)
+    monkeypatch.setattr(saving, "WORTH_PROCESSES", 0)
+    saver = saving._Saver.run
+    monkeypatch.setattr(saving._Saver, "run", lambda self: is_broken.append(1) or saver(self))
+    form, *more = options
+    out = tmp_path / "out"
+    code = run(["salvage", str(root), "--what", "all", "--form", form, *more, "-o", str(out), "--format", "json"])
+    (partition,) = json.loads((out / "manifest.json").read_text())["partitions"]
+
+    assert code == 1
+    assert "can't be read" in capsys.readouterr().err or partition["gaps"]
+    lost = [(gap["offsets"]["first"], gap["offsets"]["last"], gap["reason"]) for gap in partition["gaps"]]
+    assert lost == [(12, 13, "damaged")]
+    assert (partition["records"], list(out.rglob("*.partial"))) == (28, [])
+    require_digests(out)
+    kept = (
+        b"".join(batches[:12] + batches[14:])
+        if form == "segments"
+        else [json.loads(line)["offset"] for line in (out / "orders-0.jsonl").read_text().splitlines()]
+    )
+    assert kept == (log_of(out / "orders-0") if form == "segments" else [*range(12), *range(14, 30)])

@@ -60,6 +60,23 @@ def test_a_truncated_record_is_lost_with_what_took_it(capsys, unclean):
     assert [copy["broker_id"] for copy in present["copies"] if copy["in"] == "live"] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "given", [(), ("broker-2",), ("broker-3", "controller-100"), ("broker-2/orders-0", "controller-100")]
+)
+def test_a_record_at_an_offset_of_an_unclean_election_may_not_be_the_first_one_there(given, capsys, unclean):
+    inputs = [unclean / FINAL / name for name in given or ("",)]
+    code, document = trace(capsys, *inputs, "-t", "orders", "-p", "0", "--offset", "62")
+    answer = document["answer"]
+
+    assert (code, answer["state"]) == (3, "unknown")
+    assert answer["headline"].startswith("NOW PRESENT: 1 matching record of orders-0, in ")
+    assert "another record may have had offset 62 before: no input shows whether" in answer["headline"]
+    # Below the election both logs are the same.
+    code, document = trace(capsys, *inputs, "-t", "orders", "-p", "0", "--offset", "35")
+    assert (code, document["answer"]["state"]) == (0, "present")
+    assert "before" not in document["answer"]["headline"]
+
+
 def test_a_truncated_offset_that_no_input_holds_is_lost_by_its_lines(capsys, unclean):
     code, document = trace(capsys, unclean / FINAL, unclean / "logs", "-t", "orders", "-p", "0", "--offset", "100")
 
@@ -411,3 +428,13 @@ def test_a_setting_that_is_no_number_is_not_taken_for_one(hours, tmp_path, capsy
     _, document = trace(capsys, root, settings, "-t", "orders", "--key", "k")
 
     assert [one["state"] for one in document["records"]] == ["present"]
+
+
+def test_a_topic_may_have_the_name_of_a_reason_for_absence(tmp_path, capsys):
+    root = log_dir(tmp_path / "broker-1", partitions=("unknown-0",))
+    (root / "unknown-0" / SEGMENT).write_bytes(batch(0, [(b"k", None)]))
+    _, document = trace(capsys, root, "-t", "unknown", "--key", "k", "--show-payload")
+
+    (record,) = document["records"]
+    assert (record["topic"], record["topic_id"]) == ("unknown", {"absent": "unknown"})
+    assert (record["key"], record["value"], record["value_length"]) == ({"base64": "aw=="}, None, None)

@@ -2,9 +2,9 @@
 
 Run by hand, in an environment with `confluent-kafka` and Java 17 (jars by Maven or `--jars`):
 
-    python -m tests.oracle.put_back RECORDING [--jars CLASSPATH]
+    python -m tests.oracle.put_back RECORDING [--kafka VERSION] [--jars CLASSPATH]
 
-A single broker of Kafka 4.1.0 on 127.0.0.1 gets the topics of what was lost in the recording. `put_back.py` runs dry, then for real, then again: what is
+A single broker, of Kafka 4.1.0 unless another version is named, on 127.0.0.1 gets the topics of what was lost in the recording. `put_back.py` runs dry, then for real, then again: what is
 consumed must be what is on the disks of the recording, but for offsets and the header that the script sets, and nothing twice. The same in topics with
 LogAppendTime, where the times are the broker's. Then the broker is stopped, everything is salvaged as segments with the topic's id, and a start on these serves it.
 """
@@ -271,14 +271,15 @@ def main() -> int:
     """Run all of it on one recording."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recording", type=Path)
+    parser.add_argument("--kafka", default=VERSION, choices=[one.version for one in RELEASES if one.version >= "3.3"])
     parser.add_argument("--jars")
     options = parser.parse_args()
-    jars = options.jars or class_path(next(one for one in RELEASES if one.version == VERSION))
+    jars = options.jars or class_path(next(one for one in RELEASES if one.version == options.kafka))
     with tempfile.TemporaryDirectory() as work:
         for time_type in ("CreateTime", "LogAppendTime"):
             print(put_back(options.recording, Path(work, time_type), jars, time_type), flush=True)
         print(serve_segments(options.recording, Path(work, "segments"), jars), flush=True)
-    print(json.dumps({"kafka": VERSION, "recording": options.recording.name}))
+    print(json.dumps({"kafka": options.kafka, "recording": options.recording.name}))
     return 0
 
 

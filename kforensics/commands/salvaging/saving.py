@@ -19,9 +19,10 @@ from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, Re
 from kforensics.commands.salvaging.jsonl import JsonRecords
 from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
 from kforensics.damage import Absent, Damage, DamageKind
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem
 from kforensics.evidence.parallel import InTurn
+from kforensics.evidence.replica.positions import PartOfFile
 from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
@@ -224,13 +225,16 @@ class _Part:
     aborted_records: int = 0
     gaps: list[Gap] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    read_to: int = -1
+    """The position of the last batch whose records were read."""
 
 
 @dataclass(slots=True)
 class _Written:
     """What a process made of a task, and then what it wrote of it."""
 
-    parts: list[_Part]
+    parts: list[list[tuple[Run, _Part]]]
+    """Of each run."""
     lines: list[bytes | memoryview] = field(default_factory=list)
     length: int = 0
     failure: WriteFailed | None = None
@@ -260,6 +264,8 @@ class _Saver:
         )
         self._holes = HoleJudge(plan.copies, plan.leader)
         self._buffers = Buffers.empty()
+        self._broken: set[tuple[int, int]] = set()
+        """Files that can't be read at some place, by copy and segment."""
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
         self._background = Background()
@@ -446,21 +452,84 @@ class _Saver:
         self._settle()
         output = self._output(run.label)
         if output.batches is not None:
-            part = _Part()
-            if not self._goes_on(run, output):
-                self._seal(output)
-            left = output.batches.add(run, self._files)
-            kept = run.rows[~np.isin(run.rows["position"], left["position"])]
-            self._count_batches(run, kept, part)
-            self._add(run, output, part, int(kept["count"].sum()))
-            self._lack(left, GapReason.OVERLAPPING, _IN_RECORDS)
+            for one in self._whole_runs(run):
+                self._take_batches(one, output, output.batches)
             return
         assert output.records is not None
         for one in _split(run):
-            part = _Part()
-            for chunk, given in self._records(one, part):
-                output.records.add(chunk, given)
-            self._add(one, output, part, part.records)
+            for taken, part in self._parts(one, output.records.add):
+                self._add(taken, output, part, part.records)
+
+    def _take_batches(self, run: Run, output: _Output, batches: BatchWriter) -> None:
+        part = _Part()
+        if not self._goes_on(run, output):
+            self._seal(output)
+        left = batches.add(run, self._files)
+        kept = run.rows[~np.isin(run.rows["position"], left["position"])]
+        self._count_batches(run, kept, part)
+        self._add(run, output, part, int(kept["count"].sum()))
+        self._lack(left, GapReason.OVERLAPPING, _IN_RECORDS)
+
+    def _whole_runs(self, run: Run) -> Iterator[Run]:
+        """Yield the run, or what can be read of it; it is looked at before any batch is copied, since a file has no gaps."""
+        error = self._unread(run, run.start, run.end)
+        if error is None:
+            yield run
+            return
+        self._broken.add((run.copy, run.segment))
+        self._problem(run, error)
+        for rows, is_read in self._probed(run, run.rows):
+            if is_read:
+                yield Run(copy=run.copy, label=run.label, rows=rows)
+            else:
+                self._lack(rows, GapReason.DAMAGED, error.problem)
+
+    def _parts(self, run: Run, write: Callable[[RecordChunk, Given], None]) -> Iterator[tuple[Run, _Part]]:
+        """Write the records of a run, and yield what came of it: in several parts where some of it can't be read."""
+        part = _Part()
+        try:
+            for chunk, given in self._records(run, part):
+                write(chunk, given)
+        except EvidenceError as caught:
+            error = caught
+        else:
+            yield run, part
+            return
+        self._broken.add((run.copy, run.segment))
+        is_done = run.rows["position"] <= part.read_to
+        part.problems.append(self._problem_of(run, error))
+        yield Run(copy=run.copy, label=run.label, rows=run.rows[is_done] if is_done.any() else run.rows), part
+        for rows, is_read in self._probed(run, run.rows[~is_done]):
+            if is_read:
+                yield from self._parts(Run(copy=run.copy, label=run.label, rows=rows), write)
+            else:
+                yield run, _Part(gaps=list(_lacking(rows, GapReason.DAMAGED, error.problem)))
+
+    def _probed(self, run: Run, rows: BatchTable) -> Iterator[tuple[BatchTable, bool]]:
+        """Yield batches in stretches that can be read, and that can't; never all of them as one that can."""
+        ends = (rows["position"].astype(np.int64) + rows["length"]).tolist()
+        is_read = np.array(
+            [self._unread(run, start, end) is None for start, end in zip(rows["position"].tolist(), ends, strict=True)],
+            dtype=np.bool_,
+        )
+        if is_read.all():
+            is_read[:1] = False  # it could not be read a moment ago
+        edges = [0, *(np.flatnonzero(np.diff(is_read)) + 1).tolist(), len(rows)]
+        for first, end in pairwise(edges):
+            yield rows[first:end], bool(is_read[first])
+
+    def _unread(self, run: Run, start: int, end: int) -> EvidenceError | None:
+        """Return why bytes of a run's file can't be read; None where they can."""
+        buffer = memoryview(bytearray(min(_PIECE, end - start)))
+        try:
+            source = self._files.source(run)
+            for position in range(start, end, _PIECE):
+                wanted = buffer[: end - position]
+                if source.read_into(position, wanted) < len(wanted):
+                    return EvidenceUnreadable(self._files.segment(run.copy, run.segment).path, "it has become shorter")
+        except EvidenceError as error:
+            return error
+        return None
 
     def _add(self, run: Run, output: _Output, part: _Part, records: int) -> None:
         """Take note of what came of a run, and of the gaps before it."""
@@ -525,9 +594,10 @@ class _Saver:
         output, after = self._output(MAIN), self._gaps
         assert isinstance(output.records, JsonRecords)
         output.records.file.appended(done.length)
-        for (run, gaps), part in zip(self._tasks.popleft(), done.parts, strict=True):
+        for (_, gaps), parts in zip(self._tasks.popleft(), done.parts, strict=True):
             self._gaps = gaps
-            self._add(run, output, part, part.records)
+            for run, part in parts:
+                self._add(run, output, part, part.records)
         self._gaps = after
 
     def _lines(self, task: list[Run]) -> _Written:
@@ -536,10 +606,7 @@ class _Saver:
         assert isinstance(writer, JsonRecords)
         done = _Written([])
         for run in task:
-            part = _Part()
-            for chunk, given in self._records(run, part):
-                done.lines.append(writer.lines(chunk, given))
-            done.parts.append(part)
+            done.parts.append(list(self._parts(run, lambda *found: done.lines.append(writer.lines(*found)))))
         return done
 
     def _append(self, done: _Written) -> _Written:
@@ -554,17 +621,16 @@ class _Saver:
     # ---- records of a run ----
 
     def _chunks(self, run: Run, part: _Part) -> Iterator[RecordChunk]:
-        """Yield the records of a run; damage and what can't be read are noted."""
-        try:
-            source = self._files.source(run)
-            for found in iter_record_chunks(source, start=run.start, end=run.end, buffers=self._buffers):
-                if isinstance(found, Damage):
-                    self._damaged(run, found, part)
-                else:
-                    yield found
-        except EvidenceError as error:
-            part.problems.append(self._problem_of(run, error))
-            part.gaps += _lacking(run.rows, GapReason.DAMAGED, error.problem)
+        """Yield the records of a run; damage is noted."""
+        source = self._files.source(run)
+        if (run.copy, run.segment) in self._broken:
+            source = PartOfFile(source, run.end)  # what lies behind is not asked for
+        for found in iter_record_chunks(source, start=run.start, end=run.end, buffers=self._buffers):
+            if isinstance(found, Damage):
+                self._damaged(run, found, part)
+            else:
+                part.read_to = int(found.batches["position"][found.rows[-1]])
+                yield found
 
     def _damaged(self, run: Run, damage: Damage, part: _Part) -> None:
         """Note records that break off although the checksum of their batch holds."""
@@ -682,11 +748,12 @@ class _Saver:
         assert output.records is not None
         seen: set[int] = set()
         for one in merge.parts:
-            for run in self._readable(one):
-                part = _Part()
-                for chunk, given in self._records(run, part, seen):
-                    output.records.add(chunk, given)
-                self._add(run, output, part, part.records)
+            for readable in self._readable(one):
+                for run in self._whole_runs(readable):
+                    part = _Part()
+                    for chunk, given in self._records(run, part, seen):
+                        output.records.add(chunk, given)
+                    self._add(run, output, part, part.records)
         if self._processes is not None:
             output.records.file.digest()  # what waits here is written and hashed before processes append to the file
 
@@ -695,7 +762,7 @@ class _Saver:
         parts = sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum()))
         held: set[int] = set()
         for at, one in enumerate(parts):
-            for run in self._readable(one):
+            for run in (whole for readable in self._readable(one) for whole in self._whole_runs(readable)):
                 offsets = {offset for chunk, _ in self._records(run, _Part()) for offset in chunk.offset.tolist()}
                 if not at:
                     self._take(run)

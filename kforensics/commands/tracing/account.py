@@ -28,6 +28,15 @@ class TruncationAccount:
             if isinstance(file.node_id, int):
                 self._logged_from.setdefault(file.node_id, Absent.UNKNOWN)
 
+    def has_changed(self, partition: TopicPartition, topic_id: str | Absent) -> bool:
+        """Whether more than one broker led, by what is on record.
+
+        Args:
+            partition: that is searched.
+            topic_id: of its topic.
+        """
+        return len(_leaders(self._facts.leaderships(partition, topic_id))) > 1
+
     def doubt(self, partition: TopicPartition, topic_id: str | Absent, brokers: Collection[int]) -> str:
         """Return why a truncation may have left no trace in the inputs; empty where one would have.
 

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, holes, merged
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
-from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.model import PartitionIncident
 
 _JUDGED_HERE = frozenset(
     {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE}
@@ -37,7 +40,7 @@ def searched(
     scanned: Sequence[ScannedReplica],
     *,
     report: PartitionReport | None,
-    incident: PartitionIncident | None,
+    incident: "PartitionIncident | None",
     current: str | Absent,
     account: TruncationAccount,
 ) -> SearchedPartition:
@@ -59,15 +62,15 @@ def searched(
         if isinstance(current, Absent) or isinstance(one.replica.topic_id, Absent) or one.replica.topic_id == current
     ]
     covered = _covered(own, leader)
+    truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
     gaps = [
         *_holes(partition, own, leader, covered),
         *_membership(partition, scanned, report),
-        *_truncated(partition, incident),
-        *_doubted(partition, incident),
+        *truncated,
         *_unread(partition, scanned),
     ]
-    if not any(gap.reason == "truncated" for gap in gaps):
-        gaps += _untold(partition, scanned, report, current, account)
+    untold = [] if truncated else [*_untold(partition, scanned, report, current, account)]
+    gaps += untold
     return SearchedPartition(
         partition=partition,
         leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
@@ -80,7 +83,19 @@ def searched(
         log_end_offset=leader.log_end_offset if leader is not None else Absent.UNKNOWN,
         covered=covered,
         gaps=tuple(gaps),
+        may_lack_truncated=bool(truncated),
+        untold_from=_untold_from(leader, has_changed=account.has_changed(partition, current))
+        if untold
+        else Absent.NOT_APPLICABLE,
     )
+
+
+def _untold_from(leader: LoadedLog | None, *, has_changed: bool) -> int | Absent:
+    """Return the first offset that may have been written twice: after the first change of leaders, as far as that is known."""
+    epochs = leader.epochs if leader is not None else ()
+    if not has_changed or not epochs or epochs[0].leader_epoch > 0:
+        return 0
+    return epochs[1].start_offset if len(epochs) > 1 else Absent.NOT_APPLICABLE
 
 
 def _covered(own: Sequence[ScannedReplica], leader: LoadedLog | None) -> tuple[OffsetRange, ...]:
@@ -237,7 +252,7 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
     return True
 
 
-def _truncated(partition: TopicPartition, incident: PartitionIncident | None) -> Iterator[SearchGap]:
+def _truncated(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     for loss in incident.losses if incident is not None else ():
         if not loss.held_by:
             yield SearchGap(
@@ -248,7 +263,7 @@ def _truncated(partition: TopicPartition, incident: PartitionIncident | None) ->
             )
 
 
-def _doubted(partition: TopicPartition, incident: PartitionIncident | None) -> Iterator[SearchGap]:
+def _doubted(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     """Yield what `explain` does not know of truncations: the log as it is now may have replaced records that no input holds."""
     for doubt in incident.doubts if incident is not None else ():
         if doubt.kind not in _JUDGED_HERE:

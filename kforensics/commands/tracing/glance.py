@@ -11,6 +11,7 @@ from kforensics.commands.tracing.records import grouped
 from kforensics.commands.tracing.scan import Hit, ScannedReplica, scanned_replica
 from kforensics.damage import Absent
 from kforensics.evidence.replica.collect import CollectedReplica
+from kforensics.reconcile.trace.displaced import may_be_displaced
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.units import TopicPartition
 
@@ -52,6 +53,9 @@ def _glance(ground: Ground, partition: TopicPartition) -> TracedPartition | None
     compared = compare_replicas(ground.comparison, places, [one.collected for one in replicas])
     report = compared.report
     if report is None or compared.findings or compared.problems or report.is_deleted or report.leader is None:
+        return None
+    account, offset_now = report.account, found[0].record.offset
+    if account is not None and may_be_displaced(offset_now, account, report.leader.view.epochs):
         return None
     current = current_id(replicas, report)
     if not all(is_of(one.replica, current) for one in replicas):

@@ -15,7 +15,6 @@ from kforensics.damage import Absent
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.model import Problem, Replica
-from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord
@@ -23,6 +22,7 @@ from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.commands.trace import TraceRequest
+    from kforensics.reconcile.incident.model import PartitionIncident
 
 
 class TracedPartition(NamedTuple):
@@ -72,7 +72,7 @@ class Ground:
         partition: TopicPartition,
         replicas: Sequence[ScannedReplica],
         report: PartitionReport | None,
-        incident: PartitionIncident | None = None,
+        incident: "PartitionIncident | None" = None,
         successors: Mapping[bytes, Sequence[LaterRecord]] | None = None,
         *,
         is_compacted: bool = False,

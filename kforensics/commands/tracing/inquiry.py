@@ -150,6 +150,9 @@ class Inquiry:
             look = judge.replaced if records else judge.not_held
             other = None if is_lost else look(self._search.offset)
             records += [other] if other is not None else []
+            # Where two records have the offset, the other one is what was there before.
+            if len(records) == 1 and records[0].state not in {"lost", "unknown"}:
+                looked = replace(looked, displaced=tuple(judge.displaced(self._search.offset)))
         return TracedPartition(looked, lambda: records, files, damaged)
 
     def _is_compacted(self, replicas: Sequence[ScannedReplica]) -> bool:

@@ -131,9 +131,13 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
         hits: of one partition.
         markers: of each directory, by input and path.
     """
-    at_offset: dict[int, list[Hit]] = defaultdict(list)
+    at_offset: dict[int, list[Hit]] = {}
     for hit in hits:
-        at_offset[hit.record.offset].append(hit)
+        offset = hit.record.offset
+        if offset in at_offset:
+            at_offset[offset].append(hit)
+        else:
+            at_offset[offset] = [hit]
     for offset in sorted(at_offset):
         those = at_offset[offset]
         if len(those) == 1:
@@ -158,22 +162,11 @@ def _distinct(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator
 
 def _found(hits: Sequence[Hit], topic_id: str | Absent, markers: Mapping[Place, Markers]) -> FoundRecord:
     record = hits[0].record
-    return FoundRecord(
-        record=record,
-        topic_id=topic_id,
-        copies=tuple(
-            FoundCopy(
-                replica=hit.file.replica,
-                kind=hit.file.kind,
-                path=hit.file.path,
-                suffix=hit.file.suffix,
-                position=hit.record.batch_position,
-                delete_horizon_ms=hit.delete_horizon_ms,
-            )
-            for hit in hits
-        ),
-        outcome=outcome_of(record, (markers[hit.file.replica.input, hit.file.replica.path] for hit in hits)),
-    )
+    outcome: bool | Absent | None = Absent.NOT_APPLICABLE
+    if record.is_transactional:
+        outcome = outcome_of(record, (markers[hit.file.replica.input, hit.file.replica.path] for hit in hits))
+    copies = [FoundCopy(file, copy.batch_position, horizon) for file, copy, horizon in hits]
+    return FoundRecord(record, topic_id, tuple(copies), outcome)
 
 
 def _by_place(key: tuple[Any, ...]) -> tuple[Any, ...]:

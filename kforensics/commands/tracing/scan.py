@@ -26,6 +26,7 @@ from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.trace.fate import CopyFile
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.reconcile.trace.removal_time import NO_HORIZON
 from kforensics.source.capture import CapturedSegment
@@ -43,17 +44,6 @@ MOST_BYTES_HELD = 32 << 20
 """Bytes of keys, values and headers of them."""
 
 _KINDS = {"live": CopyKind.LIVE, "future": CopyKind.FUTURE, "stray": CopyKind.STRAY, "deleted": CopyKind.DELETED}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyFile:
-    """One file of a copy of the log."""
-
-    replica: Replica
-    path: str
-    suffix: str
-    """Of the file's name: `deleted`, `swap` or none."""
-    kind: CopyKind
 
 
 class Hit(NamedTuple):
@@ -176,6 +166,7 @@ class ScannedReplica:
     markers: Markers = field(default_factory=Markers)
     not_captured: list[str] = field(default_factory=list)
     """Files of which a capture holds no records, or some only."""
+    _files: dict[str, CopyFile] = field(default_factory=dict)
 
     @property
     def replica(self) -> Replica:
@@ -188,20 +179,25 @@ class ScannedReplica:
         Args:
             path: of the file, relative to the input.
         """
+        if path not in self._files:
+            self._files[path] = self._file(path)
+        return self._files[path]
+
+    def _file(self, path: str) -> CopyFile:
         suffix = parse_file_name(path.rpartition("/")[2]).suffix
         is_renamed = suffix is not FileSuffix.NONE and self.kind is not CopyKind.SNAPSHOT
         kind = CopyKind.DELETED if is_renamed else self.kind
         return CopyFile(replica=self.replica, path=path, suffix=suffix.value, kind=kind)
 
-    def hits(self, path: str, records: Iterable[tuple[Record, int]]) -> Iterator[Hit]:
-        """Yield records of one of its files.
+    def hits(self, path: str, records: Iterable[tuple[Record, int]]) -> list[Hit]:
+        """Return records of one of its files.
 
         Args:
             path: of the file, relative to the input.
             records: each with the delete horizon of its batch in ms, -1 for none.
         """
         file = self.file(path)
-        return (Hit(file, record, horizon) for record, horizon in records)
+        return [Hit(file, record, horizon) for record, horizon in records]
 
     def files(self) -> Iterator[Segment]:
         """Yield its segment files, those that no broker reads any more last."""

@@ -43,6 +43,8 @@ class TraceTally:
         self._at_risk: dict[tuple[str, TopicPartition, str], tuple[TracedRecord, Fate, OffsetRange, int]] = {}
         self._first: dict[TopicPartition, TracedRecord] = {}
         self._of_partition: dict[TopicPartition, int] = {}
+        self._last: tuple[str, TopicPartition] | None = None
+        self._last_of = _Of()
 
     def add(self, one: TracedRecord) -> None:
         """Count one more record.
@@ -50,21 +52,27 @@ class TraceTally:
         Args:
             one: records come in the order of partition and offset.
         """
-        state = State(one.state)
-        of = self.states.setdefault(state, _Of())
+        if self._last != (one.state, one.partition):
+            self._last = one.state, one.partition
+            self._last_of = self.states.setdefault(State(one.state), _Of())
+            self._last_of.partitions.setdefault(one.partition, 0)
+            self._last_of.offsets.setdefault(one.partition, [])
+            self._first.setdefault(one.partition, one)
+            self._of_partition.setdefault(one.partition, 0)
+        of = self._last_of
         of.records += 1
         of.copies += len(one.copies)
-        of.live += sum(copy.kind is CopyKind.LIVE for copy in one.copies)
+        for copy in one.copies:
+            of.live += copy.kind is CopyKind.LIVE
         of.certain += one.committed == "certain"
-        of.partitions[one.partition] = of.partitions.get(one.partition, 0) + 1
-        offsets = of.offsets.setdefault(one.partition, [])
+        of.partitions[one.partition] += 1
+        offsets = of.offsets[one.partition]
         if len(offsets) < _MOST:
             offsets.append(one.offset)
         self.records += 1
         self.copies += len(one.copies)
-        self._first.setdefault(one.partition, one)
-        self._of_partition[one.partition] = self._of_partition.get(one.partition, 0) + 1
-        if state is State.LOST:
+        self._of_partition[one.partition] += 1
+        if one.state == State.LOST:
             self._vanishing |= {copy.path for copy in one.copies if copy.kind is CopyKind.DELETED}
         for fate in one.fate:
             if fate.kind in _AT_RISK:
@@ -169,9 +177,21 @@ def trace_answer(
     state = worst_state("trace", tally.states)
     assert state is not None
     those = tally.states[state]
+    headline = _headline(state, those) + _others(tally, state)
+    displaced = [words for one in looked for words in one.displaced]
+    if offset is not None and displaced and state not in {State.LOST, State.UNKNOWN}:
+        more = f", and {counted(len(displaced) - 1, 'further doubt')}" if len(displaced) > 1 else ""
+        headline = (
+            f"NOW {headline}; another record may have had offset {offset:,} before: no input shows {displaced[0]}{more}"
+        )
+        state = State.UNKNOWN
+    elif offset is not None and state is not State.LOST and any(_is_untold(one, offset) for one in looked):
+        headline += f"; no input shows whether another record had offset {offset:,} before"
+    elif offset is None and state is not State.LOST and any(one.may_lack_truncated for one in looked):
+        headline += "; truncated records that no input holds may have matched, too"
     return Answer(
         state=state,
-        headline=f"{_headline(state, those)}{_others(tally, state)}.",
+        headline=f"{headline}.",
         now=tuple(_now(tally)),
         tell=tuple(_tell(those)) if state is State.LOST else (),
         unknown=(*unknown, *hedges),
@@ -259,6 +279,10 @@ def _settles(one: SearchedPartition, offset: int) -> bool:
     if any(isinstance(gap.offsets, Absent) or gap.offsets.first <= offset <= gap.offsets.last for gap in one.gaps):
         return False
     return not isinstance(one.log_end_offset, Absent)
+
+
+def _is_untold(one: SearchedPartition, offset: int) -> bool:
+    return isinstance(one.untold_from, int) and offset >= one.untold_from
 
 
 def _headline(state: State, those: _Of) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
@@ -10,13 +11,15 @@ from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
 from kforensics.reconcile.bugs.log_signs import Sign
-from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.history.losses import Loss
-from kforensics.reconcile.history.residual_divergence import Residual
-from kforensics.reconcile.history.truncations import ObservedTruncation
-from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.history.log_copies import LogCopy
+    from kforensics.reconcile.history.losses import Loss
+    from kforensics.reconcile.history.residual_divergence import Residual
+    from kforensics.reconcile.history.truncations import ObservedTruncation
+    from kforensics.reconcile.logs.loaded_log import LoadedLog
+    from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 
 BUGS = {bug.jira: bug for bug in KNOWN_BUGS}
 
@@ -89,17 +92,17 @@ class TraceEvidence:
     """The evidence of one partition."""
 
     versions: BrokerVersions
-    copies: Sequence[LogCopy]
-    leader: LogCopy | None
+    copies: "Sequence[LogCopy]"
+    leader: "LogCopy | None"
     leaderships: Sequence[Leadership]
-    truncations: Sequence[ObservedTruncation]
-    logged: Sequence[LoggedTruncation]
-    residuals: Sequence[Residual]
+    truncations: "Sequence[ObservedTruncation]"
+    logged: "Sequence[LoggedTruncation]"
+    residuals: "Sequence[Residual]"
     ordinary_truncations: frozenset[int]
     """The targets of truncations that an unclean election or a lost page cache explains."""
-    agree_until: Callable[[LoadedLog, LoadedLog], int]
+    agree_until: "Callable[[LoadedLog, LoadedLog], int]"
     reader: BatchReader
-    losses: Sequence[Loss] = ()
+    losses: "Sequence[Loss]" = ()
     disagreeing: frozenset[tuple[int | Absent, int]] = frozenset()
     """The broker and target of truncations that contradict the rules."""
     stale_directories: Mapping[int, Citation] = field(default_factory=dict)
@@ -108,7 +111,7 @@ class TraceEvidence:
     """The signs in log lines about this partition and its brokers."""
 
     @property
-    def replicas(self) -> Iterator[LogCopy]:
+    def replicas(self) -> "Iterator[LogCopy]":
         """The copies that are replicas now: no renamed directory, no earlier snapshot's remains."""
         return (one for one in self.copies if not one.is_remnant and one.view.replica.state == "live")
 

@@ -3,11 +3,14 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+from kforensics.units import OffsetRange
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.history.log_copies import LogCopy
 
 WRITTEN_WITHIN_MS = 60_000
 """A broker writes a record within this time of the record's own timestamp; a file whose time is later has that of its copying."""
@@ -36,6 +39,10 @@ class Doubt(NamedTuple):
     """What is unknown, as a part of a sentence."""
     settled_by: str
     """The input that would show it."""
+    leader_epoch: int | Absent = Absent.NOT_APPLICABLE
+    """Of the election that it is about."""
+    offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE
+    """The offsets of the truncation that it is about."""
 
 
 class WholeReturn(NamedTuple):
@@ -110,8 +117,8 @@ class Doubts:
 
 def doubts_of(
     account: LeadershipAccount,
-    leader: LogCopy | None,
-    copies: Sequence[LogCopy],
+    leader: "LogCopy | None",
+    copies: "Sequence[LogCopy]",
     moments: Moments,
     *,
     is_leader_known: bool,
@@ -149,7 +156,7 @@ def doubts_of(
     )
 
 
-def _shortened(copies: Sequence[LogCopy]) -> Iterator[CopyKey]:
+def _shortened(copies: "Sequence[LogCopy]") -> Iterator[CopyKey]:
     """Earlier copies in which the log ends below what its node had written down of it, or in a part that can't be read."""
     for copy in copies:
         replica = copy.view.replica
@@ -168,7 +175,7 @@ def _shortened(copies: Sequence[LogCopy]) -> Iterator[CopyKey]:
             yield copy.rank, node
 
 
-def _of_leader(account: LeadershipAccount, leader: LogCopy | None, *, is_known: bool) -> Iterator[Doubt]:
+def _of_leader(account: LeadershipAccount, leader: "LogCopy | None", *, is_known: bool) -> Iterator[Doubt]:
     if leader is None:
         yield Doubt(DoubtKind.LEADER, "what the leader holds", "the directory of its leader")
         return
@@ -191,7 +198,7 @@ def _of_account(account: LeadershipAccount) -> Iterator[Doubt]:
 
 def _of_replicas(
     account: LeadershipAccount,
-    copies: Sequence[LogCopy],
+    copies: "Sequence[LogCopy]",
     moments: Moments,
     with_earlier_topic: Collection[int | Absent],
 ) -> Iterator[Doubt]:
@@ -241,7 +248,7 @@ RISK_WORDS = {
 
 def _of_elections(
     account: LeadershipAccount,
-    copies: Sequence[LogCopy],
+    copies: "Sequence[LogCopy]",
     moments: Moments,
     whole_returns: Sequence[WholeReturn],
     needed_in_sync: int | Absent,
@@ -258,6 +265,7 @@ def _of_elections(
                 DoubtKind.ELECTION,
                 f"whether anything was lost when broker {state.leader} {RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
                 f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+                leader_epoch=state.leader_epoch,
             ),
             tuple(_witnesses(election, account, copies, moments, needed_in_sync)),
         )
@@ -266,7 +274,7 @@ def _of_elections(
 def _witnesses(
     election: Election,
     account: LeadershipAccount,
-    copies: Sequence[LogCopy],
+    copies: "Sequence[LogCopy]",
     moments: Moments,
     needed_in_sync: int | Absent,
 ) -> Iterator[frozenset[CopyKey]]:
@@ -304,7 +312,7 @@ def _witnesses(
         yield frozenset()
 
 
-def _went_on(copy: LogCopy, copies: Sequence[LogCopy], account: LeadershipAccount, moments: Moments) -> bool:
+def _went_on(copy: "LogCopy", copies: "Sequence[LogCopy]", account: LeadershipAccount, moments: Moments) -> bool:
     """Whether the log has grown since an earlier copy, or was not appended to: one that ends where it had ended, though it was written to, has lost what was written."""
     if copy.is_remnant or copy.view.replica.state != "live":
         return False
@@ -315,7 +323,7 @@ def _went_on(copy: LogCopy, copies: Sequence[LogCopy], account: LeadershipAccoun
     return newest.view.log_end_offset < copy.view.log_end_offset or _is_untouched(newest, copy)
 
 
-def _is_untouched(earlier: LogCopy, copy: LogCopy) -> bool:
+def _is_untouched(earlier: "LogCopy", copy: "LogCopy") -> bool:
     """Whether the log had not been appended to since an earlier copy, by the time of its file, which is that of its last records in both."""
     times = {earlier.taken_ms, copy.taken_ms}
     written = max(
@@ -340,7 +348,7 @@ def _last_to_commit(election: Election, account: LeadershipAccount, needed_in_sy
     return frozenset()
 
 
-def _has_earlier(own: Sequence[LogCopy], moments: Moments) -> bool:
+def _has_earlier(own: "Sequence[LogCopy]", moments: Moments) -> bool:
     """Whether any earlier snapshot holds a log of the replica."""
     return any(copy.rank in moments.metadata_ends for copy in own)
 
@@ -357,14 +365,14 @@ def _had_none(node: int | Absent, election: Election, account: LeadershipAccount
     return False
 
 
-def _is_younger(account: LeadershipAccount, copy: LogCopy, moments: Moments) -> bool:
+def _is_younger(account: LeadershipAccount, copy: "LogCopy", moments: Moments) -> bool:
     """Return whether the partition was created after an earlier snapshot, so that no older copy of its log can be."""
     created = account.states[0].recorded_at
     earlier = [end for rank, end in moments.metadata_ends.items() if rank < copy.rank]
     return isinstance(created, int) and bool(earlier) and max(earlier) <= created
 
 
-def _returned_whole(election: Election, copies: Sequence[LogCopy], whole_returns: Sequence[WholeReturn]) -> bool:
+def _returned_whole(election: Election, copies: "Sequence[LogCopy]", whole_returns: Sequence[WholeReturn]) -> bool:
     """Return the leader before came back with the log that an earlier copy of it shows, and the new leader held all of it."""
     if election.risk is not Risk.UNCLEAN_RESTART or election.previous == election.state.leader:
         return False
@@ -444,7 +452,7 @@ def _lost_leader_at(election: Election, account: LeadershipAccount) -> int | Non
     return since if isinstance(since, int) else None
 
 
-def _of_damage(leader: LogCopy | None, copies: Sequence[LogCopy]) -> Iterator[Doubt]:
+def _of_damage(leader: "LogCopy | None", copies: "Sequence[LogCopy]") -> Iterator[Doubt]:
     for copy in copies:
         if not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
             continue

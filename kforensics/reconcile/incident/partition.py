@@ -367,6 +367,7 @@ class _IncidentBuilder:
                 DoubtKind.TRUNCATION,
                 f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
                 f"a copy of the disks of broker {observed.broker_id} from before",
+                offsets=OffsetRange(observed.to_offset, observed.from_offset - 1),
             )
             for observed in without_copy
         )

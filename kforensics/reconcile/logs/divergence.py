@@ -225,10 +225,11 @@ def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Ite
     left, right = one.digests, other.digests
     if left.tobytes() == right.tobytes():
         return
-    buckets = np.union1d(left["bucket"], right["bucket"])
-    buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
+    # numpy's own union loads its masked arrays, which takes 10 ms.
+    buckets = {*left["bucket"].tolist(), *right["bucket"].tolist()}
+    first, last = common.first // BUCKET_OFFSETS, common.last // BUCKET_OFFSETS
     run: list[int] = []
-    for bucket in buckets.tolist():
+    for bucket in sorted(one for one in buckets if first <= one <= last):
         if _same_digest(left, right, bucket):
             continue
         if run and (bucket != run[-1] + 1 or len(run) >= _CHUNK_BUCKETS):

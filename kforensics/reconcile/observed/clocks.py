@@ -8,7 +8,6 @@ import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
@@ -153,6 +152,8 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
     if not votes:
         return None
     zone = max(votes, key=lambda step: (len(votes[step]), -abs(step)))
+    from statistics import median  # noqa: PLC0415 - fractions and decimal come with it
+
     skew = round(median(rest for rest, _ in votes[zone]))
     agreeing = [time for rest, time in votes[zone] if abs(rest - skew) <= SKEW_TOLERATED_MS]
     if abs(skew) <= SKEW_TOLERATED_MS:

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import re
-import zoneinfo
 
 from kforensics.errors import UsageError
 
@@ -24,6 +23,8 @@ def parse_zone(text: str) -> dt.tzinfo:
     if found is not None and int(found["hours"]) < 24:
         ahead = dt.timedelta(hours=int(found["hours"]), minutes=int(found["minutes"]))
         return dt.timezone(ahead if found["sign"] == "+" else -ahead)
+    import zoneinfo  # noqa: PLC0415 - it reads how Python was built, and few zones are named
+
     try:
         return zoneinfo.ZoneInfo(text)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:

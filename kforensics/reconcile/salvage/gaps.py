@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.units import OffsetRange
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.history.log_copies import LogCopy
 
 
 class GapReason(StrEnum):
@@ -58,7 +61,7 @@ class HoleJudge:
         leader: whose log start and cleaner decide; None where no log does.
     """
 
-    def __init__(self, copies: Sequence[LogCopy], leader: LogCopy | None) -> None:
+    def __init__(self, copies: "Sequence[LogCopy]", leader: "LogCopy | None") -> None:
         views = [leader.view] if leader is not None else [copy.view for copy in copies]
         self._log_start = max((view.log_start_offset for view in views), default=0)
         self._content_start = min((view.content_start_offset for view in views), default=0)

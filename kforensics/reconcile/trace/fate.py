@@ -7,15 +7,15 @@ rose above it, a later record of its key lets a cleaner remove it, or its topic 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.trace.displaced import displaced_from
 from kforensics.reconcile.trace.model import (
     Commitment,
     CopyKind,
@@ -27,7 +27,10 @@ from kforensics.reconcile.trace.model import (
     Visibility,
 )
 from kforensics.reconcile.trace.removal_time import NO_HORIZON, Bytes, RemovalSettings, until
-from kforensics.units import TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 
 _WITH_EPOCHS = 2
 """The magic from which on batches have the leader epoch in which they were written."""
@@ -35,18 +38,39 @@ _WITH_EPOCHS = 2
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCopy:
-    """One copy of a record."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CopyFile:
+    """One file of a copy of the log; there is one object of each."""
 
     replica: Replica
-    kind: CopyKind
     path: str
     suffix: str
     """Of the file's name: `deleted`, `swap` or none."""
+    kind: CopyKind
+
+
+class FoundCopy(NamedTuple):
+    """One copy of a record."""
+
+    file: CopyFile
     position: int
     """Of its batch in the file, in bytes."""
     delete_horizon_ms: int = NO_HORIZON
+
+    @property
+    def replica(self) -> Replica:
+        """The directory."""
+        return self.file.replica
+
+    @property
+    def kind(self) -> CopyKind:
+        """What the copy is in."""
+        return self.file.kind
+
+    @property
+    def path(self) -> str:
+        """The path of its file in the input."""
+        return self.file.path
 
 
 class LaterRecord(NamedTuple):
@@ -58,8 +82,7 @@ class LaterRecord(NamedTuple):
     """Whether a live replica holds it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRecord:
+class FoundRecord(NamedTuple):
     """One record with all its copies."""
 
     record: Record
@@ -67,6 +90,15 @@ class FoundRecord:
     copies: tuple[FoundCopy, ...]
     outcome: bool | Absent | None
     """Whether the transaction was aborted, None where no marker follows, absent for records of none."""
+
+
+class _KnownUntil(NamedTuple):
+    """Until when the records of a file stay that are no newer than its newest, from a log start offset up to a log end offset."""
+
+    until: Until
+    newest_ms: int
+    start: int
+    end: int
 
 
 class FateJudge:
@@ -88,7 +120,7 @@ class FateJudge:
         partition: TopicPartition,
         *,
         report: PartitionReport | None,
-        incident: PartitionIncident | None,
+        incident: "PartitionIncident | None",
         views: Sequence[LoadedLog],
         is_compacted: bool,
         successors: Mapping[bytes, Sequence[LaterRecord]],
@@ -98,6 +130,8 @@ class FateJudge:
         self._partition = partition
         self._report = report
         self._losses = incident.losses if incident is not None else ()
+        self._doubts = incident.doubts if incident is not None else ()
+        self._account = incident.account if incident is not None else None
         self._truncations = incident.truncations if incident is not None else ()
         # Where `explain` does not know whether anything is lost, one record of it is not called lost either.
         self._lost = "unknown" if incident is not None and incident.state == "unknown" else "lost"
@@ -106,7 +140,7 @@ class FateJudge:
         self._successors = successors
         self._topic_ids = topic_ids
         self._settings = settings
-        self._until: dict[tuple[int, str], tuple[Until, int, int]] = {}
+        self._until: dict[CopyFile, _KnownUntil] = {}
         self._segments: dict[tuple[int, str], Segment] = {
             (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
         }
@@ -138,25 +172,26 @@ class FateJudge:
         if self._is_compacted or found.outcome is not Absent.NOT_APPLICABLE:
             return self._judged(found)
         record = found.record
-        places = tuple([(copy.replica.input, copy.path) for copy in found.copies])
-        key = (places, found.topic_id, record.partition_leader_epoch, bisect_right(self._edges, record.offset))
+        files = tuple([copy.file for copy in found.copies])
+        key = (files, found.topic_id, record.partition_leader_epoch, bisect_right(self._edges, record.offset))
         committed = self._plain.get(key)
         if committed is None:
             judged = self._judged(found)
             if judged.state == "present" and not judged.fate:
                 self._plain[key] = judged.committed
             return judged
+        epoch = record.partition_leader_epoch
         return TracedRecord(
-            partition=self._partition,
-            topic_id=found.topic_id,
-            offset=record.offset,
-            record=record,
-            leader_epoch=record.partition_leader_epoch if record.partition_leader_epoch >= 0 else Absent.NOT_WRITTEN,
-            committed=committed,
-            read_committed="visible",
-            state="present",
-            fate=(),
-            copies=tuple([self._copy(record, copy, None) for copy in found.copies]),
+            self._partition,
+            found.topic_id,
+            record.offset,
+            record,
+            epoch if epoch >= 0 else Absent.NOT_WRITTEN,
+            committed,
+            "visible",
+            "present",
+            (),
+            tuple([self._copy(record, copy, None) for copy in found.copies]),
         )
 
     def _judged(self, found: FoundRecord) -> TracedRecord:
@@ -256,15 +291,18 @@ class FateJudge:
         return words
 
     def _copy(self, record: Record, copy: FoundCopy, successor: LaterRecord | None) -> TracedCopy:
-        replica = copy.replica
+        file = copy.file
+        known = None if self._is_compacted else self._until.get(file)
+        if known is not None and record.timestamp_ms <= known.newest_ms and known.start <= record.offset < known.end:
+            return TracedCopy(
+                file.replica.broker_id, file.replica.input, file.path, copy.position, file.kind, known.until
+            )
+        replica = file.replica
         log = self._views.get((replica.input, replica.path))
         is_below = log is not None and record.offset < log.log_start_offset
-        known = self._until.get((replica.input, copy.path)) if not self._is_compacted and not is_below else None
-        if known is not None and record.timestamp_ms <= known[1] and record.offset < known[2]:
-            return _copied(copy, known[0])
         place = Bytes(
             kind=copy.kind,
-            suffix=copy.suffix,
+            suffix=file.suffix,
             segment=self._segments.get((replica.input, copy.path)),
             log=log,
             delete_horizon_ms=copy.delete_horizon_ms,
@@ -274,8 +312,8 @@ class FateJudge:
         newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
         if log is not None and not is_below and isinstance(newest, int) and record.offset < log.log_end_offset:
             # Of a log that is not compacted it is the same for all records of a file that are part of it.
-            self._until[replica.input, copy.path] = found, newest, log.log_end_offset
-        return _copied(copy, found)
+            self._until[file] = _KnownUntil(found, newest, log.log_start_offset, log.log_end_offset)
+        return TracedCopy(replica.broker_id, replica.input, file.path, copy.position, file.kind, found)
 
     def not_held(self, offset: int) -> TracedRecord | None:
         """Return the record at an offset that no copy holds, where something shows what became of it.
@@ -314,6 +352,28 @@ class FateJudge:
         committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
         return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
 
+    def displaced(self, offset: int) -> Iterator[str]:
+        """Yield why another record may have had an offset that the log of the leader holds, as parts of sentences.
+
+        Args:
+            offset: that was asked for.
+        """
+        leader = self._leader
+        if leader is not None and offset < leader.log_start_offset:
+            return
+        for doubt in self._doubts:
+            is_inside = isinstance(doubt.offsets, OffsetRange) and doubt.offsets.first <= offset <= doubt.offsets.last
+            if isinstance(doubt.leader_epoch, int):
+                account = self._account
+                start = (
+                    displaced_from(doubt.leader_epoch, account, leader.epochs)
+                    if leader is not None and account is not None
+                    else 0
+                )
+                is_inside = start is not None and offset >= start
+            if is_inside:
+                yield doubt.words
+
     def _without_copy(self, offset: int, state: str, committed: Commitment, fate: tuple[Fate, ...]) -> TracedRecord:
         epoch = (
             epoch_at(self._leader.epochs, offset)
@@ -341,9 +401,10 @@ class FateJudge:
             yield view
 
     def _is_replica(self, view: LoadedLog) -> bool:
-        """Whether the partition is assigned to the broker of a live directory, as far as that is known."""
+        """Whether the partition is assigned to the broker of a live directory, as far as both are known."""
         assigned = self._report.assigned if self._report is not None else Absent.UNKNOWN
-        return isinstance(assigned, Absent) or view.replica.broker_id in assigned
+        broker = view.replica.broker_id
+        return isinstance(assigned, Absent) or isinstance(broker, Absent) or broker in assigned
 
     def _leads(self, views: Sequence[LoadedLog]) -> bool:
         return self._leader is None or any(
@@ -351,7 +412,7 @@ class FateJudge:
             for view in views
         )
 
-    def _losses_of(self, found: FoundRecord) -> list[LossEntry]:
+    def _losses_of(self, found: FoundRecord) -> "list[LossEntry]":
         record = found.record
         places = {(copy.replica.input, copy.replica.path) for copy in found.copies}
         return [
@@ -362,7 +423,7 @@ class FateJudge:
             and (not one.held_by or any((holder.input, holder.path) in places for holder in one.held_by))
         ]
 
-    def _fate_of(self, losses: Sequence[LossEntry], offset: int) -> Iterator[Fate]:
+    def _fate_of(self, losses: "Sequence[LossEntry]", offset: int) -> Iterator[Fate]:
         yield from (fate_of_loss(loss) for loss in losses)
         yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
 
@@ -485,7 +546,7 @@ class FateJudge:
         )
 
     def _committed(
-        self, record: Record, kept: Sequence[LoadedLog], losses: Sequence[LossEntry], *, is_deleted_on_purpose: bool
+        self, record: Record, kept: Sequence[LoadedLog], losses: "Sequence[LossEntry]", *, is_deleted_on_purpose: bool
     ) -> Commitment:
         offset = record.offset
         if losses:
@@ -513,7 +574,7 @@ class FateJudge:
         return "unknown"
 
 
-def fate_of_loss(loss: LossEntry) -> Fate:
+def fate_of_loss(loss: "LossEntry") -> Fate:
     """Return the entry of `explain` that says that a record is lost, as the fate of the record.
 
     Args:
@@ -527,7 +588,7 @@ def fate_of_loss(loss: LossEntry) -> Fate:
     )
 
 
-def fate_of_truncation(one: ExplainedTruncation) -> Fate:
+def fate_of_truncation(one: "ExplainedTruncation") -> Fate:
     """Return a truncation that took a record, as the fate of the record.
 
     Args:
@@ -542,23 +603,12 @@ def fate_of_truncation(one: ExplainedTruncation) -> Fate:
     )
 
 
-def _took(one: ExplainedTruncation, offset: int) -> bool:
+def _took(one: "ExplainedTruncation", offset: int) -> bool:
     return one.to_offset <= offset < one.from_offset
 
 
 def _is_same(one: LoadedLog, other: LoadedLog) -> bool:
     return (one.replica.input, one.replica.path) == (other.replica.input, other.replica.path)
-
-
-def _copied(copy: FoundCopy, until_when: Until) -> TracedCopy:
-    return TracedCopy(
-        broker_id=copy.replica.broker_id,
-        input=copy.replica.input,
-        path=copy.path,
-        position=copy.position,
-        kind=copy.kind,
-        until=until_when,
-    )
 
 
 def _high_watermark(view: LoadedLog) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -50,8 +50,7 @@ class FateKind(StrEnum):
     UNEXPLAINED = "unexplained"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Until:
+class Until(NamedTuple):
     """Until when bytes lie where they are."""
 
     statement: str
@@ -61,8 +60,7 @@ class Until:
     """The time from which on a running broker is due to remove them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedCopy:
+class TracedCopy(NamedTuple):
     """One copy of a record on a disk."""
 
     broker_id: int | Absent
@@ -83,8 +81,7 @@ class Fate:
     citations: tuple[Citation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedRecord:
+class TracedRecord(NamedTuple):
     """One record, with all that became of it."""
 
     partition: TopicPartition
@@ -136,3 +133,9 @@ class SearchedPartition:
     covered: tuple[OffsetRange, ...]
     """Offsets of the leader's lineage that were read, transaction markers among them."""
     gaps: tuple[SearchGap, ...]
+    may_lack_truncated: bool = False
+    """Records that no input holds were truncated, or may have been at an election that is on record."""
+    untold_from: int | Absent = Absent.NOT_APPLICABLE
+    """The first offset at which no input would show that another record was truncated."""
+    displaced: tuple[str, ...] = ()
+    """Why another record may have had the offset that was asked for, beside the one that has it now, as parts of sentences."""

@@ -8,7 +8,7 @@ from typing import Any
 from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
-from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord
+from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord, Until
 from kforensics.render.json.answer import plain_answer
 from kforensics.render.json.document import DocumentBody, document, to_plain, typed_lines
 from kforensics.render.view import View
@@ -31,7 +31,7 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
     }
     if body.erasure is not None:
         fields["erasure"] = {"places": body.records.tally.copies, "files": body.erasure.files}
-    records = (json.dumps(_record(one, view)) for one in body.records)
+    records = (_text(one, view) for one in body.records)
     return document(result, DocumentBody(name="trace", fields=fields, streams={"records": records}))
 
 
@@ -40,7 +40,7 @@ def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
     body = result.body
     yield from typed_lines(("answer", [plain_answer(result.answer)]), ("input", result.inputs))
     for one in body.records:
-        yield json.dumps({"type": "record", **_record(one, view)}) + "\n"
+        yield f'{{"type": "record", {_text(one, view)[1:]}\n'
     yield from typed_lines(
         ("partition", (_partition(one) for one in body.partitions)),
         ("file", body.erasure.files if body.erasure is not None else ()),
@@ -70,64 +70,53 @@ def _gap(gap: SearchGap) -> dict[str, Any]:
     return {"offsets": offsets, "reason": str(gap.reason), "detail": gap.detail}
 
 
-def _record(one: TracedRecord, view: View) -> dict[str, Any]:
-    """Return the record as `to_plain` would give it, which would take most of the time where they are many."""
+def _text(one: TracedRecord, view: View) -> str:
+    """Return the object of a record as text: to make its fields values first would take most of the time where they are many."""
     record = one.record
-    unknown, none = _plain(Absent.UNKNOWN), _plain(Absent.UNKNOWN if record is None else Absent.NOT_APPLICABLE)
-    is_of_producer = record is not None and record.producer_id >= 0
-    plain: dict[str, Any] = {
-        "topic": _plain(one.partition.topic),
-        "partition": one.partition.partition,
-        "topic_id": _plain(one.topic_id),
-        "offset": one.offset,
-        "timestamp_ms": unknown if record is None else _time(record.timestamp_ms),
-        "leader_epoch": _number(one.leader_epoch),
-        "producer_id": record.producer_id if record is not None and is_of_producer else none,
-        "producer_epoch": record.producer_epoch if record is not None and is_of_producer else none,
-        "sequence": record.sequence if record is not None and record.sequence >= 0 else none,
-        "key_length": unknown if record is None else _length(record.key),
-        "value_length": unknown if record is None else _length(record.value),
-        "committed": one.committed,
-        "read_committed": one.read_committed,
-        "state": one.state,
-        "copies": [_copy(copy) for copy in one.copies],
-        "fate": [
-            {"kind": fate.kind.value, "statement": _plain(fate.statement), "citations": to_plain(fate.citations)}
-            for fate in one.fate
-        ],
-    }
+    if record is None:
+        unknown = _dumped(Absent.UNKNOWN)
+        time = producer_id = producer_epoch = sequence = key_length = value_length = unknown
+    else:
+        none = _dumped(Absent.NOT_APPLICABLE)
+        is_of_producer = record.producer_id >= 0
+        time = str(record.timestamp_ms) if record.timestamp_ms >= 0 else _dumped(Absent.NOT_WRITTEN)
+        producer_id = str(record.producer_id) if is_of_producer else none
+        producer_epoch = str(record.producer_epoch) if is_of_producer else none
+        sequence = str(record.sequence) if record.sequence >= 0 else none
+        key_length = "null" if record.key is None else str(len(record.key))
+        value_length = "null" if record.value is None else str(len(record.value))
+    fates = [{"kind": fate.kind.value, "statement": fate.statement, "citations": fate.citations} for fate in one.fate]
+    payload = ""
     if view.show_payload and record is not None:
-        plain |= to_plain({"key": record.key, "value": record.value, "headers": record.headers})
-    return plain
+        shown = {"key": record.key, "value": record.value, "headers": record.headers}
+        payload = f", {json.dumps(to_plain(shown))[1:-1]}"
+    return (
+        f'{{"topic": {_dumped(one.partition.topic)}, "partition": {one.partition.partition}, '
+        f'"topic_id": {_dumped(one.topic_id)}, "offset": {one.offset}, "timestamp_ms": {time}, '
+        f'"leader_epoch": {_dumped(one.leader_epoch)}, "producer_id": {producer_id}, '
+        f'"producer_epoch": {producer_epoch}, "sequence": {sequence}, '
+        f'"key_length": {key_length}, "value_length": {value_length}, "committed": "{one.committed}", '
+        f'"read_committed": "{one.read_committed}", "state": "{one.state}", '
+        f'"copies": [{", ".join([_copy(copy) for copy in one.copies])}], '
+        f'"fate": {json.dumps(to_plain(fates)) if fates else "[]"}{payload}}}'
+    )
 
 
-def _copy(copy: TracedCopy) -> dict[str, Any]:
-    return {
-        "broker_id": _number(copy.broker_id),
-        "input": copy.input,
-        "path": _plain(copy.path),
-        "position": copy.position,
-        "in": copy.kind.value,
-        "until": {
-            "statement": _plain(copy.until.statement),
-            "not_before_ms": _number(copy.until.not_before_ms),
-            "by_ms": _number(copy.until.by_ms),
-        },
-    }
+def _copy(copy: TracedCopy) -> str:
+    broker_id, number, path, position, kind, until = copy
+    return (
+        f'{{"broker_id": {_dumped(broker_id)}, "input": {number}, "path": {_dumped(path)}, "position": {position}, '
+        f'"in": "{kind.value}", "until": {_until(until)}}}'
+    )
 
 
 @lru_cache(maxsize=4096)
-def _plain(value: str | Absent) -> Any:
-    return to_plain(value)
+def _until(until: Until) -> str:
+    return json.dumps(
+        to_plain({"statement": until.statement, "not_before_ms": until.not_before_ms, "by_ms": until.by_ms})
+    )
 
 
-def _number(value: int | Absent) -> Any:
-    return _plain(value) if isinstance(value, Absent) else value
-
-
-def _time(time_ms: int) -> Any:
-    return time_ms if time_ms >= 0 else _plain(Absent.NOT_WRITTEN)
-
-
-def _length(part: bytes | None) -> int | None:
-    return None if part is None else len(part)
+@lru_cache(maxsize=4096, typed=True)  # a topic may have the name of a reason for which a value is absent
+def _dumped(value: str | int | Absent) -> str:
+    return json.dumps(to_plain(value))
