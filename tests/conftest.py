@@ -59,6 +59,9 @@ TOGETHER = {
 }
 """Where tests share what is dear to make: one process runs all of them, and why."""
 
+LONG = ("tests/trust/", "tests/simulation/")
+"""Where many tests take seconds each: they begin early, and no process waits at the end for another."""
+
 RECORDINGS = frozenset(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
 
 
@@ -71,6 +74,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             name = nodeid.rpartition("[")[2].removesuffix("]")
             return name if name in RECORDINGS else next((one for one in TOGETHER if nodeid.startswith(one)), nodeid)
+
+        def schedule(self) -> None:
+            is_first = self.collection is None
+            super().schedule()
+            for scope in [one for one in self.workqueue if is_first and one.startswith(LONG)]:
+                self.workqueue.move_to_end(scope, last=False)
+
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            super().mark_test_complete(node, item_index, duration)
+            if all(self.assigned_work[node][scope].values()):
+                del self.assigned_work[node][scope]  # after each test all that were assigned would be counted
 
     return Scheduling(config, log)
 
