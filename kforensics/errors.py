@@ -27,14 +27,23 @@ _LEAST_LIKENESS = 0.4
 
 
 def nearest_names(wanted: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are most like the wanted one, the likest first; none where none is like it."""
+    """Return the names that are most like the wanted one, the likest first; none where none is like it.
+
+    Args:
+        wanted: as it was given.
+        known: the names that there are; three of them are returned at most.
+    """
     from difflib import get_close_matches  # noqa: PLC0415 - only where something was mistyped
 
     return tuple(get_close_matches(wanted, sorted(set(known)), n=_MOST_NAMED, cutoff=_LEAST_LIKENESS))
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return the question that proposes names, empty where there are none."""
+    """Return the question that proposes names, empty where there are none.
+
+    Args:
+        names: as `nearest_names` gives them.
+    """
     listed = " or ".join(names)
     return f"did you mean {listed}?" if listed else ""
 

@@ -27,7 +27,11 @@ class OffsetRange(NamedTuple):
         return self.last - self.first + 1
 
     def without(self, taken: "Iterable[OffsetRange]") -> "Iterator[OffsetRange]":
-        """Yield the runs of these offsets that none of the others covers, in order."""
+        """Yield the runs of these offsets that none of the others covers, in order.
+
+        Args:
+            taken: in any order; they may overlap and reach beyond these offsets.
+        """
         begin = self.first
         for other in sorted(taken):
             if other.last < begin or other.first > self.last:

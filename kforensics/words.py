@@ -4,17 +4,29 @@ from collections.abc import Sequence
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`."""
+    """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`.
+
+    Args:
+        count: of 0 or more.
+        singular: the noun for one.
+        plural: the noun for all others; None for the singular with an s.
+    """
     return f"{count:,} {form(count, singular, plural)}"
 
 
 def form(count: int, singular: str, plural: str | None = None) -> str:
-    """Return the form of a noun or verb for so many: `form(2, "record")` is `records`, `form(2, "holds", "hold")` is `hold`."""
+    """Return the form of a noun or verb for so many: `form(2, "record")` is `records`, `form(2, "holds", "hold")` is `hold`.
+
+    Args:
+        count: of 0 or more.
+        singular: the form for one.
+        plural: the form for all others; None for the singular with an s.
+    """
     return singular if count == 1 else plural or singular + "s"
 
 
 def byte_count(count: int) -> str:
-    """Bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
+    """Return bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
     size = float(count)
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if size < 1024 or unit == "TB":
@@ -24,7 +36,12 @@ def byte_count(count: int) -> str:
 
 
 def listed(items: Sequence[str], *, most: int = 5) -> str:
-    """Items in a sentence: `1, 2 and 3`; those above `most` are only counted."""
+    """Return items in a sentence: `1, 2 and 3`.
+
+    Args:
+        items: in their order.
+        most: how many are named; those above are only counted.
+    """
     if len(items) > most:
         return ", ".join(items[:most]) + f" and {len(items) - most} more"
     if len(items) < 2:

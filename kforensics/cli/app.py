@@ -143,7 +143,11 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every error ends here as words on standard error."""
+    """Run one command and return its exit code; every error ends here as words on standard error.
+
+    Args:
+        arguments: those of the command line, without the name of the program.
+    """
     forget_output()
     try:
         with get_command(_reachable(arguments)).make_context(PROGRAM, list(arguments)) as context:
@@ -247,7 +251,11 @@ def wants_document(arguments: Sequence[str]) -> bool:
 
 
 def defect_words(error: BaseException) -> str:
-    """One line that lets a maintainer find a defect, without payloads."""
+    """Return one line that lets a maintainer find a defect, without payloads.
+
+    Args:
+        error: that no code expected.
+    """
     from kforensics.render.escape import escape_text, shorten
 
     frames = traceback.extract_tb(error.__traceback__)

@@ -144,13 +144,22 @@ class Output:
         self.finish(result, **shown)
 
     def finish(self, result: "Result[Any]", **shown: bool) -> NoReturn:
-        """Write the result and end with its exit code."""
+        """Write the result and end with its exit code.
+
+        Args:
+            result: concluded.
+            **shown: what of it is shown, by the fields of `View`.
+        """
         self.write(result, **shown)
         raise typer.Exit(result.exit_code)
 
 
 def complain(result: "Result[Any]") -> None:
-    """Name what could not be read."""
+    """Name what could not be read, on standard error.
+
+    Args:
+        result: of which `MOST_PROBLEMS` problems are named, and the others counted.
+    """
     from kforensics.render.escape import escape_text
 
     problems = result.problems

@@ -9,7 +9,15 @@ from kforensics.errors import EvidenceError, UsageError
 
 
 def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse, before the work, an output file that exists, has no directory, or would lie inside the evidence."""
+    """Refuse, before the work, an output file that exists, has no directory, or would lie inside the evidence.
+
+    Args:
+        out: as `--out` names it; None for standard output.
+        inputs: the evidence.
+
+    Raises:
+        UsageError: it is one of these.
+    """
     if out is None:
         return
     if os.path.lexists(out):
@@ -34,7 +42,11 @@ def forget_output() -> None:
 
 
 def write_refusal(error: EvidenceError) -> None:
-    """Write the document of inputs that are refused, unless a result was begun before."""
+    """Write the document of inputs that are refused, unless a result was begun before.
+
+    Args:
+        error: by which they are refused.
+    """
     if not _StandardOutput.is_begun:
         from kforensics.render.emit import refusal_document
 
@@ -63,7 +75,15 @@ def _refused(error: OSError) -> UsageError:
 
 
 def write_result(text: str | Iterable[str], out: Path | None = None) -> None:
-    """Write the result, whole or piece by piece; an output file must be new."""
+    """Write the result, whole or piece by piece.
+
+    Args:
+        text: of the result; pieces may be made while they are written.
+        out: a new file, which is removed again where it can't be written to its end; None for standard output.
+
+    Raises:
+        UsageError: the file exists, or can't be written.
+    """
     pieces = (text,) if isinstance(text, str) else text
     if out is None:
         _write_to_standard_output(pieces)

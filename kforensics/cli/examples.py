@@ -120,10 +120,18 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def described(words: str) -> str:
-    """The purpose of the example, as the line before it says."""
+    """Return the purpose of an example, as the line before it says.
+
+    Args:
+        words: a phrase, or a question.
+    """
     return words if words.endswith("?") else f"{words}:"
 
 
 def epilog_of(name: str) -> str:
-    """The examples of a command as the end of its help: paragraphs, as typer lays them out."""
+    """Return the examples of a command as the end of its help: paragraphs, as typer lays them out.
+
+    Args:
+        name: of the command, as `EXAMPLES` has it.
+    """
     return "\n\n".join(("Examples:", *(f"{described(words)}\n\n  $ {line}" for words, line in EXAMPLES[name])))

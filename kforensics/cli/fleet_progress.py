@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stage_progress(*, quiet: bool, is_terminal: bool) -> "Iterator[Callable[[Stage], None] | None]":
-    """Yield a function that shows how far a stage is: tasks, files, bytes, findings, time left; None with `--quiet`."""
+    """Yield a function that shows how far a stage is: tasks, files, bytes, findings, time left; None with `--quiet`.
+
+    Args:
+        quiet: whether `--quiet` was given.
+        is_terminal: whether standard error is one; where not, each stage is one line.
+    """
     if quiet:
         yield None
         return

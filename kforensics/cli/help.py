@@ -49,7 +49,10 @@ def topic_names() -> tuple[str, ...]:
 
 
 def topic_text(name: str) -> str:
-    """The text of a topic, or of a finding by its code.
+    """Return the text of a topic, or of a finding by its code.
+
+    Args:
+        name: of the topic, or the code in any case.
 
     Raises:
         UsageError: there is no such topic; the nearest names are given.

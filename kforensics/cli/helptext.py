@@ -5,6 +5,10 @@ from collections.abc import Callable
 
 
 def help_of(command: Callable[..., None]) -> str:
-    """The docstring's paragraphs."""
+    """Return the paragraphs of a command's docstring, each on one line.
+
+    Args:
+        command: of which the docstring is the help.
+    """
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -221,7 +221,11 @@ def _text(words: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write all pages, or with `--check` only say which are not up to date."""
+    """Write all pages, or with `--check` only say which are not up to date, and return the exit code.
+
+    Args:
+        arguments: none, or `--check`.
+    """
     root = Path(__file__).parent.parent.parent
     stale = []
     for name, text in pages().items():

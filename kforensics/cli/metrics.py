@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 def check_metrics(path: Path | None) -> None:
     """Refuse, before the work, a file that is none of metrics, or that has no directory.
 
+    Args:
+        path: as `--metrics` names it; None for none.
+
     Raises:
         UsageError: it is.
     """
@@ -36,7 +39,15 @@ def check_metrics(path: Path | None) -> None:
 
 
 def write_metrics(path: Path, result: "Result[Any]") -> None:
-    """Write the metrics of an audit, whole or not at all."""
+    """Write the metrics of an audit, whole or not at all.
+
+    Args:
+        path: of the file, which is replaced.
+        result: of the audit.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
     from kforensics.render.metrics import metrics_text
 
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")

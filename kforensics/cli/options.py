@@ -187,11 +187,11 @@ _MILLISECONDS = re.compile(r"-?[0-9]{1,15}", re.ASCII)
 
 
 def parse_size(text: str, option: str) -> int:
-    """Bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
+    """Return bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
 
     Args:
-        text: what was given.
-        option: which option it was given to, for the error.
+        text: as it was given.
+        option: its name, for the message.
 
     Raises:
         UsageError: it is no size.
@@ -203,7 +203,11 @@ def parse_size(text: str, option: str) -> int:
 
 
 def parse_rate(text: str, option: str) -> int:
-    """Bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`.
+    """Return bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`.
+
+    Args:
+        text: as it was given.
+        option: its name, for the message.
 
     Raises:
         UsageError: it is no rate.
@@ -224,7 +228,11 @@ def _size_of(text: str) -> int | None:
 
 
 def parse_pairs(given: Iterable[str], option: str) -> dict[str, str]:
-    """Names with their values out of `name=value`.
+    """Return names with their values out of `name=value`; of two for a name the later counts.
+
+    Args:
+        given: as they were given.
+        option: its name, for the message.
 
     Raises:
         UsageError: one without a name or an equals sign.
@@ -306,14 +314,25 @@ def parse_offsets(text: str, option: str) -> tuple[int, int]:
 
 
 def apply_read_rate(rate: str | None, jobs: int | None) -> int | None:
-    """Slow reading down where that is asked for; the processes to use then."""
+    """Slow reading down where that is asked for, and return the number of processes to use then.
+
+    Args:
+        rate: of `--read-rate`; None for no limit.
+        jobs: of `--jobs`; None where it was not given.
+
+    Raises:
+        UsageError: it is no rate.
+    """
     from kforensics.commands.processes import read_at
 
     return read_at(None if rate is None else parse_rate(rate, "--read-rate"), jobs)
 
 
 def broker_list(listed: str | None) -> tuple[int, ...]:
-    """Return the broker ids of `--replicas`.
+    """Return the broker ids of `--replicas`, each once.
+
+    Args:
+        listed: as it was given; None where it was not.
 
     Raises:
         UsageError: it is no list of ids.

@@ -37,7 +37,15 @@ RedactKeyOption = Annotated[
 
 
 def pseudonyms_of(redact: bool, key_file: Path | None) -> "Pseudonyms | None":
-    """The pseudonyms that the options ask for; None where nothing is to be redacted."""
+    """Return the pseudonyms that the options ask for; None where nothing is to be redacted.
+
+    Args:
+        redact: whether `--redact` was given.
+        key_file: that holds the key; None to take it from the environment.
+
+    Raises:
+        UsageError: there is no key, or it is too short.
+    """
     if not redact and key_file is None:
         return None
     from kforensics.commands.redaction.pseudonyms import LEAST_KEY_LENGTH, Pseudonyms

@@ -43,7 +43,11 @@ _PLACES: Mapping[str, tuple[tuple[Mode, ...], str]] = {
 
 
 def choose_mode(asked: Mapping[Mode, bool], *, writes: bool) -> Mode:
-    """The one thing that was asked for.
+    """Return the one thing that was asked for.
+
+    Args:
+        asked: whether each mode was asked for.
+        writes: whether `--write` was given.
 
     Raises:
         UsageError: nothing, or more than one thing, or directories without a place for them.
@@ -59,6 +63,10 @@ def choose_mode(asked: Mapping[Mode, bool], *, writes: bool) -> Mode:
 
 def refuse_out_of_place(context: typer.Context, mode: Mode) -> None:
     """Refuse an option that would be passed over.
+
+    Args:
+        context: of the command line.
+        mode: the one thing that was asked for.
 
     Raises:
         UsageError: an option on the command line has no meaning here.

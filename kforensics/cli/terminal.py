@@ -19,7 +19,11 @@ class ColourChoice(StrEnum):
 
 
 def screen_width(stream: IO[str] | None = None) -> int:
-    """Columns to lay out for: COLUMNS where set, else the terminal's, at most 120; 80 where there is none."""
+    """Return the columns to lay out for: COLUMNS where set, else the terminal's, at most 120; 80 where there is none.
+
+    Args:
+        stream: None for standard output.
+    """
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isdecimal() and len(chosen) < 6 and int(chosen) >= 20:
         return min(int(chosen), WIDEST)
@@ -31,7 +35,11 @@ def screen_width(stream: IO[str] | None = None) -> int:
 
 
 def speaks_unicode(stream: IO[str] | None = None) -> bool:
-    """Whether lines and marks beyond ASCII can be written to the stream."""
+    """Whether lines and marks beyond ASCII can be written to the stream.
+
+    Args:
+        stream: None for standard output.
+    """
     encoding = getattr(stream or sys.stdout, "encoding", None) or "ascii"
     try:
         "━─╳≠…→".encode(encoding)
@@ -41,7 +49,12 @@ def speaks_unicode(stream: IO[str] | None = None) -> bool:
 
 
 def wants_colour(stream: IO[str] | None, choice: ColourChoice = ColourChoice.AUTO) -> bool:
-    """Whether text is coloured: as chosen, else on a terminal only, and not where NO_COLOR or a dumb terminal forbids it."""
+    """Whether text is coloured: as chosen, else on a terminal only, and not where NO_COLOR or a dumb terminal forbids it.
+
+    Args:
+        stream: None where the result is written to a file, which gets colour only where it is always wanted.
+        choice: of `--color`.
+    """
     if choice is not ColourChoice.AUTO or stream is None:
         return choice is ColourChoice.ALWAYS
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"

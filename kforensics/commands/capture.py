@@ -219,12 +219,20 @@ def _require_possible(request: CaptureRequest) -> None:
 
 
 def names_a_capture(out: str) -> bool:
-    """Return whether an output has the name of a capture."""
+    """Return whether an output has the name of a capture.
+
+    Args:
+        out: as `--out` gives it.
+    """
     return out.endswith(ENDING)
 
 
 def resume_path(out: Path) -> Path:
-    """Return the path at which a stopped capture is kept."""
+    """Return the path at which a stopped capture is kept.
+
+    Args:
+        out: the name that the finished capture will have.
+    """
     return out.with_name(f".{out.name}.resume")
 
 
@@ -321,7 +329,7 @@ class _Taking:
             self.writer.add_part(BEGUN, json.dumps(known, indent=1).encode())
 
     def read_all(self) -> None:
-        """Checkpoints, then what may vanish, then the logs, then the checkpoints again."""
+        """Read checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
         folders = list(self.plan.folders())
         first = [

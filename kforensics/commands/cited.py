@@ -39,7 +39,7 @@ class CitedCapture(CitedFile):
 
 
 def cited_files(result: "Explanation", inputs: Inputs) -> tuple[CitedFile, ...]:
-    """Every file that the explanation cites, read once more and hashed; directories are left out.
+    """Return every file that the explanation cites, read once more and hashed; directories are left out.
 
     Args:
         result: what was found.
@@ -76,7 +76,7 @@ def _citations(result: "Explanation") -> Iterable[Citation]:
 
 
 def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:
-    """One file of an input with its hash; none where it is a directory.
+    """Return one file of an input with its hash; none where it is a directory.
 
     Args:
         found: the input.

@@ -190,6 +190,13 @@ def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
 def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:
     """Return the log files that are of the cluster of the inputs by their own lines, or whose lines name none.
 
+    Args:
+        inputs: whose `meta.properties` name clusters.
+        log_files: every one among them.
+
+    Returns:
+        The files; one that names no cluster is left out where it lies in a directory of files of other clusters only.
+
     Raises:
         InputsRefused: lines of a log file name another cluster, and none was asked for.
     """
@@ -224,7 +231,11 @@ def _shown(inputs: Inputs, file: LogFile) -> str:
 
 
 def find_logs(inputs: Inputs) -> list[LogPlace]:
-    """Return the files among the inputs that may be broker logs."""
+    """Return the files among the inputs that may be broker logs.
+
+    Args:
+        inputs: of which log files given alone, and directories without data directories, are looked at.
+    """
     return [
         LogPlace(found.root, item.path, index)
         for index, found in enumerate(inputs.found)
@@ -237,7 +248,13 @@ def find_logs(inputs: Inputs) -> list[LogPlace]:
 def read_logs(
     inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = ()
 ) -> tuple[tuple[LogFile, ...], list[Problem]]:
-    """Every broker log among the inputs that is needed."""
+    """Return every broker log among the inputs that is needed, and what could not be read of them.
+
+    Args:
+        inputs: all that were given.
+        jobs: the number of processes.
+        unneeded: files whose lines are all outside of the time in question.
+    """
     places = [place for place in find_logs(inputs) if place not in unneeded]
     out: list[LogFile] = []
     problems: list[Problem] = []
@@ -256,7 +273,11 @@ def _is_relevant(event: LogEvent) -> bool:
 
 
 def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
-    """Return the protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last."""
+    """Return the protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last.
+
+    Args:
+        log_files: of any brokers; one whose log names no version is left out.
+    """
     levels = _inter_broker_versions(log_files)
     return {
         broker: protocol_of(version, levels.get(broker, Absent.NOT_WRITTEN))
@@ -300,7 +321,11 @@ def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> Kafk
 
 
 def newest_time(history: MetadataHistory | None) -> int | Absent:
-    """Return the newest time that a batch of the metadata log has."""
+    """Return the newest time that a batch of the metadata log has, in UTC ms; unknown without batches.
+
+    Args:
+        history: the metadata log, None where there is none.
+    """
     if history is None or not len(history.batches):
         return Absent.UNKNOWN
     return int(history.batches["max_timestamp"].max())
@@ -317,6 +342,9 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
 
     Brokers from 2.8 on write `partition.metadata` into every partition directory, and those from 0.11 on `leader-epoch-checkpoint`. A broker
     of whose partitions none was given is left out.
+
+    Args:
+        inputs: all that were given.
     """
     floors: dict[int, tuple[int, ...]] = {}
     for found in inputs.found:
@@ -335,7 +363,7 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
 
 
 def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[int, GivenBroker]:
-    """Brokers whose log directories are among the inputs, all directories of one together.
+    """Return brokers whose log directories are among the inputs, all directories of one together.
 
     Args:
         inputs: with their log directories.

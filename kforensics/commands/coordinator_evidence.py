@@ -63,7 +63,11 @@ class CoordinatorEvidence:
         return self.cluster.versions.at_least
 
     def live(self, topic: str | None = None) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
-        """Return the replicas as they are now, of one topic or of all but the metadata's, by partition."""
+        """Return the replicas as they are now, of one topic or of all but the metadata's, by partition.
+
+        Args:
+            topic: the name, None for all.
+        """
         found = {}
         for partition, group in self.places.by_partition.items():
             if partition.topic in METADATA_TOPICS or (topic is not None and partition.topic != topic):
@@ -74,22 +78,38 @@ class CoordinatorEvidence:
         return found
 
     def leaderships(self, partition: TopicPartition) -> Sequence[Leadership]:
-        """Return the states of a partition on record up to the time that is asked about; those of no known time are left out where one is."""
+        """Return the states of a partition on record up to the time that is asked about; those of no known time are left out where one is.
+
+        Args:
+            partition: the topic and number.
+        """
         known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
         if self.at_ms is None:
             return known
         return [one for one in known if isinstance(one.time_ms, int) and one.time_ms <= self.at_ms]
 
     def copies(self, partition: TopicPartition) -> tuple[PartitionPlace, ...]:
-        """Every directory of a partition: replicas, those that are moving or being deleted, and earlier snapshots."""
+        """Return every directory of a partition: replicas, those that are moving or being deleted, and earlier snapshots.
+
+        Args:
+            partition: the topic and number.
+        """
         return self.places.by_partition.get(partition, ())
 
     def is_now(self, place: PartitionPlace) -> bool:
-        """Whether a directory is as it is now, not of an earlier snapshot."""
+        """Whether a directory is as it is now, not of an earlier snapshot.
+
+        Args:
+            place: a partition directory of the inputs.
+        """
         return place.state.input not in self.evidence.ranks
 
     def owner(self, place: PartitionPlace) -> str:
-        """Whose directory it is, in words."""
+        """Return in words whose directory it is.
+
+        Args:
+            place: a partition directory of the inputs.
+        """
         broker = place.state.broker_id
         who = f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}"
         if not self.is_now(place):
@@ -111,13 +131,20 @@ class CoordinatorEvidence:
         return known[-1].leader
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """Return the newest leader epoch of a partition on record, -1 where there is none."""
+        """Return the newest leader epoch of a partition on record, -1 where there is none.
+
+        Args:
+            partition: the topic and number.
+        """
         return max((one.leader_epoch for one in self.leaderships(partition)), default=-1)
 
     def last_unclean_election(self, partition: TopicPartition) -> UncleanElection | None:
         """Return the last unclean election of another leader than the one before; none without any such election.
 
         Since 4.1 the last leader, too, is elected uncleanly when it comes back (KIP-966): it has all that it had.
+
+        Args:
+            partition: the topic and number.
         """
         found = self._last_unclean(partition)
         if found is None:
@@ -196,7 +223,7 @@ class CoordinatorEvidence:
         return any(gap.kind is GapKind.END for gap in gaps)
 
     def _is_recorded(self, time_ms: int) -> bool:
-        """Whether the newest metadata log goes beyond a time."""
+        """Whether the newest metadata log reaches beyond a time."""
         newest_ms = newest_time(self.history)
         return isinstance(newest_ms, int) and newest_ms > time_ms
 
@@ -296,7 +323,11 @@ class CoordinatorEvidence:
         return tuple(sorted(one for one in named if one not in live and one.topic not in METADATA_TOPICS))
 
     def settings(self, name: str) -> tuple[int, ...]:
-        """Return the values of a setting in the configuration files and in the broker logs among the inputs."""
+        """Return the values of a setting in the configuration files and in the broker logs among the inputs.
+
+        Args:
+            name: of a setting that is a whole number.
+        """
         printed = (
             value
             for file in self.cluster.log_files
@@ -307,7 +338,17 @@ class CoordinatorEvidence:
 
 
 def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end: int) -> tuple[bool, int, int]:
-    """Return how much a replica speaks for its partition: as the leader, else by its last leader epoch and its log end offset."""
+    """Return how much a replica speaks for its partition: as the leader, else by its last leader epoch and its log end offset.
+
+    Args:
+        leader: the broker that leads by the metadata; absent where none is known.
+        place: the partition directory.
+        last_epoch: of its log, -1 for none.
+        end: its log end offset.
+
+    Returns:
+        A value that is greater the more it speaks.
+    """
     return place.state.broker_id == leader, last_epoch, end
 
 

@@ -365,7 +365,12 @@ def compare(
 def known_partitions(
     history: MetadataHistory | None, lost: Iterable[LostDirectory]
 ) -> dict[TopicPartition, str | Absent]:
-    """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id."""
+    """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id.
+
+    Args:
+        history: the newest metadata log, None where there is none.
+        lost: partitions that checkpoints name and that have no directory.
+    """
     if history is None:
         # A topic that a metadata log does not know was deleted.
         return {one.topic_partition: Absent.UNKNOWN for one in lost}
@@ -380,7 +385,7 @@ def known_partitions(
 def without_directories(
     known: Mapping[TopicPartition, str | Absent], facts: ClusterFacts, options: DiffOptions, *, has_metadata: bool
 ) -> Iterator[PartitionReport]:
-    """Partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
+    """Yield partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
 
     Args:
         known: partitions without a directory, with their topic ids.
@@ -401,7 +406,11 @@ def without_directories(
 
 
 def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
-    """Return the nodes among the inputs."""
+    """Return the nodes among the inputs: each that has log directories.
+
+    Args:
+        inputs: all that were given.
+    """
     return tuple(
         Node(
             input=index,
@@ -448,14 +457,23 @@ def missing_isr(
 
 
 def is_wanted(partition: TopicPartition, options: DiffOptions) -> bool:
-    """Whether the options ask for the partition."""
+    """Whether the options ask for the partition.
+
+    Args:
+        partition: the topic and number.
+        options: without topics all are asked for, without numbers all of these topics.
+    """
     if options.topics and partition.topic not in options.topics:
         return False
     return not options.partitions or partition.partition in options.partitions
 
 
 def single_files(inputs: Inputs) -> Iterator[Problem]:
-    """Segments without a partition directory: nothing says what they are replicas of."""
+    """Yield a problem for each segment without a partition directory: nothing says what it is a replica of.
+
+    Args:
+        inputs: all that were given.
+    """
     for index, found in enumerate(inputs.found):
         if found.described.kind == FileKind.SEGMENT.value:
             words = "a segment file by itself does not say which partition it is of: name its partition directory"
@@ -590,7 +608,14 @@ def _result(
 def judge_partition(
     replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
 ) -> tuple[PartitionReport, tuple[Finding, ...]]:
-    """Return the verdict on one partition and its findings, wherever its replicas were read."""
+    """Return the verdict on one partition and its findings, wherever its replicas were read.
+
+    Args:
+        replicas: every directory of the partition among the inputs.
+        reader: reads their batches.
+        facts: what metadata and broker logs say.
+        options: what the caller asks for and states.
+    """
     report = reconcile_partition(
         replicas,
         reader=reader,
@@ -608,7 +633,12 @@ def judge_partition(
 
 
 def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, of replicas whose files are here."""
+    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, of replicas whose files are here.
+
+    Args:
+        result: of the comparison.
+        inputs: of the comparison; those that are captures are left out.
+    """
     reader = FileBatchReader([one.root for one in inputs.found if not isinstance(one.root, CapturePath)])
     numbers = {
         at: number for number, at in enumerate(at for at, one in enumerate(inputs.found) if not _is_captured(one))
@@ -623,7 +653,12 @@ def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPar
 
 
 def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]:
-    """Yield a problem for each replica whose records an expected truncation would discard, and of which there is only a capture."""
+    """Yield a problem for each replica whose records an expected truncation would discard, and of which there is only a capture.
+
+    Args:
+        result: of the comparison.
+        inputs: of the comparison.
+    """
     for report in result.reports:
         for replica in report.replicas:
             directory = replica.view.replica
@@ -649,7 +684,11 @@ def _is_captured(found: FoundInput) -> bool:
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:
-    """Return the report without batch tables and digests, which only the comparison needs."""
+    """Return the report without batch tables and digests, which only the comparison needs.
+
+    Args:
+        report: it stays as it is; a view that it names twice is one view in the result too.
+    """
     # A view stays one object wherever the report names it: readers compare by identity.
     slim: dict[int, LoadedLog] = {}
 
@@ -684,7 +723,11 @@ def without_batches(report: PartitionReport) -> PartitionReport:
 
 
 def without_tables(replica: Replica) -> Replica:
-    """Return the replica without the batch tables and digests of its segments."""
+    """Return the replica without the batch tables and digests of its segments.
+
+    Args:
+        replica: as it was read; it stays as it is.
+    """
     return replace(
         replica,
         segments=tuple(map(_slim_segment, replica.segments)),

@@ -73,7 +73,7 @@ class DumpFile:
     _content: "DumpContent" = field(repr=False)
 
     def items(self) -> Iterator[DumpItem]:
-        """Batches or records, entries and damage, in the order of the file; an error becomes a problem."""
+        """Yield batches or records, entries and damage, in the order of the file; an error becomes a problem."""
         content, request = self._content, self._content.request
         try:
             with open_evidence(self.path) as file:
@@ -97,7 +97,11 @@ class DumpFile:
         return self.name.kind is FileKind.SEGMENT and decoder_of_file(self.path, self.name) is None
 
     def lines(self, make: LineMaker) -> Iterator[list[bytes]]:
-        """Yield the lines of all records of a plain segment, some at a time."""
+        """Yield the lines of all records of a plain segment, some at a time; what can't be read becomes a problem.
+
+        Args:
+            make: makes lines of records and of damage.
+        """
         try:
             with open_evidence(self.path) as file:
                 for some, damage in line_windows(file, make):
@@ -107,7 +111,12 @@ class DumpFile:
             self._content.complain(self, error.problem)
 
     def write_lines(self, make: LineMaker, descriptor: int) -> None:
-        """Write the same lines to an open file, by several processes where the segment is large."""
+        """Write the same lines to an open file, by several processes where the segment is large.
+
+        Args:
+            make: makes lines of records and of damage.
+            descriptor: of the open file.
+        """
         jobs = self._content.request.jobs or default_jobs()
         try:
             with open_evidence(self.path) as file:
@@ -137,13 +146,18 @@ class DumpContent:
         return len(self._files)
 
     def files(self) -> Iterator[DumpFile]:
-        """Every file; whoever takes one reads its items before the next."""
+        """Yield every file; whoever takes one reads its items before the next."""
         self._problems, self.damaged, self._is_read = [], set(), False
         yield from self._files
         self._is_read = True
 
     def complain(self, file: DumpFile, message: str) -> None:
-        """Keep what could not be read of a file."""
+        """Keep what could not be read of a file.
+
+        Args:
+            file: the one.
+            message: why, in words.
+        """
         self._problems.append(Problem(input=file.input, path=file.relative, message=message))
 
     @property
@@ -180,7 +194,14 @@ class DumpContent:
 
 
 def why_not_dumped(found: FoundInput) -> str:
-    """Return the reason why a single file is no input: its name, or its content where that is a segment's, says what it is."""
+    """Return the reason why a single file is no input, empty where it is one: its name, or its content where that is a segment's, says what it is.
+
+    Args:
+        found: the input.
+
+    Raises:
+        EvidenceError: it can't be read.
+    """
     name = parse_file_name(Path(found.described.path).name)
     if name.kind is FileKind.UNKNOWN:
         name = parse_file_name(found.root.name)

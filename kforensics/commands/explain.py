@@ -402,7 +402,11 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
 
 
 def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """Yield the incidents of partitions that something happened to, each with its state, once those of all partitions are known."""
+    """Yield the incidents of partitions that something happened to, each with its state, once those of all partitions are known.
+
+    Args:
+        incidents: of all partitions.
+    """
     for incident in _with_returned_doubts(incidents):
         if _is_eventful(incident):
             yield replace(incident, state=incident_state(incident).value)

@@ -51,7 +51,16 @@ def missing_filters(
     leader: int | None,
     known_brokers: Collection[int],
 ) -> Iterator[str]:
-    """Yield a sentence for each filter that matches nothing; arguments as for `check_wanted`."""
+    """Yield a sentence for each filter that matches nothing, with the nearest names.
+
+    Args:
+        topics: those that were asked for.
+        known_topics: those among the inputs.
+        partitions: the numbers that were asked for.
+        known_partitions: the numbers among the inputs, of the topics that were asked for.
+        leader: the broker of `--leader`, None where it was not given.
+        known_brokers: those that hold a wanted partition.
+    """
     for topic in sorted(set(topics) - set(known_topics)):
         yield _with_nearest(f"no partition of topic {topic} is among the inputs (--topic)", topic, known_topics)
     for number in sorted(set(partitions) - set(known_partitions)):
@@ -63,7 +72,13 @@ def missing_filters(
 
 
 def not_there(words: str, wanted: str, known: Iterable[str]) -> UsageError:
-    """Return the error about a name that nothing has, with the nearest names."""
+    """Return the error about a name that nothing has, with the nearest names.
+
+    Args:
+        words: what is wrong, as a sentence without its end.
+        wanted: the name that was asked for.
+        known: the names that there are.
+    """
     return UsageError(_with_nearest(words, wanted, known))
 
 

@@ -1,4 +1,4 @@
-"""Where consumer groups stand, how far behind, and who moved them: `__consumer_offsets` played in log order."""
+"""The positions of consumer groups, how far behind they are, and who moved them: `__consumer_offsets` played in log order."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -64,7 +64,11 @@ class GroupsRequest:
     jobs: int | None = None
 
     def wants(self, key: CommitKey) -> bool:
-        """Whether a position was asked for."""
+        """Whether a position was asked for.
+
+        Args:
+            key: group, topic and partition.
+        """
         return (
             (not self.groups or key.group in self.groups)
             and (not self.topics or key.topic in self.topics)

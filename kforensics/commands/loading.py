@@ -39,7 +39,18 @@ class DirectoryOnDisk:
         settings: LoadSettings,
         rules: LoadingRules,
     ) -> LoadOutcome | Unpredictable:
-        """Load the log as a broker does; files are read as the rules ask for them."""
+        """Load the log as a broker does; files are read as the rules ask for them.
+
+        Args:
+            clean_shutdown: whether the log directory holds the marker of a clean shutdown.
+            recovery_point: the partition's entry of its checkpoint, 0 without one.
+            log_start_offset: the partition's entry of its checkpoint, 0 without one.
+            settings: those of the topic.
+            rules: those of the broker's version.
+
+        Returns:
+            What the load leaves, or why it can't be predicted, as where bytes of the evidence can't be read.
+        """
         contents = _Contents(self)
         while True:
             directory = LoadedDirectory(
@@ -68,7 +79,11 @@ class DirectoryOnDisk:
             contents.missing.add(outcome.file)
 
     def after(self, outcome: LoadOutcome) -> "DirectoryOnDisk":
-        """Return the directory as a load leaves it."""
+        """Return the directory as a load leaves it.
+
+        Args:
+            outcome: of a load of this directory; nothing is written to the disk.
+        """
         origins = {name: self.origins.get(before, before) for name, before in outcome.origins.items()}
         return replace(self, files=outcome.tree, origins=origins, written=outcome.written)
 
@@ -117,5 +132,9 @@ class _Contents(Mapping[Need, object]):
 
 
 def bytes_scanned(outcome: LoadOutcome) -> int:
-    """Bytes of segments that a load reads through."""
+    """Return the bytes of segments that a load reads through.
+
+    Args:
+        outcome: of the load.
+    """
     return sum(one.length for one in outcome.scanned)

@@ -46,7 +46,7 @@ class Listing:
     depth: Depth = Depth.TAILS
 
     def files(self) -> Iterator[ListedFile]:
-        """Every file of every input; a million of them are never held at once."""
+        """Yield every file of every input; a million of them are never held at once."""
         for index, one in enumerate(self.found.found):
             for file in one.walk():
                 if isinstance(file, FoundFile):

@@ -34,7 +34,11 @@ class MetadataRequest:
     """A path that can't be used is a problem in the report, and the others are read."""
 
     def has(self, event: MetadataEvent) -> bool:
-        """Whether an event belongs to the answer."""
+        """Whether an event belongs to the answer.
+
+        Args:
+            event: of the metadata log.
+        """
         if self.at is not None and event.when.offset > self.at:
             return False
         if self.topic is not None:
@@ -45,7 +49,11 @@ class MetadataRequest:
 
 
 def brokers_of(event: MetadataEvent) -> set[int]:
-    """Return the brokers that an event concerns."""
+    """Return the brokers that an event concerns: leaders, replicas that join or leave, and the broker that it is about.
+
+    Args:
+        event: of the metadata log; the new controller of a change of controllers is no broker here.
+    """
     detail = event.detail
     names = ("leader", "previous_leader")
     found = {one for name in names if isinstance(one := detail.get(name), int)}

@@ -122,13 +122,21 @@ class OffsetsLog:
         )
 
     def play(self, replay: Replay) -> Iterator[Change]:
-        """Replay the log from its beginning."""
+        """Yield the changes of a replay of the log from its beginning.
+
+        Args:
+            replay: keeps the state of the groups.
+        """
         reader = GroupLogReader(self.outline.log)
         yield from replay.play(reader.events(), self._detours, self._read)
         self.skipped = reader.skipped
 
     def settle(self, replay: Replay) -> Iterator[Change]:
-        """Replay the log for the positions at its end; only changes that set a position back are given."""
+        """Yield the changes that set a position back, of a replay of the log for the positions at its end.
+
+        Args:
+            replay: keeps the state of the groups.
+        """
         reader = GroupLogReader(self.outline.log)
         yield from replay.settle(reader.parts(until_ms=self._until_ms), self._detours, self._read)
         self.skipped, (self.groups, self.keys) = reader.skipped, reader.names()

@@ -79,7 +79,13 @@ def spread(
 
 
 def in_chunks(weights: Iterable[int], *, weight: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield runs of indexes [first, end) whose weights add up to about `weight`, of `most` members at most."""
+    """Yield runs of indexes [first, end) whose weights add up to about `weight`.
+
+    Args:
+        weights: of each task, such as its bytes.
+        weight: of a run, which its last member may exceed.
+        most: members of a run.
+    """
     first = total = 0
     end = 0
     for end, one in enumerate(weights, 1):

@@ -37,10 +37,18 @@ class LineMaker(Protocol):
     """The function that makes lines, each with its line break, of the records of a segment."""
 
     def records(self, chunk: RecordChunk) -> list[bytes]:
-        """Return the lines of records that are no control records."""
+        """Return the lines of records that are no control records.
+
+        Args:
+            chunk: valid until the next one is asked for.
+        """
 
     def item(self, item: RecordItem | Damage) -> bytes:
-        """Return the line of a control record or of damage."""
+        """Return the line of a control record or of damage.
+
+        Args:
+            item: either of them.
+        """
 
 
 class _Turn(NamedTuple):
@@ -94,7 +102,18 @@ def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int
 def line_windows(
     file: EvidenceFile, make: LineMaker, *, start: int = 0, end: int | None = None, skip_to: int = 0
 ) -> Iterator[tuple[list[bytes], Damage | None]]:
-    """Lines of all records of batches at or behind `skip_to`, some at a time, and the damage that some of them are."""
+    """Yield lines of all records, some at a time, and the damage that some of them are.
+
+    Args:
+        file: a segment, open.
+        make: makes lines of records and of damage.
+        start: a position where a batch begins.
+        end: batches that begin here or behind it are left out; None for the end of the file.
+        skip_to: batches and damage that begin before this position are walked, and not shown.
+
+    Raises:
+        EvidenceUnreadable: the file can't be read.
+    """
     for part in iter_record_chunks(file, start=start, end=end):
         if isinstance(part, Damage):
             if part.span.position >= skip_to:
@@ -108,7 +127,11 @@ def line_windows(
 
 
 def is_damaging(damage: Damage | None) -> bool:
-    """Whether it is more than what a broker repairs by itself."""
+    """Whether damage is more than what a broker repairs by itself.
+
+    Args:
+        damage: None for none.
+    """
     return damage is not None and damage.gravity is Gravity.DAMAGE
 
 

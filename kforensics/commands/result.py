@@ -23,7 +23,11 @@ class Progress(Protocol):
     """The progress that a command reports."""
 
     def expect(self, total: int) -> None:
-        """Say how many bytes there are to read."""
+        """Say how many bytes there are to read.
+
+        Args:
+            total: of all inputs.
+        """
 
     def __call__(self, count: int, found: int = 0) -> None:
         """Say how many bytes were read since the last call, and how many findings there are so far."""

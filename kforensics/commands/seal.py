@@ -85,7 +85,11 @@ class NewSeal:
     sha256: str = field(default="", init=False)
 
     def signature(self, name: str) -> str:
-        """Return the signature over the manifest, stored under a name, as a DSSE envelope."""
+        """Return the signature over the manifest as a DSSE envelope.
+
+        Args:
+            name: under which the manifest is stored.
+        """
         assert self.key is not None
         return sign(self.key, name=name, sha256=self.sha256, tool_version=__version__).decode()
 

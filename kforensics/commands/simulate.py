@@ -120,7 +120,14 @@ def _result(shape: str, body: Any, concluded: Conclusion) -> Result[Any]:
 
 
 def read_scenario(name: str) -> Scenario:
-    """Return a built-in scenario by its name, else the file of that name."""
+    """Return a built-in scenario by its name, else the file of that name.
+
+    Args:
+        name: as it was given.
+
+    Raises:
+        UsageError: there is neither, or the file is no scenario.
+    """
     if name in builtin_names():
         return builtin_scenario(name)
     path = Path(name)

@@ -120,7 +120,12 @@ class Transactions:
     """Unfinished transactions of the coordinators with a partition that is not here."""
 
     def ending(self, partition: PartitionTransactions, one: JudgedTransaction) -> EndedBy:
-        """Return what an open transaction of a replica holds back, and what ends it."""
+        """Return what an open transaction of a replica holds back, and what ends it.
+
+        Args:
+            partition: the replica's transactions.
+            one: one of them.
+        """
         place = partition.replica.place
         return self.endings[place.state.input, place.path, one.open.producer_id]
 
@@ -642,7 +647,7 @@ def _history(request: TransactionsRequest, coordinators: Coordinators) -> tuple[
 def _waiting(
     coordinators: Coordinators, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
 ) -> tuple[TransactionState, ...]:
-    """Unfinished transactions with a partition that is not here: whether they hold it back can't be told."""
+    """Unfinished transactions with a partition that is not here: whether they hold it back is not known."""
     return tuple(
         state
         for state in coordinators.by_id.values()

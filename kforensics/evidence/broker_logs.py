@@ -81,12 +81,16 @@ class LogFile:
         return next(times, Absent.NOT_WRITTEN)
 
     def cite(self, event: LogEvent) -> Citation:
-        """Return the line that an event was read from."""
+        """Return the line that an event was read from, as a citation.
+
+        Args:
+            event: of this file; in a compressed one its span is of the decompressed text.
+        """
         return Citation(input=self.input, path=self.path, span=event.span, line=event.line)
 
 
 def keep_all(_event: LogEvent) -> bool:
-    """Every event is wanted."""
+    """Return true: every event is wanted."""
     return True
 
 

@@ -1,7 +1,7 @@
 """Disk images read without their file system: the batches that lie in them, as chains of batches that lay in one file.
 
 Batches that touch each other inside of a block of the file system were written to one file. At the boundary of a block another file may begin: there the chain
-goes on only where the next offset follows the last one.
+continues only where the next offset follows the last one.
 """
 
 from collections.abc import Callable, Iterator
@@ -57,7 +57,11 @@ class Chain:
     _stride: int = 1
 
     def add(self, rows: BatchTable) -> None:
-        """Add the batches behind those that are in it already."""
+        """Add the batches behind those that are in it already.
+
+        Args:
+            rows: at least one batch, in the order of positions.
+        """
         hashes = identity_hashes(rows)
         wanted = np.flatnonzero((np.arange(len(rows)) + self.batches) % self._stride == 0)
         self.samples += hashes[wanted].tolist()
@@ -92,7 +96,11 @@ class Chain:
             self.digests = [add_digests(self.digests)]
 
     def segment(self, path: str) -> Segment:
-        """Return the chain as what it was a part of."""
+        """Return the chain as what it was a part of: a segment that begins at its first offset.
+
+        Args:
+            path: the name that the segment gets.
+        """
         return Segment(
             path=path,
             base_offset=self.first_offset,
@@ -198,7 +206,11 @@ _MULTIPLIERS = tuple(
 
 
 def identity_hashes(rows: BatchTable) -> NDArray[np.uint64]:
-    """64 bits over offsets, length and checksum of each batch; of a wrapper of magic 0 or 1 over its last offset alone, which its header has."""
+    """Return 64 bits over offsets, length and checksum of each batch; of a wrapper of magic 0 or 1 over its last offset alone, which its header has.
+
+    Args:
+        rows: a batch table; positions do not count.
+    """
     out = np.zeros(len(rows), dtype=np.uint64)
     first = np.where(rows["magic"] == 2, rows["base_offset"], rows["last_offset"])
     with np.errstate(over="ignore"):
@@ -226,7 +238,13 @@ class CarvedReader:
         self._open: dict[int, EvidenceFile] = {}
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Rows of every sound batch that touches the offsets; `segment` indexes `replica.segments`."""
+        """Return every sound batch that touches the offsets; `segment` indexes `replica.segments`.
+
+        Args:
+            replica: a carved one; any other is read by the reader of files.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
         if replica.input not in self._images:
             return self._otherwise.batches(replica, first_offset, last_offset)
         parts = []
@@ -252,7 +270,13 @@ class CarvedReader:
         return np.concatenate(parts).copy() if parts else empty_batches()
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Every record at the offsets."""
+        """Yield every record at the offsets.
+
+        Args:
+            replica: a carved one; any other is read by the reader of files.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
         if replica.input not in self._images:
             yield from self._otherwise.records(replica, first_offset, last_offset)
             return

@@ -84,6 +84,10 @@ def row_of(kind: FileKind) -> FileKindRow:
 def read_and_understand(kind: FileKind, file: EvidenceFile) -> tuple[Any | None, tuple[Damage, ...]]:
     """Read a file whole, without the holes of a sparse one, and return its contents and its damage as `understand` does.
 
+    Args:
+        kind: what the file is taken for.
+        file: open.
+
     Raises:
         EvidenceError: it can't be read, or is larger than its row allows.
     """
@@ -142,7 +146,11 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
 
 
 def damage_of(error: FormatError) -> Damage:
-    """Return an error of a whole file as damage."""
+    """Return an error of a whole file as damage; its kind follows from the class of the error.
+
+    Args:
+        error: of a parser, with its span in the file.
+    """
     match error:
         case UnsupportedFormat():
             kind = DamageKind.VERSION
@@ -156,7 +164,11 @@ def damage_of(error: FormatError) -> Damage:
 
 
 def lock_damage(length: int) -> tuple[Damage, ...]:
-    """Check that a lock file is empty, as it is in every version."""
+    """Return the damage of a lock file that is not empty, as it is in every version.
+
+    Args:
+        length: of the file in bytes.
+    """
     if not length:
         return ()
     return (

@@ -152,7 +152,7 @@ NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kfor
 
 
 def take_inventory(inputs: Inputs, *, depth: Depth = Depth.TAILS) -> Inventory:
-    """Go through all inputs once; what can't be read is a problem, and the rest is still listed.
+    """Return what lies below all inputs, walked once; what can't be read is a problem, and the rest is still listed.
 
     Args:
         inputs: what was named.

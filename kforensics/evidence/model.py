@@ -39,7 +39,11 @@ class Problem:
     position: int | Absent = Absent.NOT_APPLICABLE
 
     def place(self, inputs: "Sequence[Input]") -> str:
-        """Return the whole path of what could not be read, as the input was named."""
+        """Return the whole path of what could not be read, as the input was named.
+
+        Args:
+            inputs: all that were given.
+        """
         given = inputs[self.input].path.rstrip("/") if self.input < len(inputs) else ""
         return given if self.path == "." else f"{given}/{self.path}"
 
@@ -151,7 +155,7 @@ class Replica:
     is_at_hand: bool = True
     """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
-    """Return whether its records, or digests that show which are equal, can be read."""
+    """Whether its records, or digests that show which are equal, can be read."""
 
     @property
     def batches_from(self) -> int:
@@ -171,7 +175,13 @@ class Replica:
     def cite(
         self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE
     ) -> Citation:
-        """Return a citation of a file in the replica's directory, or of the directory."""
+        """Return a citation of a file in the replica's directory, or of the directory.
+
+        Args:
+            name: of the file; empty for the directory.
+            span: the bytes in it, where it is some of them.
+            line: the number of the line, from 1, where it has lines.
+        """
         return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span, line=line)
 
 
@@ -190,9 +200,21 @@ class BatchReader(Protocol):
     """The interface through which conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.batch_reader`."""
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Rows of every sound batch that touches the offsets, in file order; `segment` indexes `replica.segments`."""
+        """Return every sound batch that touches the offsets, in file order; `segment` indexes `replica.segments`.
+
+        Args:
+            replica: whose log is read.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
         ...
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Every record at the offsets, in file order, payloads included."""
+        """Yield every record at the offsets, in file order, payloads included.
+
+        Args:
+            replica: whose log is read.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
         ...

@@ -204,6 +204,9 @@ class InTurn(Generic[Task, Result]):
     def submit(self, task: Task) -> Iterator[Result]:
         """Give a task to the next process, and yield the result that it had to be asked for before.
 
+        Args:
+            task: the processes take tasks in turn, so that results come in the order of tasks.
+
         Raises:
             ChildProcessError: a process was killed: what it did in order may be half done.
             Exception: what a process raised; those behind it do nothing more.

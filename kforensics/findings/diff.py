@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Input, Node
-from kforensics.evidence.replica.unaccounted import Sign, missing_offsets
+from kforensics.evidence.replica.unaccounted import Sign
 from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.logs.divergence import damage_at
@@ -14,7 +14,11 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 def partition_findings(report: PartitionReport) -> Iterator[Finding]:
-    """Yield the findings of one partition."""
+    """Yield the findings of one partition.
+
+    Args:
+        report: its replicas, compared; replicas of brokers whose directories are set aside are not called missing.
+    """
     for replica in report.replicas:
         yield from _replica_findings(report, replica)
         yield from _missing_findings(report, replica)
@@ -42,7 +46,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
 def _missing_findings(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
     """Offsets for which there is no segment; those above every log end have a finding of their own."""
     directory = replica.view.replica
-    for one in missing_offsets(directory):
+    for one in replica.view.missing:
         if one.sign is not Sign.ABOVE_END or replica.past_end is None:
             yield missing_finding(one, report.partition, directory.cite(), directory.broker_id)
 
@@ -340,7 +344,12 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
 
 
 def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterator[Finding]:
-    """Contradictions among the inputs as a whole: several clusters, or one node given twice."""
+    """Yield contradictions among the inputs as a whole: several clusters, or one node given twice.
+
+    Args:
+        inputs: all that were given.
+        nodes: the nodes that they belong to, each with the number of its input.
+    """
     clusters = sorted({str(i.cluster_id) for i in inputs if not isinstance(i.cluster_id, Absent)})
     if len(clusters) > 1:
         yield finding(

@@ -13,7 +13,12 @@ from kforensics.words import listed
 
 
 def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
-    """Every finding about the incidents, the gravest first."""
+    """Return every finding about the incidents, the gravest first.
+
+    Args:
+        incidents: those of all partitions.
+        timeline: all events, of which unclean elections without a loss become findings too.
+    """
     found = [item for incident in incidents for item in _incident_findings(incident)]
     found += _harmless_elections(incidents, timeline)
     return by_gravity(tuple(found))

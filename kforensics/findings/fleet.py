@@ -12,7 +12,12 @@ from kforensics.units import OffsetRange
 
 
 def placement_findings(report: PartitionReport, placement: Placement) -> Iterator[Finding]:
-    """Yield the findings about the placement of one partition."""
+    """Yield the findings about the placement of one partition.
+
+    Args:
+        report: its replicas, compared.
+        placement: where they are, and where the metadata says they should be.
+    """
     partition = report.partition
     if placement.is_offline:
         yield finding(
@@ -56,7 +61,12 @@ def placement_findings(report: PartitionReport, placement: Placement) -> Iterato
 
 
 def spread_findings(spread: LeaderSpread, cluster: str) -> Iterator[Finding]:
-    """Whether some broker leads far more than its share."""
+    """Yield a finding where some broker leads far more than its share.
+
+    Args:
+        spread: how many partitions each broker leads.
+        cluster: the name that the finding gives the cluster; empty where there is one only.
+    """
     if spread.is_skewed:
         broker = max(spread.by_broker, key=lambda one: (spread.by_broker[one], -one))
         where = f" of cluster {cluster}" if cluster else ""
@@ -69,7 +79,11 @@ def spread_findings(spread: LeaderSpread, cluster: str) -> Iterator[Finding]:
 
 
 def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
-    """Directories whose node id is not the one that the inventory gives; by path: the inventory's id, the directory's."""
+    """Yield findings about directories whose node id is not the one that the inventory gives.
+
+    Args:
+        disagreements: by path, the inventory's id and the one in `meta.properties`.
+    """
     for path, (listed, written) in sorted(disagreements.items()):
         yield finding(
             "KF407",
@@ -80,7 +94,12 @@ def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator
 
 
 def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator[Finding]:
-    """Yield runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand."""
+    """Yield runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand.
+
+    Args:
+        report: the replicas of one partition, compared.
+        reader: reads batches of the replicas that are at hand.
+    """
     for one in report.replicas:
         other = one.compared_with
         replicas = () if other is None else (one.view.replica, other.replica)

@@ -49,7 +49,12 @@ class Acceptance:
     """A finding that is graver is not accepted."""
 
     def covers(self, finding_id: str, severity: Severity) -> bool:
-        """Return whether a finding is accepted by this, as long as it holds."""
+        """Return whether a finding is accepted by this, as long as it holds.
+
+        Args:
+            finding_id: as `finding_ids` gives it.
+            severity: of the finding, which may be too grave for this.
+        """
         is_graver = not isinstance(self.at_most, Absent) and severity.rank > self.at_most.rank
         return not is_graver and (self.finding == finding_id or fnmatchcase(finding_id, self.finding))
 

@@ -14,7 +14,7 @@ _NONE = "-"
 def finding_ids(findings: Sequence[Finding], cluster: str | None, roots: Sequence[object]) -> tuple[str, ...]:
     """Return the ids of findings: code, cluster, partition, broker, and where one replica can have several, what each is about.
 
-    `KF206/MkU3OEVBNTcwNTJENDM2Qg/orders-3/2/orders-3/00000000000000000000.log@4096`. Parts that do not apply are `-`. Findings that nothing tells
+    `KF206/MkU3OEVBNTcwNTJENDM2Qg/orders-3/2/orders-3/00000000000000000000.log@4096`. Parts that do not apply are `-`. Findings that nothing sets
     apart are numbered in the order of their offsets.
 
     Args:

@@ -15,7 +15,11 @@ MOST_NAMED = 100
 
 
 def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
-    """All findings about the inventory, the gravest first."""
+    """Return all findings about the inventory, the gravest first.
+
+    Args:
+        inventory: what lies in the given directories, by names and small files alone.
+    """
     return by_gravity(
         (
             *_doubled(inventory),

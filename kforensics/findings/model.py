@@ -81,7 +81,23 @@ def finding(
     offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE,
     citations: tuple[Citation, ...] = (),
 ) -> Finding:
-    """Return a finding of a catalogued code; the catalogue gives meaning and advice where the caller has no better words."""
+    """Return a finding of a catalogued code.
+
+    Args:
+        code: a key of `CATALOGUE`.
+        severity: how grave it is.
+        statement: one sentence that the evidence shows.
+        confidence: how well it shows it.
+        meaning: what follows from it; empty for the words of the catalogue.
+        advice: what to do; empty for the words of the catalogue.
+        topic_partition: the partition that it is about; `NOT_APPLICABLE` for none.
+        broker_id: the node that it is about, likewise.
+        offsets: the records that it is about, likewise.
+        citations: where the statement can be checked.
+
+    Raises:
+        KeyError: the catalogue has no such code.
+    """
     kind = CATALOGUE[code]
     return Finding(
         code=code,
@@ -100,7 +116,11 @@ def finding(
 
 
 def by_gravity(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return the gravest first; within a severity by subject, so that a report never depends on the order of reading."""
+    """Return the gravest first; within a severity by subject, so that a report never depends on the order of reading.
+
+    Args:
+        findings: in any order.
+    """
     return tuple(sorted(findings, key=_order))
 
 

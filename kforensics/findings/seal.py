@@ -28,7 +28,14 @@ _KINDS = {  # with what is said of one entry, and of many
 def seal_findings(
     counts: Mapping[Change, int], named: Mapping[Change, Sequence[Difference]], *, sealed: int, broken_signature: str
 ) -> tuple[Finding, ...]:
-    """Return the gravest first; each cites the first of the files it is about."""
+    """Return the findings of the check of a seal, the gravest first; each cites the first of the files it is about.
+
+    Args:
+        counts: how many files each kind of difference is true of.
+        named: the first of them, which are cited.
+        sealed: how many files the manifest names.
+        broken_signature: why the signature does not hold; empty where it does, or where there is none.
+    """
     found = list(_differences(counts, named, sealed))
     if broken_signature:
         found.append(

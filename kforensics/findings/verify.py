@@ -63,7 +63,7 @@ def verify_findings(
     inputs: Sequence[Input],
     leaders: "Mapping[TopicPartition, LeadershipAccount] | None" = None,
 ) -> tuple[Finding, ...]:
-    """Every finding, the gravest first; what brokers repair by themselves is one note a kind.
+    """Return every finding, the gravest first; what brokers repair by themselves is one note a kind.
 
     Args:
         verification: all files, checked.
@@ -232,7 +232,11 @@ def _statement(report: FileReport, place: Damage, inputs: Sequence[Input]) -> st
 
 
 def who(described: Input) -> str:
-    """Return a node in words."""
+    """Return a node in words.
+
+    Args:
+        described: an input; without a known node id it is named by its path.
+    """
     return (
         f"{described.kind} at {described.path}"
         if isinstance(described.broker_id, Absent)

@@ -63,13 +63,24 @@ class Filters:
 
 
 def is_in(column: str, values: Iterable[Any]) -> Any:
-    """Return the condition that a column has one of the values; none where there are none."""
+    """Return the condition that a column has one of the values; none, which filters nothing, where there are none.
+
+    Args:
+        column: the name.
+        values: of one type.
+    """
     wanted = sorted(values)
     return pd.field(column).isin(wanted) if wanted else None
 
 
 def one_of(column: str, values: Iterable[Any], kind: pa.DataType) -> Any:
-    """Return the condition that a column has one of the values; false where there are none."""
+    """Return the condition that a column has one of the values; false where there are none.
+
+    Args:
+        column: the name.
+        values: of one type.
+        kind: that type, which no values would not show.
+    """
     return pd.field(column).isin(pa.array(sorted(values), kind))
 
 
@@ -115,11 +126,19 @@ class AuditTables(Tables):
         return Depth(self.manifest.get("depth", Depth.CONTENT))
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the columns of a table of a finished audit."""
+        """Return the columns of a table of a finished audit.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+        """
         return AUDIT_TABLES[table]
 
     def parts(self, table: str) -> list[str]:
-        """Return the names of the parts, sorted."""
+        """Return the names of the parts that the manifest lists, sorted.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+        """
         return sorted(self._counts(table))
 
     def _counts(self, table: str) -> Mapping[str, int]:
@@ -127,7 +146,11 @@ class AuditTables(Tables):
         return counts
 
     def row_count(self, table: str) -> int:
-        """Return the rows of a table, by the manifest."""
+        """Return the number of rows of a table, by the manifest.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+        """
         return sum(self._counts(table).values())
 
     def check_parts(self) -> None:
@@ -158,12 +181,19 @@ class AuditTables(Tables):
 
 
 def manifest_name(audit_id: str) -> str:
-    """Return the manifest of an audit in a history."""
+    """Return the manifest of an audit in a history, as a path from the history.
+
+    Args:
+        audit_id: any text.
+    """
     return f"{AUDITS}/{part_stem(audit_id)}.json"
 
 
 def history_of(tables: Tables) -> list[AuditTables]:
     """Return the finished audits of a history, the oldest first; none where it is no history.
+
+    Args:
+        tables: the directory.
 
     Raises:
         EvidenceUnreadable: a manifest is none of this version.
@@ -178,8 +208,12 @@ def history_of(tables: Tables) -> list[AuditTables]:
 def open_audits(location: Path) -> list[AuditTables]:
     """Return the finished audits of a directory: its only one, or those of a history, the oldest first.
 
+    Args:
+        location: the directory, local or on other storage.
+
     Raises:
-        EvidenceUnreadable: there is none, or the audit did not finish.
+        EvidenceNotFound: there is nothing.
+        EvidenceUnreadable: there is no audit, or it did not finish.
     """
     tables = Tables(location)
     manifest = tables.read_manifest(AUDIT_MANIFEST)
@@ -246,13 +280,22 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
 
 
 def previous_audit(later: AuditTables) -> AuditTables | None:
-    """Return the last audit of a history before another one that has a cluster in common with it, of the same depth if there is one; None where there is none."""
+    """Return the last audit of a history before another one that has a cluster in common with it, of the same depth if there is one; None where there is none.
+
+    Args:
+        later: of the history.
+    """
     found = last_alike(later, [one for one in history_of(later) if one.age < later.age])
     return None if found is None else _whole(found)
 
 
 def last_alike(later: AuditTables, audits: Sequence[AuditTables]) -> AuditTables | None:
-    """Return the last of some audits, in order, that another one can be compared with: it has a cluster in common with it, and the same depth if there is one."""
+    """Return the last of some audits, in order, that another one can be compared with: it has a cluster in common with it, and the same depth if there is one.
+
+    Args:
+        later: the other one.
+        audits: without any, or without one alike, None is returned.
+    """
     clusters = set(later.manifest.get("clusters", ()))
     alike = [one for one in audits if clusters & set(one.manifest.get("clusters", ()))]
     return max(alike, key=lambda one: (one.depth is later.depth, one.age), default=None)
@@ -277,22 +320,46 @@ def _checked(location: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sum_of(table: pa.Table, column: str) -> int:
-    """Return the sum of a column of numbers or truths."""
+    """Return the sum of a column of numbers or truths, nulls left out.
+
+    Args:
+        table: the rows.
+        column: the name.
+    """
     return int(pc.sum(pc.cast(table[column], pa.int64())).as_py() or 0)
 
 
 def list_length(table: pa.Table, column: str) -> int:
-    """Return the members of all lists in a column."""
+    """Return the number of members of all lists in a column.
+
+    Args:
+        table: the rows.
+        column: the name.
+    """
     return int(pc.sum(pc.list_value_length(table[column])).as_py() or 0)
 
 
 def counts_of(table: pa.Table, column: str) -> dict[str, int]:
-    """Count each value of a column."""
+    """Return how often each value of a column occurs, by value.
+
+    Args:
+        table: the rows.
+        column: the name; its values must be of one type, without nulls.
+    """
     return dict(sorted((one["values"], one["counts"]) for one in pc.value_counts(table[column]).to_pylist()))
 
 
 def grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> list[dict[str, Any]]:
-    """Count the rows of a table by some columns, and sum others."""
+    """Return the rows of a table counted by some columns, and others summed.
+
+    Args:
+        table: the rows.
+        keys: the columns by which rows are grouped.
+        sums: the columns that are summed.
+
+    Returns:
+        Rows with the keys, `count_all`, and `<column>_sum` of each sum.
+    """
     rows: list[dict[str, Any]] = (
         table.group_by(list(keys)).aggregate([*((one, "sum") for one in sums), ([], "count_all")]).to_pylist()
     )

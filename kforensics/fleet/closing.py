@@ -35,6 +35,16 @@ def write_rest(
 ) -> Mapping[str, int]:
     """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows.
 
+    Args:
+        tables: of the stages.
+        run: the number of this attempt, in the names of parts.
+        found: the nodes.
+        clusters: of each node, empty for none.
+        tasks: the log directories.
+        totals: of each of them.
+        problems: what could not be read.
+        knowledge: of each cluster.
+
     Returns:
         How many rows were written to each table.
     """
@@ -93,6 +103,12 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) 
         (cluster or "", TopicPartition(topic, number))
         for cluster, topic, number in zip(*(column.to_pylist() for column in held.columns), strict=True)
     }
+    troubled = judge.tables.column_table("problems", ["input", "topic", "partition"], pc.field("topic").is_valid())
+    # What a problem names has a directory, though it could not be judged.
+    there |= {
+        (judge.clusters[number], TopicPartition(topic, partition))
+        for number, topic, partition in zip(*(column.to_pylist() for column in troubled.columns), strict=True)
+    }
     rows = JudgedRows(judge)
     for cluster, knowledge in gathered.clusters.items():
         known = {
@@ -126,7 +142,14 @@ def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, cluster
 def unanswered(
     tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: DiffOptions
 ) -> Iterator[Problem]:
-    """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with."""
+    """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with.
+
+    Args:
+        tables: of the stages, with the replicas written.
+        found: the nodes.
+        totals: of each log directory.
+        options: what was asked for.
+    """
     yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
     if not options.topics and not options.partitions and options.leader is None:
         return
@@ -144,7 +167,12 @@ def unanswered(
 
 
 def audited_brokers(found: FoundSources, clusters: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Brokers whose disks were looked at: controllers hold no partitions, and a disk that can't be read proves nothing."""
+    """Return the brokers whose disks were looked at, by cluster: controllers hold no partitions, and a disk that can't be read proves nothing.
+
+    Args:
+        found: the nodes.
+        clusters: of each node, empty for none.
+    """
     out: dict[str, set[int]] = {}
     for one, cluster in zip(found.inputs, clusters, strict=True):
         described = one.found.described

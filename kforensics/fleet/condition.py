@@ -55,11 +55,19 @@ class Condition:
     """A test of rows."""
 
     def mask(self, rows: pa.RecordBatch) -> Any:
-        """Return whether each row passes: true, false or null."""
+        """Return whether each row passes: true, false or null.
+
+        Args:
+            rows: with every column that the condition names.
+        """
         raise NotImplementedError
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return what the test can say of rows of which `facts` are known."""
+        """Return what the test may be for some rows: every answer that it has for one of them is among these.
+
+        Args:
+            facts: by column, the least and the largest value of these rows, or None where all are null; a column of which nothing is known is missing.
+        """
         raise NotImplementedError
 
     def columns(self) -> frozenset[str]:
@@ -86,14 +94,14 @@ class Comparison(_ColumnTest):
     value: Any
 
     def mask(self, rows: pa.RecordBatch) -> Any:
-        """Compare each row."""
+        """Return the comparison of each row, null where the column or the value is."""
         column = rows.column(self.column)
         if self.value is None:
             return pa.nulls(len(rows), pa.bool_())
         return _COMPARISONS[self.sign][0](column, pa.scalar(self.value))
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Compare with the least and the largest value."""
+        """Return what the least and the largest value leave possible."""
         if self.value is None:
             return frozenset({None})
         if self.column not in facts:
@@ -118,11 +126,11 @@ class IsNull(_ColumnTest):
     """Whether a column is null."""
 
     def mask(self, rows: pa.RecordBatch) -> Any:
-        """Look at each row."""
+        """Return whether the column of each row is null."""
         return pc.is_null(rows.column(self.column))
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Where a fact is known, so is this."""
+        """Return whether the column is null, exactly where a fact is known."""
         return frozenset({facts[self.column] is None}) if self.column in facts else frozenset({True, False})
 
 
@@ -134,11 +142,11 @@ class TextTest(_ColumnTest):
     pattern: str
 
     def mask(self, rows: pa.RecordBatch) -> Any:
-        """Look at each row."""
+        """Return the test of each row, null where the column is."""
         return _TEXT_TESTS[self.name](rows.column(self.column), self.pattern)
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Exact where the text is known."""
+        """Return the test of the text where it is known, all that is possible where it is not."""
         if self.column not in facts:
             return ANY
         fact = facts[self.column]
@@ -156,11 +164,11 @@ class Not(Condition):
     part: Condition
 
     def mask(self, rows: pa.RecordBatch) -> Any:
-        """Invert each row."""
+        """Return the inverse of the part for each row, null where that is."""
         return pc.invert(self.part.mask(rows))
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Invert what is possible."""
+        """Return the inverse of what is possible for the part."""
         return frozenset(None if one is None else not one for one in self.part.possible(facts))
 
     def columns(self) -> frozenset[str]:
@@ -177,12 +185,12 @@ class Both(Condition):
     is_either: bool = False
 
     def mask(self, rows: pa.RecordBatch) -> Any:
-        """Ask both of each row."""
+        """Return both parts for each row, joined by SQL's logic of three values."""
         joined = pc.or_kleene if self.is_either else pc.and_kleene
         return joined(self.left.mask(rows), self.right.mask(rows))
 
     def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Every pair of what is possible, as if both were independent: never less than what is possible."""
+        """Return every pair of what is possible, as if both were independent: never less than what is possible."""
         strong = self.is_either
         lefts, rights = self.left.possible(facts), self.right.possible(facts)
         return frozenset(

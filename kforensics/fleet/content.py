@@ -43,7 +43,12 @@ Listed = Mapping[str, Any]
 
 
 def content_part(source: str, directory: str) -> str:
-    """Return the part that holds the content of a partition directory."""
+    """Return the part that holds the content of a partition directory.
+
+    Args:
+        source: the key of its log directory.
+        directory: its path, relative to the input.
+    """
     return f"{source}-{hashlib.sha256(directory.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
 
 
@@ -67,7 +72,12 @@ class ContentKeeper:
         """The parts that this scan wrote or left as they were."""
 
     def expect(self, rows: Sequence[Listed], reused: frozenset[str]) -> None:
-        """Receive the next run of whole partition directories, and its files that are not read again."""
+        """Expect the next run of whole partition directories.
+
+        Args:
+            rows: of the listing.
+            reused: paths of files that are not read again; the content of a directory with others is written again.
+        """
         self._reused = reused
         fresh = {row["directory"] for row in rows if row["kind"] == IS_SEGMENT and row["path"] not in reused}
         directories = {row["path"] for row in rows if row["kind"] == IS_DIRECTORY}
@@ -76,19 +86,32 @@ class ContentKeeper:
         )
 
     def directory(self, row: Listed) -> None:
-        """Begin a partition directory, whose segments follow."""
+        """Begin a partition directory, whose segments follow.
+
+        Args:
+            row: of the listing.
+        """
         self._close()
         self.parts.add(self._part(row["path"]))
         if row["path"] in self._renewed:
             self._batches = self._sink("batches", row["path"], CARRIED_BATCHES, self._open)
 
     def taken_over(self, row: Listed) -> None:
-        """Take over a segment that is as it was."""
+        """Copy the content of a segment that is as it was.
+
+        Args:
+            row: of the listing.
+        """
         if self._batches is not None and row["kind"] == IS_SEGMENT:
             self._batches.add(self._earlier("batches", row))
 
     def segment(self, row: Listed, source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """Return the function that receives a segment's batches as they are read."""
+        """Return the function that receives a segment's batches as they are read, None where they are not kept.
+
+        Args:
+            row: of the listing.
+            source: the segment, from which control records are read.
+        """
         sink = self._batches
         if sink is None or row["kind"] != IS_SEGMENT:
             return None

@@ -7,7 +7,7 @@ from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.places import FoundSources
-from kforensics.fleet.plan import LogDirTask, LogDirTotals
+from kforensics.fleet.plan import LogDirTask, LogDirTotals, file_fingerprint
 from kforensics.source.walk import SETTLED_NS, FoundFile
 
 TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
@@ -17,7 +17,14 @@ TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions
 def fingerprint_of(
     found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: DiffOptions
 ) -> str:
-    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
+    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program.
+
+    Args:
+        found: the nodes.
+        tasks: the log directories.
+        totals: of each of them, with the digests of their listings.
+        options: what was asked for.
+    """
     out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
     for number, one in enumerate(found.inputs):
         described = one.found.described
@@ -25,8 +32,7 @@ def fingerprint_of(
         if not one.found.log_dirs and described.kind != "partition":
             for item in one.found.walk():
                 if isinstance(item, FoundFile):
-                    line = f"{item.path}\0{item.length}\0{item.mtime_ns}\n"
-                    out.update(line.encode(errors="surrogateescape"))
+                    out.update(file_fingerprint(item))
     for task, total in zip(tasks, totals, strict=True):
         out.update(f"{task.source}\0{total.fingerprint}\n".encode())
     return out.hexdigest()
@@ -39,7 +45,13 @@ def _options(options: DiffOptions) -> str:
 
 
 def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: AuditTables) -> bool:
-    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled."""
+    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled.
+
+    Args:
+        fingerprint: of now.
+        totals: of each log directory now.
+        earlier: a finished audit.
+    """
     if earlier.manifest.get("fingerprint") != fingerprint:
         return False
     newest = max((one.newest_ns for one in totals), default=0)

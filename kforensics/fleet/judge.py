@@ -85,7 +85,13 @@ class ClusterKnowledge:
 
 
 def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], audit: str) -> None:
-    """Put what is known of the clusters where every worker can read it."""
+    """Write what is known of the clusters where every worker can read it.
+
+    Args:
+        tables: of the stages.
+        knowledge: by cluster.
+        audit: the id of the audit.
+    """
     tables.write_bytes(STATE, f"knowledge-{audit}", pickle.dumps(dict(knowledge)))
 
 
@@ -98,7 +104,13 @@ def _knowledge(location: str, audit: str, tables: Tables) -> Mapping[str, Cluste
 
 
 def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
-    """Judge the partitions of one group, write their rows, and return how many, by table."""
+    """Judge the partitions of one group, write their rows, and return how many, by table, with the bytes that were read.
+
+    Args:
+        group: the number of the group.
+        parcels: what the scans sent to it.
+        context: of the audit.
+    """
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
     knowledge = _knowledge(str(context.tables), context.audit, context.tables)
@@ -187,7 +199,12 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
 
 
 def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
-    """Return the place of a replica, without the facts that its log directory has about it."""
+    """Return the place of a replica, without the facts that its log directory has about it.
+
+    Args:
+        replica: as it was scanned.
+        root: of its input.
+    """
     state = LogDirState(
         listings=Listings(root),
         input=replica.input,
@@ -272,7 +289,13 @@ class JudgedRows:
         ]
 
     def without_directories(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> None:
-        """Add a partition of which no input holds a directory."""
+        """Add a partition of which no input holds a directory.
+
+        Args:
+            cluster: empty for none.
+            report: of the partition.
+            knowledge: of the cluster.
+        """
         placement = self._placement(cluster, report, knowledge)
         self._add(cluster, report, judged_partition(report, ()), placement, tuple(partition_findings(report)), ())
 
@@ -306,7 +329,11 @@ class JudgedRows:
         self.problems.append(problem_row(Problem(input=number, path=path, message=words)))
 
     def write(self, name: str) -> Mapping[str, int]:
-        """Write all rows as a part of each table, and return how many each got."""
+        """Write all rows as a part of each table, and return how many each got.
+
+        Args:
+            name: of the part, beside the number of the attempt.
+        """
         part = f"run-{self._context.run:04d}-{name}"
         for table in ("partitions", "replicas", "findings"):
             self._context.tables.write(table, part, getattr(self, table))
@@ -357,7 +384,11 @@ def _partition_row(
 
 
 def damaged_places(replica: Replica) -> int:
-    """Return how many places are damaged; the unfinished end of a log that the next start recovers is none."""
+    """Return how many places are damaged; the unfinished end of a log that the next start recovers is none.
+
+    Args:
+        replica: with its segments, those that carry `.deleted` too.
+    """
     unfinished = 0
     if replica.segments and not replica.clean_shutdown:
         unfinished = sum(place.gravity is Gravity.TORN_TAIL for place in replica.segments[-1].damage)

@@ -85,7 +85,14 @@ class Gathered:
 
 
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
-    """Return the cluster of each input; those that do not know theirs belong to the only one there is, else to none."""
+    """Return the cluster of each input; those that do not know theirs belong to the only one there is, else to none.
+
+    Args:
+        inputs: the nodes.
+
+    Returns:
+        Cluster ids in their order, empty for none.
+    """
     known = [one.found.described.cluster_id for one in inputs]
     ids = {one for one in known if not isinstance(one, Absent)}
     only = next(iter(ids)) if len(ids) == 1 else ""

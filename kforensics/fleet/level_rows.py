@@ -85,7 +85,14 @@ LEVELS: dict[str, pa.Schema] = {
 
 
 def schema_of(options: Mapping[str, str]) -> pa.Schema:
-    """Return all columns of the level that the options ask for."""
+    """Return all columns of the level that the options ask for.
+
+    Args:
+        options: of the data source, by names in lower case.
+
+    Raises:
+        UsageError: there is no such level.
+    """
     level = options.get("level", "segments")
     if level not in LEVELS:
         raise UsageError(f"level {level!r}: expected one of {', '.join(LEVELS)}")
@@ -94,7 +101,14 @@ def schema_of(options: Mapping[str, str]) -> pa.Schema:
 
 
 def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
-    """Return the columns that the options ask for, and with `problems=rows` that of problems behind them."""
+    """Return the columns that the options ask for, and with `problems=rows` that of problems behind them.
+
+    Args:
+        options: of the data source, by names in lower case.
+
+    Raises:
+        UsageError: there is no such level, or no such column in it.
+    """
     schema = schema_of(options)
     names = [one.strip().lower() for one in options.get("columns", "").split(",") if one.strip()]
     unknown = sorted(set(names) - set(schema.names))
@@ -107,6 +121,10 @@ def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
 def is_set(options: Mapping[str, str], name: str) -> bool:
     """Return whether an option that is off by default is `true`.
 
+    Args:
+        options: of the data source, by names in lower case.
+        name: of the option.
+
     Raises:
         UsageError: it is neither `true` nor `false`.
     """
@@ -118,6 +136,9 @@ def is_set(options: Mapping[str, str], name: str) -> bool:
 
 def has_problem_rows(options: Mapping[str, str]) -> bool:
     """Return whether what can't be read becomes a row, and not an error.
+
+    Args:
+        options: of the data source, by names in lower case.
 
     Raises:
         UsageError: the option has another value.
@@ -144,14 +165,24 @@ class Projection:
         self._asked = pa.schema([one for one in whole if condition is not None and one.name in condition.columns()])
 
     def of_batches(self, batches: BatchTable, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Rows of a batch table."""
+        """Yield the rows of a batch table that pass the condition.
+
+        Args:
+            batches: of one segment.
+            where: the columns that say where it is.
+        """
         if self._condition is not None:
             batches = batches[self._passing(_batch_rows(batches, where, self._asked))]
         if len(batches):
             yield _batch_rows(batches, where, self._schema)
 
     def of_records(self, chunk: RecordChunk, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Rows of records; keys and values are copied of those alone that pass."""
+        """Yield the rows of records that pass the condition; keys and values are copied of those alone.
+
+        Args:
+            chunk: of one segment, valid until this returns.
+            where: the columns that say where it is.
+        """
         if self._condition is not None:
             passing = self._passing(_record_rows(chunk, where, self._asked))
             columns = [one.name for one in fields(chunk) if one.name not in {"view", "batches"}]
@@ -160,7 +191,11 @@ class Projection:
             yield _record_rows(chunk, where, self._schema)
 
     def of_rows(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-        """Rows that have every column."""
+        """Yield the rows that pass the condition.
+
+        Args:
+            rows: with every column of the level.
+        """
         if rows and self._condition is not None:
             asked = pa.RecordBatch.from_pylist([_only(row, self._asked) for row in rows], schema=self._asked)
             rows = [
@@ -170,7 +205,12 @@ class Projection:
             yield pa.RecordBatch.from_pylist([_only(row, self._schema) for row in rows], schema=self._schema)
 
     def of_problem(self, where: Mapping[str, Any], words: str) -> pa.RecordBatch:
-        """Return the row of something that can't be read; what it holds is not known, so the condition is not asked."""
+        """Return the row of something that can't be read; what it holds is not known, so the condition is not asked.
+
+        Args:
+            where: the columns that say where it is.
+            words: what is wrong.
+        """
         row = {name: where.get(name) for name in self._schema.names}
         return pa.RecordBatch.from_pylist([{**row, PROBLEM.name: words}], schema=self._schema)
 

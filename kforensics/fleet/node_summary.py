@@ -24,7 +24,15 @@ def node_health(
     *,
     depth: Depth = Depth.CONTENT,
 ) -> tuple[BrokerHealth, ...]:
-    """Yield each node and how it is: the worst of what could not be read, damage, and findings."""
+    """Return each node and how it is: the worst of what could not be read, damage, and findings.
+
+    Args:
+        nodes: rows of the table.
+        replicas: the table.
+        findings: the table.
+        problems: rows of the table.
+        depth: of the audit; where only ends of logs were read, no node is called sound.
+    """
     by_input = {row["input"]: row for row in grouped(replicas, ["input"], ["bytes", "segments", "damaged_places"])}
     grave = findings.filter(pc.greater_equal(findings["severity_rank"], Severity.WARNING.rank))
     by_node = {
@@ -63,7 +71,12 @@ def node_health(
 
 
 def damage_by_disk(nodes: Sequence[Mapping[str, Any]], replicas: pa.Table) -> tuple[DiskDamage, ...]:
-    """Log directories with damaged places, the worst first."""
+    """Return log directories with damaged places, the worst first.
+
+    Args:
+        nodes: rows of the table.
+        replicas: the table.
+    """
     damaged = replicas.filter(pc.greater(replicas["damaged_places"], 0))
     paths = {row["input"]: row["path"] for row in nodes}
     disks = [
@@ -81,7 +94,11 @@ def damage_by_disk(nodes: Sequence[Mapping[str, Any]], replicas: pa.Table) -> tu
 
 
 def set_aside(replicas: pa.Table) -> dict[str, Any]:
-    """Stray directories and those on the way to deletion."""
+    """Return number and bytes of stray directories and of those on the way to deletion.
+
+    Args:
+        replicas: the table.
+    """
     by_state = {row["state"]: row for row in grouped(replicas, ["state"], ["bytes"])}
     out = {}
     for state in ("stray", "deleted"):
@@ -107,7 +124,12 @@ def _brokers_by_cluster(nodes: Sequence[Mapping[str, Any]]) -> dict[str | None, 
 
 
 def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[LeaderShare, ...]:
-    """Return how evenly leaders are distributed over the nodes, by cluster."""
+    """Return how evenly leaders are distributed over the nodes, by cluster.
+
+    Args:
+        nodes: rows of the table.
+        parts: the table `partitions`, of which those count whose leader the metadata names.
+    """
     recorded = parts.filter(pc.fill_null(pc.equal(parts["leader_source"], "metadata"), fill_value=False))
     counts: dict[str | None, list[int]] = {}
     for cluster, leader in zip(recorded["cluster_id"].to_pylist(), recorded["leader"].to_pylist(), strict=True):
@@ -131,7 +153,12 @@ def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[
 
 
 def layout(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> dict[str, Any]:
-    """Return how many topics are placed by Kafka's rule of assignment."""
+    """Return how many topics are placed by Kafka's rule of assignment, and how many were checked for it.
+
+    Args:
+        nodes: rows of the table.
+        parts: the table `partitions`; topics of one partition, or with a gap in their numbers, are not checked.
+    """
     brokers = _brokers_by_cluster(nodes)
     topics: dict[tuple[str | None, str], dict[int, list[int]]] = {}
     columns = [parts[name].to_pylist() for name in ("cluster_id", "topic", "partition", "assigned")]

@@ -22,7 +22,12 @@ PartitionKey = tuple[str, str, int]
 
 
 def group_of(key: PartitionKey, groups: int) -> int:
-    """Return the group that judges a partition, the same on every machine."""
+    """Return the group that judges a partition, the same on every machine.
+
+    Args:
+        key: cluster, topic and number.
+        groups: how many there are.
+    """
     cluster, topic, partition = key
     return zlib.crc32(f"{cluster}\0{topic}\0{partition}".encode()) % groups
 
@@ -56,7 +61,11 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
 
 
 def unpack(parcels: Iterable[bytes]) -> Scanned:
-    """Return the rows that several tasks sent to one group."""
+    """Return the rows that several tasks sent to one group.
+
+    Args:
+        parcels: as `pack` made them in the same run, so that their columns are these.
+    """
     out = Scanned()
     for parcel in parcels:
         replicas, segments, directories = json.loads(zlib.decompress(parcel))

@@ -124,7 +124,11 @@ def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
 
 
 def light(found: FoundInput) -> FoundInput:
-    """Return the input with the name of one partition of each log directory, to show that there are some; all are listed where they lie."""
+    """Return the input with the name of one partition of each log directory, to show that there are some; all are listed where they lie.
+
+    Args:
+        found: the input; it stays as it is.
+    """
     return replace(
         found,
         log_dirs=tuple(replace(one, partitions=frozenset(sorted(one.partitions)[:1])) for one in found.log_dirs),
@@ -132,12 +136,20 @@ def light(found: FoundInput) -> FoundInput:
 
 
 def source_key(found: FoundInput, log_dir: str) -> str:
-    """Return a name for a log directory that is the same in every audit, and safe as a part of a file name."""
+    """Return a name for a log directory that is the same in every audit, and safe as a part of a file name.
+
+    Args:
+        found: the input, whose real place counts.
+        log_dir: relative to the input.
+    """
     return hashlib.sha256(f"{found.root}\0{log_dir}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def read_scan_inputs(location: Path) -> list[PlannedInput]:
     """Return the inputs whose evidence `fleet scan` wrote to a directory.
+
+    Args:
+        location: the directory, local or on other storage.
 
     Raises:
         EvidenceError: the scan was not finished, or the manifest is none.
@@ -202,12 +214,21 @@ def scan_manifest(
 
 
 def copied_root(number: int, path: str) -> str:
-    """Return the folder of an input's copies in the evidence; it has the name of the input, which distinguishes the nodes of log files."""
+    """Return the folder of an input's copies in the evidence; it has the name of the input, which distinguishes the nodes of log files.
+
+    Args:
+        number: of the input, from 0.
+        path: of the input on its node.
+    """
     return f"{COPIES}/{number}/{'/'.join(Path(path).resolve().parts[-2:]).lstrip('/')}"
 
 
 def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> list[PlannedInput]:
     """Return the inputs of a manifest.
+
+    Args:
+        location: the directory, for the message and for files that were copied there.
+        manifest: as it was read; None where there is none.
 
     Raises:
         EvidenceUnreadable: it is none of a finished scan.

@@ -5,6 +5,7 @@ listings of one or more log directories.
 """
 
 import hashlib
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -94,7 +95,11 @@ class Piece:
 
 
 def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
-    """Return the log directories of all inputs, in order; a loose partition directory is one by itself."""
+    """Return the log directories of all inputs, in order; a loose partition directory is one by itself.
+
+    Args:
+        inputs: the nodes.
+    """
     tasks: list[LogDirTask] = []
     for index, planned in enumerate(inputs):
         found = planned.found
@@ -119,12 +124,22 @@ def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
 
 
 def part_name(number: int) -> str:
-    """Return the part of the `plan` table that lists a log directory."""
+    """Return the part of the `plan` table that lists a log directory.
+
+    Args:
+        number: of its task.
+    """
     return f"log-dir-{number:06d}"
 
 
 def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogDirTotals:
-    """List one log directory into the `plan` table."""
+    """List one log directory into the `plan` table, and return its totals.
+
+    Args:
+        task: the log directory; one that was extracted by `fleet scan` is listed from there, and nothing is written.
+        tables: of the stages.
+        options: what was asked for.
+    """
     if task.evidence is not None:
         return _list_evidence(task, Tables(task.evidence), options)
     problems: list[Problem] = []
@@ -187,7 +202,12 @@ def _named_in_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions)
 
 
 def wanted_evidence(source: str, options: DiffOptions) -> Any:
-    """Return the rows of a log directory in the evidence of a scan that the options ask for, as a condition."""
+    """Return the rows of a log directory in the evidence of a scan that the options ask for, as a condition.
+
+    Args:
+        source: the key of the log directory.
+        options: what was asked for.
+    """
     import pyarrow.dataset as pd
 
     condition = pd.field("source") == source
@@ -199,8 +219,20 @@ def wanted_evidence(source: str, options: DiffOptions) -> Any:
 
 
 def list_rows(task: LogDirTask, options: DiffOptions, problems: list[Problem] | None = None) -> list[Row]:
-    """Return the listing of a log directory without writing a table; what can't be listed joins `problems`."""
+    """Return the listing of a log directory without writing a table.
+
+    Args:
+        task: the log directory.
+        options: what was asked for.
+        problems: where what can't be listed is added; None to leave it out.
+    """
     return _Lister(task, options, [] if problems is None else problems).rows()
+
+
+def file_fingerprint(item: FoundFile) -> bytes:
+    """Return what is the same as long as a file is; never the same where the storage knows no time of change."""
+    changed = item.mtime_ns or uuid.uuid4().hex
+    return f"{item.path}\0{item.length}\0{changed}\n".encode(errors="surrogateescape")
 
 
 class _Lister:
@@ -237,9 +269,7 @@ class _Lister:
         for item in task.found.walk():
             if isinstance(item, FoundFile):
                 self.has_segments |= item.is_live_segment
-                self.fingerprint.update(
-                    f"{item.path}\0{item.length}\0{item.mtime_ns}\n".encode(errors="surrogateescape")
-                )
+                self.fingerprint.update(file_fingerprint(item))
                 self.newest_ns = max(self.newest_ns, item.mtime_ns)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
@@ -307,7 +337,12 @@ class _Lister:
 
 
 def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
-    """Return the partition directory of a row of the plan, with the facts that its log directory has about it."""
+    """Return the partition directory of a row of the plan, with the facts that its log directory has about it.
+
+    Args:
+        task: the log directory.
+        row: of a partition directory.
+    """
     partition = TopicPartition(row["topic"], row["partition"])
     lines = row["checkpoint_lines"] or (None,) * len(CHECKPOINTS)
     state = LogDirState(
@@ -329,7 +364,15 @@ def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
 
 
 def inputs_without_logs(tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals]) -> frozenset[int]:
-    """Return the inputs whose checkpoints refer to records and that hold no segment at all: directories without logs are no empty logs."""
+    """Return the inputs whose checkpoints refer to records and that hold no segment at all: directories without logs are no empty logs.
+
+    Args:
+        tasks: the log directories.
+        totals: of each of them.
+
+    Returns:
+        Numbers of inputs.
+    """
     by_input: dict[int, list[LogDirTotals]] = {}
     for task, one in zip(tasks, totals, strict=True):
         by_input.setdefault(task.input, []).append(one)
@@ -344,7 +387,7 @@ def inputs_without_logs(tasks: Sequence[LogDirTask], totals: Sequence[LogDirTota
 
 
 def divide(totals: Sequence[LogDirTotals], *, evidence: frozenset[int], cores: int) -> tuple[tuple[Piece, ...], ...]:
-    """Tasks of near-equal weight: runs over the listings, of several small log directories or of a part of a large one.
+    """Return tasks of near-equal weight: runs over the listings, of several small log directories or of a part of a large one.
 
     Args:
         totals: of all log directories, in order.

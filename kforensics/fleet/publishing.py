@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,7 +47,13 @@ class AuditStamp:
         return datetime.fromtimestamp(self.audited_ns // 1_000_000_000, UTC).date().isoformat()
 
     def on(self, rows: pa.Table, clusters: pa.Array, schema: pa.Schema) -> pa.Table:
-        """Return the rows with the columns of a finished audit."""
+        """Return the rows with the columns of a finished audit.
+
+        Args:
+            rows: as the stages wrote them.
+            clusters: the cluster id of each row, null for none.
+            schema: the columns.
+        """
         count = rows.num_rows
         own = {
             "audit_id": pa.repeat(pa.scalar(self.audit_id), count),
@@ -59,7 +65,11 @@ class AuditStamp:
 
 
 def part_stem(audit_id: str) -> str:
-    """Return the name of an audit in names of files: of characters that no storage and no engine writes in another way."""
+    """Return the name of an audit in names of files: of characters that no storage and no engine writes in another way.
+
+    Args:
+        audit_id: any text; one with other characters also gets a digest, so that two never get the same name.
+    """
     plain = _UNSAFE.sub("_", audit_id)
     if plain == audit_id:
         return plain
@@ -67,8 +77,20 @@ def part_stem(audit_id: str) -> str:
 
 
 def is_part_of(name: str, audit_id: str) -> bool:
-    """Return whether a file of a history is a part of an audit, by its name."""
+    """Return whether a file of a history is a part of an audit, by its name.
+
+    Args:
+        name: of the file, or its path.
+        audit_id: of the audit.
+    """
     return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
+
+
+def folder_values(part: str) -> tuple[str | None, str]:
+    """Return the cluster and the day that the folders of a history's part are named by."""
+    folders = dict(name.split("=", 1) for name in part.split("/")[:-1])
+    cluster = folders["cluster_id"]
+    return None if cluster == NO_CLUSTER else unquote(cluster), folders["audit_date"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,19 +101,32 @@ class Layout:
     is_history: bool = False
 
     def folder(self, cluster: str | None) -> str:
-        """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders."""
+        """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders.
+
+        Args:
+            cluster: its id, None for rows of none.
+        """
         if not self.is_history:
             return ""
         named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
         return f"cluster_id={named}/audit_date={self.stamp.date}/"
 
     def part(self, cluster: str | None, number: int) -> str:
-        """Return the name of a part."""
+        """Return the name of a part, with its folder.
+
+        Args:
+            cluster: its id, None for rows of none.
+            number: of the part, from 0.
+        """
         stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
         return f"{self.folder(cluster)}{stem}-{number:05d}"
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the columns in the files: not those that the folders are named by."""
+        """Return the columns in the files: not those that the folders are named by.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+        """
         schema = AUDIT_TABLES[table]
         if not self.is_history:
             return schema
@@ -230,12 +265,21 @@ def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) ->
 
 
 def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the rows of each table."""
+    """Return the number of rows of each table.
+
+    Args:
+        counts: rows by table and part.
+    """
     return {table: sum(parts.values()) for table, parts in counts.items()}
 
 
 def check_rows(location: str, expected: Mapping[str, int], written: Mapping[str, int]) -> None:
     """Compare the rows that the stages reported with those that were found and published.
+
+    Args:
+        location: the directory, for the message.
+        expected: rows by table, as the stages counted them.
+        written: rows by table, as they were published.
 
     Raises:
         EvidenceUnreadable: rows are missing, or there are more.

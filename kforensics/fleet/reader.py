@@ -49,7 +49,13 @@ class FleetBatchReader(FileBatchReader):
         self._kept_rows = 0
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Rows of the batches that touch the offsets."""
+        """Return the batches that touch the offsets; of a replica of which digests alone are here, one row for each segment.
+
+        Args:
+            replica: at hand as files, or as the evidence of a scan.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
         tables = self._tables_of(replica)
         if tables is None:
             return super().batches(replica, first_offset, last_offset)
@@ -69,7 +75,13 @@ class FleetBatchReader(FileBatchReader):
         return rows[(rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset)]
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Every record at the offsets; of what was carried, digests of them, or the control records alone."""
+        """Return every record at the offsets; of what was carried, digests of them, or the control records alone.
+
+        Args:
+            replica: at hand as files, or as the evidence of a scan.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
         tables = self._tables_of(replica)
         if tables is None:
             found = super().records(replica, first_offset, last_offset)

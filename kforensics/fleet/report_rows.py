@@ -13,7 +13,12 @@ from kforensics.units import OffsetRange, TopicPartition
 
 
 def input_row(number: int, described: Input) -> Row:
-    """Return an input as reports call it."""
+    """Return an input as a row of the table `nodes`.
+
+    Args:
+        number: of the input, from 0.
+        described: what is known of it.
+    """
     values = {
         "node_id": described.broker_id,
         "cluster_id": described.cluster_id,
@@ -29,7 +34,11 @@ def input_row(number: int, described: Input) -> Row:
 
 
 def input_of(row: Mapping[str, Any]) -> Input:
-    """Return the input of a row of the table `nodes`."""
+    """Return the input of a row of the table `nodes`.
+
+    Args:
+        row: what is absent in it says why.
+    """
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
 
     def value(name: str) -> Any:
@@ -96,7 +105,14 @@ def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Return the finding of a row."""
+    """Return the finding of a row.
+
+    Args:
+        row: of the table `findings`.
+
+    Raises:
+        ValueError: a severity, a confidence or a reason for absence is not known.
+    """
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
 
     def value(column: str, name: str) -> Any:
@@ -129,7 +145,11 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
 
 
 def problem_row(problem: Problem) -> Row:
-    """Something that could not be read, with the partition whose directory its path names."""
+    """Return something that could not be read as a row, with the partition whose directory its path names.
+
+    Args:
+        problem: of an input.
+    """
     partition = _partition_in(problem.path)
     return {
         "input": problem.input,
@@ -147,7 +167,11 @@ def _partition_in(path: str) -> TopicPartition | None:
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:
-    """Return the problem of a row."""
+    """Return the problem of a row.
+
+    Args:
+        row: of the table `problems`.
+    """
     return Problem(
         input=row["input"],
         path=row["path"],

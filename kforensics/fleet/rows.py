@@ -77,7 +77,13 @@ def _line(checkpoint: CheckpointValue | Absent) -> int | None:
 
 
 def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """Return the replica of a row and its segments."""
+    """Return the replica of a row and its segments.
+
+    Args:
+        row: of the table `replicas`.
+        segments: those of the log.
+        deleted: those whose files carry `.deleted`.
+    """
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
     lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
 

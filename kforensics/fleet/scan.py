@@ -33,25 +33,49 @@ class Keeper(Protocol):
     """A receiver of what is read, while it is read, that keeps some of it."""
 
     def expect(self, rows: Sequence[Mapping[str, Any]], reused: frozenset[str]) -> None:
-        """Expect a run of the listing next, with the files in it that are not read again."""
+        """Expect a run of the listing next.
+
+        Args:
+            rows: whole partition directories.
+            reused: paths of files in it that are not read again.
+        """
         ...
 
     def directory(self, row: Mapping[str, Any]) -> None:
-        """Begin a partition directory, whose segments follow."""
+        """Begin a partition directory, whose segments follow.
+
+        Args:
+            row: of the listing.
+        """
         ...
 
     def taken_over(self, row: Mapping[str, Any]) -> None:
-        """Take over a segment that is as it was."""
+        """Copy what is kept of a segment that is as it was.
+
+        Args:
+            row: of the listing.
+        """
         ...
 
     def segment(self, row: Mapping[str, Any], source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """Return the function that receives a segment's batches as they are read."""
+        """Return the function that receives a segment's batches as they are read, None where they are not kept.
+
+        Args:
+            row: of the listing.
+            source: the segment.
+        """
         ...
 
     def finish(
         self, rows: Sequence[Mapping[str, Any]], scanned: Sequence[Row], replicas: Sequence[Row]
     ) -> Iterable[Row]:
-        """Return the end of the run; gives what could not be read."""
+        """End the run, and return what could not be read.
+
+        Args:
+            rows: of the listing.
+            scanned: the segments.
+            replicas: the partition directories.
+        """
         ...
 
 
@@ -70,14 +94,24 @@ class Scanned:
     reused: int = 0
 
     def add_segment(self, row: Row, digests: list[list[int]], epochs: list[list[int]]) -> None:
-        """Take one segment up."""
+        """Add one segment.
+
+        Args:
+            row: of the table `segments`.
+            digests: of its batches.
+            epochs: of its lineage.
+        """
         key = (row["source"], row["path"])
         self.segments.append(row)
         self.digests[key] = digests
         self.epochs[key] = epochs
 
     def add(self, other: "Scanned") -> None:
-        """Take all of another look up."""
+        """Add all of another look.
+
+        Args:
+            other: of other files.
+        """
         self.directories += other.directories
         self.replicas += other.replicas
         self.segments += other.segments
@@ -88,7 +122,11 @@ class Scanned:
         self.reused += other.reused
 
     def segment(self, row: Mapping[str, Any]) -> Segment:
-        """Return the segment of a row."""
+        """Return the segment of a row.
+
+        Args:
+            row: one of those that were added.
+        """
         key = (row["source"], row["path"])
         return segment_of(row, self.digests.get(key, []), self.epochs.get(key, []))
 
@@ -130,7 +168,12 @@ class EarlierLooks:
         self._places = tuple(places)
 
     def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
-        """Return the known rows of the listed files that have not changed, and the paths of these files."""
+        """Return the known rows of the listed files that have not changed, and the paths of these files.
+
+        Args:
+            source: the key of the log directory.
+            rows: of the listing; a file is the same where its path, length and time of change are.
+        """
         out = Scanned()
         wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
         for tables in self._places if wanted else ():
@@ -157,7 +200,8 @@ def _take(rows: Mapping[str, Sequence[Mapping[str, Any]]], wanted: dict[str, tup
         for row in rows["segments"]
         if wanted.get(row["path"]) == (row["length"], row["mtime_ns"])
         and not row["changed"]
-        and row["scanned_ns"] - row["mtime_ns"] > SETTLED_NS
+        # 0 where the storage knows no time of change.
+        and 0 < row["mtime_ns"] < row["scanned_ns"] - SETTLED_NS
     ]
     digests: dict[str, list[list[int]]] = {}
     for row in rows["digests"]:
@@ -262,7 +306,13 @@ def _read_segment(
 
 
 def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> Scanned:
-    """Return the evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers."""
+    """Return the evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers.
+
+    Args:
+        task: the log directory.
+        evidence: the tables of the scan.
+        options: what was asked for.
+    """
     wanted = wanted_evidence(task.source, options)
     of_source = pd.field("source") == task.source
     out = Scanned()

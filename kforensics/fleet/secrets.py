@@ -18,17 +18,29 @@ _known: set[str] = set()
 
 
 def is_secret(name: str) -> bool:
-    """Return whether an option of this name holds a credential."""
+    """Return whether an option of this name holds a credential.
+
+    Args:
+        name: of any storage's option.
+    """
     return _SECRET_NAME.search(name) is not None
 
 
 def hide(options: Mapping[str, str]) -> None:
-    """Take note of the credentials among options; `redacted` leaves their values out from now on, in this process."""
+    """Take note of the credentials among options; `redacted` leaves their values out from now on, in this process.
+
+    Args:
+        options: value by name; a name says whether its value is a credential.
+    """
     _known.update(value for name, value in options.items() if is_secret(name) and len(value) >= _SHORTEST)
 
 
 def redacted(text: str) -> str:
-    """Return the text without credentials: those that are known, those of a URI's user, and those in a query."""
+    """Return the text without credentials: those that are known, those of a URI's user, and those in a query.
+
+    Args:
+        text: of a message.
+    """
     for value in sorted(_known, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = _IN_URI.sub(HIDDEN, text)

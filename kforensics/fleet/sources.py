@@ -74,7 +74,15 @@ def _is_evidence(location: Path) -> bool:
 
 
 def read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
-    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
+    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`.
+
+    Args:
+        location: of the file; its ending says what it is.
+        storage: options of the storage that its locations are on.
+
+    Raises:
+        EvidenceError: it can't be read, or is no inventory.
+    """
     with open_evidence(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
     try:
@@ -147,6 +155,10 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
 
 def check_output(out: Path, sources: Sequence[Source]) -> None:
     """Refuse an output directory that would lie inside the evidence.
+
+    Args:
+        out: the directory.
+        sources: the evidence.
 
     Raises:
         UsageError: it would.

@@ -49,13 +49,22 @@ class ScanContext:
 
 
 def cores_of(session: Any) -> int:
-    """Return the number of tasks that run at the same time, as far as the session shows it."""
+    """Return the number of tasks that run at the same time; 16 where the session does not show it, as that of Spark Connect.
+
+    Args:
+        session: of Spark.
+    """
     context = _context(session)
     return int(context.defaultParallelism) if context is not None else 16
 
 
 def groups_of(replicas: int, cores: int) -> int:
-    """Return how many groups of partitions are judged together: enough for all cores, as many a core."""
+    """Return how many groups of partitions are judged together: enough for all cores, as many a core.
+
+    Args:
+        replicas: of all nodes.
+        cores: the number of tasks that run at the same time.
+    """
     wanted = max(replicas // (3 * GROUP_PARTITIONS), min(cores * 2, replicas // 8), 1)
     return min(MOST_GROUPS, -(-wanted // cores) * cores if wanted > cores else wanted)
 
@@ -75,7 +84,19 @@ def list_fleet(
     options: DiffOptions,
     progress: Progress | None,
 ) -> tuple[LogDirTotals, ...]:
-    """List every log directory where it lies, into the table `plan`; only totals come back."""
+    """List every log directory where it lies, into the table `plan`; only totals come back.
+
+    Args:
+        session: of Spark; a small fleet is listed by threads of this process.
+        found: the nodes.
+        tasks: the log directories.
+        tables: of the stages.
+        options: what was asked for.
+        progress: is called with the stage as it advances; None for no report.
+
+    Returns:
+        The totals of each task, in order.
+    """
     context = _context(session)
     if sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
         # Quicker than to have a job started for it.
@@ -122,8 +143,18 @@ def scan_and_judge(
 ) -> tuple[list[Problem], Counter[str]]:
     """Scan and judge; where tasks kill their workers again and again, without them.
 
+    Args:
+        session: of Spark.
+        scan: the pieces to read.
+        judge: what judging needs.
+        totals: of each log directory.
+        progress: is called with the stage as it advances; None for no report.
+
     Returns:
         What was left out, as problems, and the rows that the groups wrote, by table, with the bytes that they read.
+
+    Raises:
+        Exception: what ended the job, where no task is shown to have killed its workers.
     """
     lost: list[Problem] = []
     rows: Counter[str] = Counter()
@@ -209,7 +240,12 @@ def _note_attempt(scan: ScanContext, number: int) -> None:
 
 
 def scan_task(scan: ScanContext, number: int) -> Scanned:
-    """Read one task's pieces and write their part of the evidence tables."""
+    """Return what one task's pieces hold, with their part of the evidence tables written.
+
+    Args:
+        scan: the pieces of all tasks.
+        number: of the task.
+    """
     whole = Scanned()
     rows: Counter[str] = Counter()
     for piece in scan.pieces[number]:

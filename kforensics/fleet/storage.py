@@ -169,7 +169,15 @@ class StorageFile(EvidenceFile):
         self._file = filesystem.open_input_file(name)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
+        """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
+
+        Args:
+            position: in bytes from the start of the file.
+            buffer: where the bytes are written.
+
+        Raises:
+            EvidenceUnreadable: the storage refuses.
+        """
         try:
             with _as_os_error():
                 self._file.seek(min(position, self.size))
@@ -214,7 +222,11 @@ def _as_os_error() -> Iterator[None]:
 
 
 def expand_glob(location: Path) -> list[Path]:
-    """Return the paths that match a pattern of `*`, `?` and `[…]`, sorted, or the path itself if it is no pattern."""
+    """Return the paths that match a pattern of `*`, `?` and `[…]`, sorted, or the path itself if it is no pattern.
+
+    Args:
+        location: local or on other storage; the scheme and the host of a URI are no pattern.
+    """
     if not any(GLOB_CHARACTERS & set(part) for part in location.parts[2 if isinstance(location, StoragePath) else 0 :]):
         return [location]
     found = [type(location)(location.parts[0])] if location.parts else [location]

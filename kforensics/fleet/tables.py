@@ -55,6 +55,9 @@ class Tables:
     def create(self, names: Iterable[str]) -> None:
         """Make the directories of some tables.
 
+        Args:
+            names: of the tables.
+
         Raises:
             EvidenceUnreadable: that is not possible.
         """
@@ -66,7 +69,17 @@ class Tables:
                 raise EvidenceUnreadable(str(self.location), f"can't be written: {error}") from error
 
     def write(self, table: str, part: str, rows: Sequence[Row] | pa.Table, schema: pa.Schema | None = None) -> None:
-        """Write one part of a table, replacing the part of that name."""
+        """Write one part of a table, replacing the part of that name.
+
+        Args:
+            table: of this program.
+            part: the name of the file without its suffix.
+            rows: with every column.
+            schema: the columns, None for those of the table.
+
+        Raises:
+            OSError: it can't be written.
+        """
         schema = schema or _SCHEMAS[table]
         content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
         filesystem, path = self.place(table, f"{part}.parquet")
@@ -80,7 +93,16 @@ class Tables:
 
     @contextmanager
     def writing(self, table: str, part: str, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-        """Write one part row group by row group; it replaces the part of that name when all is written."""
+        """Write one part row group by row group; it replaces the part of that name when all is written.
+
+        Args:
+            table: of this program.
+            part: the name of the file without its suffix.
+            schema: the columns.
+
+        Raises:
+            OSError: it can't be written.
+        """
         filesystem, path = self.place(table, f"{part}.parquet")
         is_local = isinstance(filesystem, LocalFileSystem)
         target = self.place(table, f".{part}.parquet.part")[1] if is_local else path
@@ -93,7 +115,11 @@ class Tables:
             filesystem.move(target, path)
 
     def parts(self, table: str) -> list[str]:
-        """Return the names of the parts of a table, sorted."""
+        """Return the names of the parts of a table, sorted; none where the table is not there.
+
+        Args:
+            table: of this program.
+        """
         filesystem, path = self.place(table)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(
@@ -103,21 +129,43 @@ class Tables:
         )
 
     def read_part(self, table: str, part: str, **options: Any) -> pa.Table:
-        """One part, with the options of `pyarrow.parquet.read_table`."""
+        """Return one part.
+
+        Args:
+            table: of this program.
+            part: the name of the file without its suffix.
+            **options: those of `pyarrow.parquet.read_table`.
+
+        Raises:
+            OSError: it can't be read.
+        """
         filesystem, path = self.place(table, f"{part}.parquet")
         return pq.read_table(path, filesystem=filesystem, partitioning=None, **options)
 
     def remove(self, table: str, part: str) -> None:
-        """Take away a part that this program wrote in an earlier attempt."""
+        """Remove a part that this program wrote in an earlier attempt.
+
+        Args:
+            table: of this program.
+            part: the name of the file without its suffix.
+        """
         filesystem, path = self.place(table, f"{part}.parquet")
         filesystem.delete_file(path)
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the columns of a table."""
+        """Return the columns of a table.
+
+        Args:
+            table: of this program.
+        """
         return _SCHEMAS[table]
 
     def dataset(self, table: str) -> pd.Dataset:
-        """Return all parts of a table, read as they are asked for."""
+        """Return all parts of a table, read as they are asked for.
+
+        Args:
+            table: of this program; without parts it has no rows.
+        """
         filesystem, base = self.place(table)
         paths = [self.place(table, f"{part}.parquet")[1] for part in self.parts(table)]
         schema = self.schema(table)
@@ -133,17 +181,36 @@ class Tables:
         )
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[Row]:
-        """Yield the rows of a table, in batches behind the scenes."""
+        """Yield the rows of a table, in batches behind the scenes.
+
+        Args:
+            table: of this program.
+            columns: the names, None for all.
+            where: a condition of pyarrow, None for all rows.
+        """
         named = None if columns is None else list(columns)
         for batch in self.dataset(table).to_batches(columns=named, filter=where):
             yield from batch.to_pylist()
 
     def column_table(self, table: str, columns: Sequence[str], where: Any = None) -> pa.Table:
-        """Return some columns of a whole table."""
+        """Return some columns of a whole table.
+
+        Args:
+            table: of this program.
+            columns: the names.
+            where: a condition of pyarrow, None for all rows.
+        """
         return self.dataset(table).to_table(columns=list(columns), filter=where)
 
     def read_manifest(self, name: str) -> dict[str, Any] | None:
-        """Return a manifest, none where there is none."""
+        """Return a manifest, none where there is none.
+
+        Args:
+            name: as a path from the directory.
+
+        Raises:
+            EvidenceUnreadable: it is no JSON object.
+        """
         filesystem, path = self.place(name)
         if filesystem.get_file_info(path).type != FileType.File:
             return None
@@ -157,7 +224,12 @@ class Tables:
         return found
 
     def write_manifest(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write a manifest, whole or not at all."""
+        """Write a manifest, whole or not at all.
+
+        Args:
+            name: as a path from the directory.
+            content: values of JSON.
+        """
         filesystem, path = self.place(name)
         is_local = isinstance(filesystem, LocalFileSystem)
         folder, _, last = name.rpartition("/")
@@ -168,7 +240,13 @@ class Tables:
             filesystem.move(target, path)
 
     def write_bytes(self, folder: str, name: str, content: bytes) -> None:
-        """Write a small file that is no table, whole or not at all."""
+        """Write a small file that is no table, whole or not at all.
+
+        Args:
+            folder: of the directory.
+            name: of the file.
+            content: all of its bytes.
+        """
         filesystem, path = self.place(folder, name)
         is_local = isinstance(filesystem, LocalFileSystem)
         target = self.place(folder, f".{name}.part")[1] if is_local else path
@@ -178,13 +256,21 @@ class Tables:
             filesystem.move(target, path)
 
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder that this program wrote, with all that is in it."""
+        """Remove a folder that this program wrote, with all that is in it.
+
+        Args:
+            folder: of the directory; where it is not there, nothing happens.
+        """
         filesystem, path = self.place(folder)
         if filesystem.get_file_info(path).type != FileType.NotFound:
             filesystem.delete_dir(path)
 
     def remove_file(self, folder: str, name: str) -> None:
         """Remove a small file that is no table.
+
+        Args:
+            folder: of the directory.
+            name: of the file.
 
         Raises:
             FileNotFoundError: it is not there, and the storage notices that.
@@ -193,14 +279,28 @@ class Tables:
         filesystem.delete_file(path)
 
     def read_bytes(self, folder: str, name: str) -> bytes:
-        """Return a small file that is no table."""
+        """Return a small file that is no table.
+
+        Args:
+            folder: of the directory.
+            name: of the file.
+
+        Raises:
+            OSError: it can't be read.
+        """
         filesystem, path = self.place(folder, name)
         with filesystem.open_input_stream(path) as stream:
             content: bytes = stream.read()
         return content
 
     def copy(self, name: str, content: bytes, mtime_ns: int) -> None:
-        """Write a file below the directory, with the folders that its name asks for, and where possible its time of change."""
+        """Write a file below the directory, with the folders that its name asks for, and where possible its time of change.
+
+        Args:
+            name: as a path from the directory.
+            content: all of its bytes.
+            mtime_ns: when the original was last changed, in ns since 1970.
+        """
         filesystem, path = self.place(name)
         filesystem.create_dir(path.rpartition("/")[0], recursive=True)
         with filesystem.open_output_stream(path, compression=None) as stream:
@@ -209,7 +309,11 @@ class Tables:
             os.utime(path, ns=(mtime_ns, mtime_ns))
 
     def total_bytes(self, folders: Iterable[str]) -> int:
-        """Return the files in some folders and below."""
+        """Return the bytes of all files in some folders and below.
+
+        Args:
+            folders: of the directory; one that is not there has none.
+        """
         total = 0
         for folder in folders:
             filesystem, path = self.place(folder)
@@ -218,19 +322,31 @@ class Tables:
         return total
 
     def names(self, folder: str) -> list[str]:
-        """Return the files in a folder that are no tables."""
+        """Return the names of all files in a folder that are not hidden, sorted.
+
+        Args:
+            folder: of the directory; one that is not there has none.
+        """
         filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(one.base_name for one in found if one.is_file and not one.base_name.startswith("."))
 
     def all_names(self, folder: str) -> list[str]:
-        """Return the files below a folder, as paths from it."""
+        """Return the files below a folder, as paths from it, sorted.
+
+        Args:
+            folder: of the directory; one that is not there has none.
+        """
         filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
         return sorted(one.path.removeprefix(f"{path}/") for one in found if one.is_file)
 
     def is_empty(self, ignored: frozenset[str] = frozenset()) -> bool:
-        """Return whether nothing is there yet, apart from names that are to be ignored."""
+        """Return whether nothing is there yet.
+
+        Args:
+            ignored: names that do not count.
+        """
         filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:

@@ -39,18 +39,31 @@ class Counters:
         self._findings: Any = context and context.accumulator(0)
 
     def add_read(self, files: int, length: int) -> None:
-        """On a worker: files and bytes that a task is done with."""
+        """Add files and bytes that a task is done with; called on a worker.
+
+        Args:
+            files: how many.
+            length: their bytes.
+        """
         if self._files is not None:
             self._files.add(files)
             self._bytes.add(length)
 
     def add_findings(self, count: int) -> None:
-        """On a worker: findings of a group."""
+        """Add findings of a group; called on a worker.
+
+        Args:
+            count: how many.
+        """
         if self._findings is not None:
             self._findings.add(count)
 
     def read_into(self, stage: Stage) -> Stage:
-        """On the driver: the stage with what the tasks added so far."""
+        """Return the stage with what the tasks added so far; called on the driver.
+
+        Args:
+            stage: as it was.
+        """
         if self._files is None:
             return stage
         return replace(stage, files_done=self._files.value, bytes_done=self._bytes.value, findings=self._findings.value)
@@ -87,7 +100,15 @@ def named_job(context: Any, words: str) -> Iterator[str]:
 def watch_tasks(
     context: Any, stage: Stage, counters: Counters, progress: Progress | None, words: str
 ) -> Iterator[None]:
-    """Name the jobs that are started meanwhile, and report the progress of one whose first stage is `stage`, if Spark reports it."""
+    """Name the jobs that are started meanwhile, and report the progress of one whose first stage is the given one, if Spark reports it.
+
+    Args:
+        context: of Spark, None where there is none, as with Spark Connect.
+        stage: the first one.
+        counters: what workers add up.
+        progress: is called with the stage as it advances; None for no report.
+        words: the name of the jobs.
+    """
     with named_job(context, words) as group, _progress(context, group, stage, counters, progress):
         yield
 

@@ -12,6 +12,14 @@ def assign_in_turn(
 
     Raises:
         UsageError: more replicas than brokers.
+
+    Args:
+        broker_ids: the brokers that may hold replicas.
+        partitions: how many partitions the topic has.
+        replication_factor: how many replicas each partition gets.
+
+    Returns:
+        The brokers of each partition, the preferred leader first.
     """
     brokers = _enough_brokers(broker_ids, replication_factor)
     return tuple(
@@ -29,11 +37,22 @@ def assign_replicas(
     shift: int = 0,
     racks: Mapping[int, str] | None = None,
 ) -> tuple[tuple[int, ...], ...]:
-    """Assign the replicas of each partition as a controller does, the preferred leader first.
+    """Assign the replicas of each partition as a controller does, the preferred leader first (`AdminUtils.assignReplicasToBrokers`).
 
     The assignment rotates over the brokers as `assign_in_turn` does, but starts at a random `start_index` and moves the followers by a
     `shift` that grows by one with every n partitions; with racks the brokers are first arranged so that neighbours are
     in different racks, and a rack or broker that is already used is skipped.
+
+    Args:
+        broker_ids: the brokers that may hold replicas.
+        partitions: how many partitions the topic has.
+        replication_factor: how many replicas each partition gets.
+        start_index: the place of the first preferred leader among the brokers; a controller draws it.
+        shift: how far the first followers are moved; a controller draws it too.
+        racks: the rack of every broker; None, or an empty mapping, where racks do not count.
+
+    Returns:
+        The brokers of each partition, the preferred leader first.
 
     Raises:
         UsageError: more replicas than brokers, or a broker without a rack where others have one.

@@ -75,6 +75,16 @@ def elect(
 
     Where no member of the ISR lives: a member of the ELR, else the last known leader (both KIP-966), else, where
     unclean election is allowed (the default until 0.10.2), the first live replica, else none.
+
+    Args:
+        partition: what the controller knows of it.
+        live: the brokers that are registered and not fenced.
+        unclean_allowed: `unclean.leader.election.enable` of the topic.
+        controller: who elects; KRaft and ZooKeeper differ in what becomes of the ISR.
+        uses_elr: whether `eligible.leader.replicas.version` is 1 (KIP-966).
+
+    Returns:
+        The partition after the election, unchanged where its leader may stay or where it had none and gets none.
     """
     if partition.leader in live and partition.leader in partition.isr:
         return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
@@ -106,7 +116,16 @@ def elect(
 def elect_preferred(
     partition: PartitionRegistration, live: Collection[int], *, controller: ControllerKind = ControllerKind.KRAFT
 ) -> ElectionOutcome:
-    """Elect the preferred leader, the first replica of the assignment, if it is live and in the ISR."""
+    """Elect the preferred leader, the first replica of the assignment, if it is live and in the ISR.
+
+    Args:
+        partition: what the controller knows of it.
+        live: the brokers that are registered and not fenced.
+        controller: who elects.
+
+    Returns:
+        The partition after the election, unchanged where the preferred leader leads already or can't be elected.
+    """
     preferred = partition.replicas[0]
     if partition.leader == preferred or preferred not in live or preferred not in partition.isr:
         return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
@@ -161,7 +180,17 @@ def isr_without(
 def isr_with(
     partition: PartitionRegistration, joining: int, *, min_insync_replicas: int = 1, uses_elr: bool = False
 ) -> PartitionRegistration:
-    """Return the partition after a replica joined the ISR; at min.insync.replicas the ELR is emptied."""
+    """Return the partition after a replica joined the ISR; at min.insync.replicas the ELR is emptied (KIP-966).
+
+    Args:
+        partition: what the controller knows of it.
+        joining: the broker that caught up with the leader.
+        min_insync_replicas: of the topic.
+        uses_elr: whether the controller keeps an ELR.
+
+    Returns:
+        The partition with the ISR in the order of its assignment; the same where the replica was in it.
+    """
     if joining in partition.isr:
         return partition
     isr = tuple(replica for replica in partition.replicas if replica in partition.isr or replica == joining)

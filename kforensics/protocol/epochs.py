@@ -62,7 +62,7 @@ class EpochEndOffset(NamedTuple):
 
 
 def latest_epoch(epochs: Epochs) -> int | Absent:
-    """Return the epoch of the last entry, for which a follower asks first (`LeaderEpochFileCache.latestEpoch`)."""
+    """Return the epoch of the last entry, for which a follower asks first (`LeaderEpochFileCache.latestEpoch`); absent of an empty cache."""
     return epochs[-1].leader_epoch if epochs else Absent.NOT_APPLICABLE
 
 
@@ -71,6 +71,12 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
 
     Raises:
         ValueError: a negative epoch or offset, which Kafka refuses too.
+
+    Args:
+        epochs: the cache before.
+        leader_epoch: that of the batch.
+        start_offset: the base offset of the batch; a cache that has the epoch already keeps its own.
+        rules: what the version does with an entry that contradicts others.
     """
     if leader_epoch < 0 or start_offset < 0:
         message = f"an epoch entry can't be negative: epoch {leader_epoch}, start offset {start_offset}"
@@ -91,7 +97,12 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
 
 
 def truncate_from_end(epochs: Epochs, truncate_to: int) -> Epochs:
-    """Return the cache after the log was truncated: epochs that start at or above `truncate_to` are removed (`truncateFromEnd`)."""
+    """Return the cache after the log was truncated: epochs that start at or above `truncate_to` are removed (`truncateFromEnd`).
+
+    Args:
+        epochs: the cache before.
+        truncate_to: the new log end offset; a negative one leaves the cache as it is.
+    """
     if truncate_to < 0 or not epochs or epochs[-1].start_offset < truncate_to:
         return epochs
     return tuple(entry for entry in epochs if entry.start_offset < truncate_to)
@@ -101,6 +112,11 @@ def truncate_from_start(epochs: Epochs, log_start_offset: int, rules: EpochRules
     """Return the cache after the log start offset rose: the epoch that holds it starts there now (`truncateFromStart`).
 
     Several entries may start at one offset before KAFKA-7415: those at the log start are all kept.
+
+    Args:
+        epochs: the cache before.
+        log_start_offset: the new one.
+        rules: whether equal start offsets can occur.
     """
     passed = 0
     if not rules.repairs_conflicts:
@@ -120,7 +136,14 @@ def end_offset_for_epoch(
 ) -> EpochEndOffset | Absent:
     """Return the end of the largest epoch not above `requested` (`LeaderEpochFileCache.endOffsetFor`, KIP-101, KIP-279).
 
-    `Absent.UNKNOWN` is Kafka's undefined answer.
+    Args:
+        epochs: the cache of the log that is asked.
+        log_end_offset: of that log; it ends the latest epoch.
+        requested: the epoch asked for; absent for Kafka's undefined epoch, -1.
+        rules: what the version answers for an epoch below the first, and for the undefined one.
+
+    Returns:
+        The epoch and its exclusive end offset; `Absent.UNKNOWN` is Kafka's undefined answer.
     """
     if isinstance(requested, Absent):
         if rules.undefined_matches_empty and not epochs:
@@ -137,7 +160,12 @@ def end_offset_for_epoch(
 
 
 def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int | Absent:
-    """Return the epoch in which `offset` lies, absent if it lies before the first entry."""
+    """Return the epoch in which an offset lies, absent if it lies before the first entry.
+
+    Args:
+        epochs: entries that rise by start offset.
+        offset: of a record; the last epoch has no end here.
+    """
     found: int | Absent = Absent.UNKNOWN
     for entry in epochs:
         if entry.start_offset > offset:

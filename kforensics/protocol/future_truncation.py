@@ -25,8 +25,15 @@ def future_replica_truncation(
 ) -> TruncationOutcome:
     """Compute what a `-future` replica truncates against the current replica of its own broker (KIP-113), always by KIP-279.
 
-    `truncated_to` is the offset to which the current replica was truncated last: the future replica is truncated there too, before it asks
-    (`ReplicaAlterLogDirsThread`).
+    Args:
+        future: the log of the future replica.
+        current: the log of the current replica, in the role of the leader.
+        truncated_to: the offset to which the current replica was truncated last: the future replica is truncated there too, before it asks
+            (`ReplicaAlterLogDirsThread`); absent where the current replica was not truncated.
+        rules: the epoch cache of the broker's version.
+
+    Returns:
+        The outcome with every step; its offset is absent where nothing is truncated.
     """
     fall_back = future.loaded_high_watermark
     if isinstance(truncated_to, Absent):

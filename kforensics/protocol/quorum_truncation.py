@@ -29,7 +29,13 @@ class QuorumAnswer(StrEnum):
 def quorum_end_offset_for_epoch(
     log: LogState, leader_epoch: int, earliest_snapshot: EpochEntry | Absent
 ) -> EpochEndOffset:
-    """Return the end of an epoch in a quorum log; there is always an answer (`KafkaMetadataLog.endOffsetForEpoch`)."""
+    """Return the end of an epoch in a quorum log; there is always an answer (`KafkaMetadataLog.endOffsetForEpoch`).
+
+    Args:
+        log: that is asked.
+        leader_epoch: the epoch asked for.
+        earliest_snapshot: epoch and end offset of the oldest snapshot; absent where there is none.
+    """
     found = end_offset_for_epoch(log.epochs, log.log_end_offset, leader_epoch)
     last_epoch = latest_epoch(log.epochs)
     if isinstance(found, Absent):
@@ -50,7 +56,17 @@ def quorum_answer(
     last_fetched_epoch: int,
     earliest_snapshot: EpochEntry | Absent = Absent.NOT_WRITTEN,
 ) -> tuple[QuorumAnswer, EpochEndOffset | Absent]:
-    """Return a quorum leader's answer to a fetch at `fetch_offset` after `last_fetched_epoch` (KIP-595)."""
+    """Return a quorum leader's answer to a fetch (KIP-595).
+
+    Args:
+        leader: its log.
+        fetch_offset: the log end offset of the node that fetches.
+        last_fetched_epoch: the epoch of its last record, 0 for none.
+        earliest_snapshot: epoch and end offset of the leader's oldest snapshot; absent where there is none.
+
+    Returns:
+        The answer, and where the logs diverge the end of the epoch at the leader.
+    """
     if leader.log_start_offset == 0 and fetch_offset == 0 and last_fetched_epoch == 0:
         return QuorumAnswer.VALID, Absent.NOT_APPLICABLE
     if not isinstance(earliest_snapshot, Absent) and (

@@ -68,7 +68,12 @@ class RecoveryOutcome:
 
 
 def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
-    """Return the index of the first segment that recovery scans, which holds the recovery point (`LogSegments.values`)."""
+    """Return the index of the first segment that recovery scans, which holds the recovery point (`LogSegments.values`).
+
+    Args:
+        base_offsets: those of all segments, rising.
+        recovery_point: of the checkpoint; 0 of a log without one. Below the first segment, that one is scanned.
+    """
     index = 0
     for candidate, base_offset in enumerate(base_offsets):
         if base_offset <= recovery_point:
@@ -99,7 +104,11 @@ def epochs_after_scan(
 ) -> Epochs:
     """Return the cache after a scan: a batch adds its epoch if it is above the latest one (`LogSegment.recover`).
 
-    `skips_epoch_zero` is KAFKA-10432: until 2.6.0 the first epoch of all was not restored.
+    Args:
+        epochs: the cache before.
+        found: the epochs of the scanned batches with their base offsets, in the order of the log.
+        skips_epoch_zero: KAFKA-10432: until 2.6.0 the first epoch of all was not restored.
+        rules: what the version does with an entry that contradicts others.
     """
     for entry in found:
         latest = latest_epoch(epochs)
@@ -110,14 +119,26 @@ def epochs_after_scan(
 
 
 def log_start_at_load(first_base: int, checkpointed: int | Absent, *, has_remote_storage: bool = False) -> int:
-    """Return the start of the loaded log, which is below its first segment only with remote storage (`LogLoader.load`, 3.6)."""
+    """Return the start of the loaded log, which is below its first segment only with remote storage (`LogLoader.load`, 3.6).
+
+    Args:
+        first_base: the base offset of the first segment.
+        checkpointed: the partition's entry of `log-start-offset-checkpoint`; absent where it has none.
+        has_remote_storage: whether the topic has `remote.storage.enable`.
+    """
     if isinstance(checkpointed, Absent):
         return first_base
     return checkpointed if has_remote_storage else max(checkpointed, first_base)
 
 
 def recovery_point_at_load(checkpointed: int, log_end_offset: int, *, clean_shutdown: bool) -> int:
-    """Return the recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later)."""
+    """Return the recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later).
+
+    Args:
+        checkpointed: the partition's entry of `recovery-point-offset-checkpoint`, 0 without one.
+        log_end_offset: of the loaded log.
+        clean_shutdown: whether the log directory holds the marker of a clean shutdown.
+    """
     return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)
 
 

@@ -47,6 +47,11 @@ def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules
     """Return the log of a replica that has just become leader.
 
     It enters `new_epoch` at its log end (KAFKA-7415, 2.0.1); before, a leader did so with its first append.
+
+    Args:
+        leader: its log before.
+        new_epoch: the leader epoch that the controller gave it.
+        rules: the epoch cache of the broker's version.
     """
     if not rules.enters_epoch_when_elected:
         return leader
@@ -54,7 +59,13 @@ def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules
 
 
 def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
-    """Return the log after `UnifiedLog.truncateTo`, which lowers log end, epochs, log start and high watermark together."""
+    """Return the log after `UnifiedLog.truncateTo`, which lowers log end, epochs, log start and high watermark together.
+
+    Args:
+        log: before.
+        truncate_to: the new log end offset; at or above the present one no record is discarded.
+        rules: whether entries that start at the log end are removed even then (KAFKA-10706).
+    """
     if truncate_to >= log.log_end_offset:
         return replace(log, epochs=truncate_from_end(log.epochs, truncate_to)) if rules.trims_at_log_end else log
     high_watermark = (
@@ -69,7 +80,11 @@ def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT
 
 
 def restart_log_at(offset: int) -> LogState:
-    """Return the log after `truncateFullyAndStartAt`: it is empty and starts at `offset`, as does the high watermark (KAFKA-9491)."""
+    """Return the log after `truncateFullyAndStartAt`: it is empty and starts at `offset`, as does the high watermark (KAFKA-9491).
+
+    Args:
+        offset: where the log starts and ends; the follower takes it from the leader's log start offset.
+    """
     return LogState(epochs=(), log_start_offset=offset, log_end_offset=offset, high_watermark=offset)
 
 
@@ -205,7 +220,7 @@ class _Walk:
         return None
 
     def ask_once(self) -> None:
-        """KIP-101: one OffsetForLeaderEpoch version 0, whose answer is an offset without an epoch."""
+        """Ask once by KIP-101: one OffsetForLeaderEpoch version 0, whose answer is an offset without an epoch."""
         asked = self.ask()
         if asked is None:
             return
@@ -220,7 +235,7 @@ class _Walk:
         self.truncation(min(answer.end_offset, self.log.log_end_offset), step)
 
     def ask_until_stable(self) -> None:
-        """KIP-279: OffsetForLeaderEpoch version 1 and later, until both sides name the same epoch."""
+        """Ask by KIP-279: OffsetForLeaderEpoch version 1 and later, until both sides name the same epoch."""
         while not self.endless:
             before = self.log
             asked = self.ask()

@@ -87,6 +87,9 @@ def least_version_of_level(level: int) -> KafkaVersion | None:
 def parse_version(text: str) -> KafkaVersion:
     """Return a release as in `AppInfo` lines and jar names, whatever follows the numbers.
 
+    Args:
+        text: begins with the version; a number that is missing is 0.
+
     Raises:
         ValueError: no version.
     """
@@ -98,7 +101,10 @@ def parse_version(text: str) -> KafkaVersion:
 
 
 def parse_inter_broker_version(text: str) -> InterBrokerVersion:
-    """Return a level as in `inter.broker.protocol.version`: 0.11.0-IV2, 2.7-IV1, 3.6.
+    """Return a level as in `inter.broker.protocol.version`.
+
+    Args:
+        text: such as 0.11.0-IV2, 2.7-IV1 or 3.6, which means the last level of the release.
 
     Raises:
         ValueError: no level.
@@ -116,7 +122,12 @@ def parse_inter_broker_version(text: str) -> InterBrokerVersion:
 def protocol_of(
     version: KafkaVersion, inter_broker_version: InterBrokerVersion | Absent = Absent.NOT_WRITTEN
 ) -> ProtocolName:
-    """Return the protocol by which a broker of `version` truncates; without a level the broker uses that of its own version."""
+    """Return the protocol by which a broker of `version` truncates.
+
+    Args:
+        version: of the broker.
+        inter_broker_version: `inter.broker.protocol.version`; absent, and from 4.0 on in any case, the last level of the version itself.
+    """
     if isinstance(inter_broker_version, Absent) or version.major >= 4:
         patch = version.patch if version.major == 0 else 0
         inter_broker_version = InterBrokerVersion(version.major, version.minor, patch, _HIGHEST_INTERNAL)

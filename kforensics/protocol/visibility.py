@@ -26,6 +26,13 @@ def leader_high_watermark(
 
     Since 3.7.0 it stays where it is while the ISR is smaller than min.insync.replicas (`strict_min_isr`, KIP-966); up
     to 3.6 an ISR of one advanced it alone. `Partition.maybeIncrementLeaderHW`.
+
+    Args:
+        high_watermark: before.
+        log_end_offsets: those of the ISR, the leader's own included; without any the high watermark stays.
+        isr_size: the number of replicas in the ISR.
+        min_insync_replicas: of the topic.
+        strict_min_isr: whether the leader is of 3.7.0 or later.
     """
     if strict_min_isr and isr_size < min_insync_replicas:
         return high_watermark
@@ -33,35 +40,70 @@ def leader_high_watermark(
 
 
 def follower_high_watermark(log_end_offset: int, leader_high_watermark_in_answer: int) -> int:
-    """Return a follower's high watermark after a fetch: the leader's from the response, at most its own log end offset."""
+    """Return a follower's high watermark after a fetch: the leader's from the response, at most its own log end offset.
+
+    Args:
+        log_end_offset: of the follower, once it has appended what the response brought.
+        leader_high_watermark_in_answer: of the response.
+    """
     return min(log_end_offset, leader_high_watermark_in_answer)
 
 
 def may_join_isr(
     follower_log_end_offset: int, high_watermark: int, leader_epoch_start_offset: int, *, needs_epoch_start: bool = True
 ) -> bool:
-    """Return whether a follower may join the ISR: it has reached the high watermark and, since KAFKA-7128 (2.0.1, 2.1.0), the start of the leader's epoch."""
+    """Return whether a follower may join the ISR: it has reached the high watermark and, since KAFKA-7128 (2.0.1, 2.1.0), the start of the leader's epoch.
+
+    Args:
+        follower_log_end_offset: as the leader knows it by its last fetch.
+        high_watermark: of the leader.
+        leader_epoch_start_offset: the leader's log end offset when it was elected.
+        needs_epoch_start: whether the leader's version has KAFKA-7128.
+    """
     reached_epoch = follower_log_end_offset >= leader_epoch_start_offset or not needs_epoch_start
     return follower_log_end_offset >= high_watermark and reached_epoch
 
 
 def is_in_sync_by_time(*, lag_ms: int, lag_time_max_ms: int) -> bool:
-    """Return whether a follower has fetched up to the leader's log end offset within `replica.lag.time.max.ms` (the only rule since 0.9)."""
+    """Return whether a follower has fetched up to the leader's log end offset within `replica.lag.time.max.ms` (the only rule since 0.9).
+
+    Args:
+        lag_ms: since the follower last had all that the leader had.
+        lag_time_max_ms: the setting.
+    """
     return lag_ms <= lag_time_max_ms
 
 
 def is_in_sync_by_messages(*, lag_messages: int, lag_max_messages: int) -> bool:
-    """Return whether a follower is in sync by `replica.lag.max.messages` (0.8 only), which a burst of writes removes although it keeps up."""
+    """Return whether a follower is in sync by `replica.lag.max.messages` (0.8 only), which a burst of writes removes although it keeps up.
+
+    Args:
+        lag_messages: how many records the follower is behind the leader's log end.
+        lag_max_messages: the setting.
+    """
     return lag_messages <= lag_max_messages
 
 
 def accepts_write(acks: Acks, *, isr_size: int, min_insync_replicas: int) -> bool:
-    """Return whether a leader accepts a write: with acks=all and an ISR below min.insync.replicas it answers NOT_ENOUGH_REPLICAS."""
+    """Return whether a leader accepts a write: with acks=all and an ISR below min.insync.replicas it answers NOT_ENOUGH_REPLICAS.
+
+    Args:
+        acks: of the request.
+        isr_size: the number of replicas in the ISR, the leader included.
+        min_insync_replicas: of the topic.
+    """
     return acks is not Acks.ALL or isr_size >= min_insync_replicas
 
 
 def is_acknowledged(acks: Acks, last_offset: int, *, leader_log_end_offset: int, high_watermark: int) -> bool:
-    """Return whether the producer has got the acknowledgement of its record at `last_offset` (`DelayedProduce`)."""
+    """Return whether the producer has got the acknowledgement of its record at `last_offset` (`DelayedProduce`).
+
+    Args:
+        acks: of the request; with acks=0 a producer gets none.
+        last_offset: the last one of the write.
+        leader_log_end_offset: exclusive, as all ends.
+        high_watermark: of the leader, exclusive.
+    """
     match acks:
         case Acks.NONE:
             return False
@@ -72,7 +114,12 @@ def is_acknowledged(acks: Acks, last_offset: int, *, leader_log_end_offset: int,
 
 
 def last_stable_offset(high_watermark: int, first_open_transaction_offset: int | Absent) -> int:
-    """Return the last stable offset: the first offset of the oldest open transaction, at most the high watermark (KIP-98)."""
+    """Return the last stable offset: the first offset of the oldest open transaction, at most the high watermark (KIP-98).
+
+    Args:
+        high_watermark: of the leader.
+        first_open_transaction_offset: absent where no transaction is open.
+    """
     if isinstance(first_open_transaction_offset, Absent):
         return high_watermark
     return min(high_watermark, first_open_transaction_offset)

@@ -22,7 +22,7 @@ class CoordinatorTopic:
     unread: Mapping[int, str] = field(default_factory=dict)
     """Partitions whose log is here in part, each with a clause that says why."""
     renamed: Mapping[str, str | bytes] = field(default_factory=dict)
-    """The names that pseudonyms stand for."""
+    """The names that pseudonyms replace."""
 
     @property
     def lacks(self) -> Mapping[int, str]:
@@ -37,13 +37,21 @@ class CoordinatorTopic:
         return not isinstance(self.count, Absent) and not self.lacks
 
     def partition_of(self, name: str | bytes) -> int | Absent:
-        """Return the partition that holds a group or a transactional id; unknown where the count is."""
+        """Return the partition that holds a group or a transactional id; unknown where the count of partitions is.
+
+        Args:
+            name: of the group or transactional id, or its pseudonym.
+        """
         if isinstance(self.count, Absent) or not self.count:
             return Absent.UNKNOWN
         return coordinator_partition(self.renamed.get(name, name) if isinstance(name, str) else name, self.count)
 
     def may_lack(self, name: str | bytes) -> bool:
-        """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic."""
+        """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic.
+
+        Args:
+            name: of the group or transactional id, or its pseudonym.
+        """
         if self.count == 0:
             return False
         partition = self.partition_of(name)
@@ -69,7 +77,7 @@ def coordinator_topic(
 ) -> CoordinatorTopic:
     """Count the partitions of a coordinator's topic.
 
-    The metadata log tells, else the setting that it was created with, else the names in it: where the partitions here are those from 0 on, and
+    The metadata log says it, else the setting that it was created with, else the names in it: where the partitions here are those from 0 on, and
     their number is the only one from there up under which every name hashes to the partition that holds it, that is their number.
 
     Args:

@@ -23,6 +23,7 @@ MEANINGS = {
 
 
 Writer = Callable[["Result[Any]", View], Iterable[str]]
+"""Makes the output of a concluded result: it takes the result and what of it is shown, and gives pieces, which may be made while they are written."""
 
 _T, _J, _L = OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL
 _H, _S, _B = OutputFormat.HTML, OutputFormat.SARIF, OutputFormat.BRIEF
@@ -113,7 +114,11 @@ CONTENT = frozenset({"dump", "seal manifest"})
 
 
 def shapes_of(command: str) -> tuple[str, ...]:
-    """Return the shapes that results of a command can have."""
+    """Return the shapes that results of a command can have.
+
+    Args:
+        command: as the command line names it; one without an entry has the shape of its name.
+    """
     return _SHAPES.get(command, (command,))
 
 
@@ -125,8 +130,13 @@ def formats_of(*shapes: str) -> tuple[OutputFormat, ...]:
 def require_format(chosen: OutputFormat, *shapes: str) -> None:
     """Refuse an output format that none of the shapes has.
 
+    Args:
+        chosen: as `--format` names it.
+        *shapes: those that the result may have.
+
     Raises:
-        UsageError: it is not offered, or an optional package that it needs is missing (`MissingExtra`).
+        UsageError: it is not offered.
+        MissingExtra: an optional package that it needs is not installed.
     """
     offered = formats_of(*shapes)
     if chosen not in offered:
@@ -164,7 +174,11 @@ def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[st
 
 
 def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
-    """Return the function that makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
+    """Return the function that makes of the report on a partition what a format keeps of it; None where the report itself is needed.
+
+    Args:
+        chosen: as `--format` names it.
+    """
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
         return None
     from kforensics.render.json.diff import flatten  # noqa: PLC0415 - where it is used
@@ -173,21 +187,33 @@ def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
 
 
 def headline(result: "Result[Any]") -> str:
-    """Return the first line of the answer, made safe for a terminal, with its line break."""
+    """Return the first line of the answer, made safe for a terminal, with its line break.
+
+    Args:
+        result: concluded.
+    """
     from kforensics.render.escape import escape_text  # noqa: PLC0415 - as everything that `--help` does not need
 
     return f"{escape_text(result.answer.headline)}\n"
 
 
 def truth_json(value: object) -> str:
-    """Return a value as one line of JSON, as `simulate` writes what is true of its directories."""
+    """Return a value as one line of JSON, as `simulate` writes what is true of its directories.
+
+    Args:
+        value: of dataclasses and plain values.
+    """
     from kforensics.render.json.document import json_line  # noqa: PLC0415 - likewise
 
     return json_line(value)
 
 
 def refusal_document(error: "EvidenceError") -> str:
-    """Return the JSON document of inputs that are refused."""
+    """Return the JSON document of inputs that are refused.
+
+    Args:
+        error: an `InputsRefused` says of each path what is wrong with it.
+    """
     from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - likewise
 
     return write(error)

@@ -10,6 +10,9 @@ def escape_text(text: str | bytes) -> str:
     r"""Escape every character that is not plainly visible, as `\x1b` or `\u202e`.
 
     Bytes are read as UTF-8, and what is not UTF-8 becomes `\xff`. A backslash is doubled, so that the result is unambiguous.
+
+    Args:
+        text: from evidence.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="surrogateescape")
@@ -34,7 +37,12 @@ def _escape_character(character: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Shorten the text to `width` columns: `…` replaces the middle, since both ends of a path or topic say more."""
+    """Return the text shortened to `width` columns: `…` replaces the middle, since both ends of a path or topic say more.
+
+    Args:
+        text: a character takes one column here.
+        width: in columns; a shorter text stays as it is.
+    """
     if len(text) <= width:
         return text
     if width < 2:

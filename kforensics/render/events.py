@@ -39,7 +39,11 @@ _OF_PARTITIONS = frozenset({"isr-shrink", "isr-expand", "leader-lost"})
 
 
 def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
-    """Yield a sentence for each entry; entries of one moment that differ only in their partition share a sentence."""
+    """Yield a sentence for each entry; entries of one moment that differ only in their partition share a sentence.
+
+    Args:
+        entries: in the order of time.
+    """
     groups: dict[tuple[object, ...], list[TimelineEntry]] = {}
     for entry in entries:
         alike = tuple(
@@ -57,7 +61,12 @@ def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
 
 
 def truncation_sentence(truncation: ExplainedTruncation, arrow: str) -> str:
-    """Describe a truncation with the log end offset before it."""
+    """Describe a truncation with the log end offset before it.
+
+    Args:
+        truncation: of which the broker is known.
+        arrow: from the old to the new log end offset, `→` where the terminal can show it.
+    """
     return f"broker {truncation.broker_id} truncates {truncation.topic_partition} {truncation.from_offset} {arrow} {truncation.to_offset}"
 
 

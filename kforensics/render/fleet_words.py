@@ -30,7 +30,11 @@ class VerdictCount(NamedTuple):
 
 
 def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
-    """Return the verdicts that occur, the worst first."""
+    """Return the verdicts that occur, the worst first, with the words for each.
+
+    Args:
+        summary: of an audit.
+    """
     return [
         VerdictCount(name, "one replica here" if name == "leader" else name, count)
         for name in _VERDICTS
@@ -39,7 +43,11 @@ def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
 
 
 def totals_words(summary: FleetSummary) -> str:
-    """Describe the size of the fleet, and how much of it was read."""
+    """Describe the size of the fleet, and how much of it was read.
+
+    Args:
+        summary: of an audit.
+    """
     words = [
         counted(summary.nodes, "node"),
         counted(summary.partition_count, "partition"),
@@ -54,7 +62,11 @@ def totals_words(summary: FleetSummary) -> str:
 
 
 def placement_words(summary: FleetSummary) -> list[str]:
-    """Describe the placement of replicas and leaders."""
+    """Describe the placement of replicas and leaders, a line for each thing that there is.
+
+    Args:
+        summary: of an audit.
+    """
     parts = [
         (summary.offline, "partition without a leader", "partitions without a leader"),
         (summary.under_replicated, "under-replicated partition", None),
@@ -99,7 +111,11 @@ _HEADINGS = (
 
 
 def changes_by_heading(comparison: AuditComparison) -> Iterator[tuple[str, tuple[FindingChange, ...]]]:
-    """Yield the findings of each change that there is, under its heading."""
+    """Yield the findings of each change that there is, under its heading.
+
+    Args:
+        comparison: of two audits.
+    """
     for heading, name in _HEADINGS:
         findings = getattr(comparison, name)
         if findings:
@@ -107,7 +123,11 @@ def changes_by_heading(comparison: AuditComparison) -> Iterator[tuple[str, tuple
 
 
 def moved_words(item: FindingChange) -> str:
-    """Say how severity and offsets of a finding that both audits have moved; empty where they did not."""
+    """Describe how severity and offsets of a finding that both audits have moved; empty where they did not.
+
+    Args:
+        item: one that only one audit has did not move.
+    """
     moved = []
     if isinstance(item.severity, Absent) or isinstance(item.severity_before, Absent):
         return ""

@@ -11,7 +11,11 @@ MOST_NAMED = 4
 
 
 def root_cause_sentence(cause: RootCause) -> str:
-    """Return the sentence; it names broker and time only where an input shows them."""
+    """Return the sentence; it names broker and time only where an input shows them.
+
+    Args:
+        cause: one that is not proven is called likely.
+    """
     words = _happened(cause)
     likely = " (likely, not proven)" if cause.confidence != "proven" else ""
     return f"{words[:1].upper()}{words[1:]}{likely}{_rest(cause)}."

@@ -29,7 +29,11 @@ _LEVELS = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING
 
 
 def write(result: Result[Any], _view: View) -> str:
-    """Return a result of any command as a SARIF log."""
+    """Return a result of any command as a SARIF log.
+
+    Args:
+        result: with findings and problems; its body is not in it.
+    """
     return sarif_document(
         result.command,
         inputs=result.inputs,
@@ -42,7 +46,7 @@ def write(result: Result[Any], _view: View) -> str:
 def sarif_document(
     command: str, *, inputs: Sequence[Input], findings: Sequence[Finding], problems: Iterable[Problem], exit_code: int
 ) -> str:
-    """One SARIF log with one run, ending in a line break."""
+    """Return one SARIF log with one run, ending in a line break."""
     codes = sorted({one.code for one in findings})
     run = {
         "tool": {

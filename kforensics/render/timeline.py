@@ -8,7 +8,7 @@ from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.events import GRAVE
 
 # What a person has to know to follow an incident; the rest is shown with -v.
-_TOLD = frozenset(
+_SHOWN = frozenset(
     {
         "broker-start",
         "broker-stop",
@@ -32,7 +32,13 @@ AFTERMATH_MS = 1_000
 def shown_entries(
     timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
 ) -> list[TimelineEntry]:
-    """Return the entries that a person needs to follow the incident: none where nothing happened, all where `verbose`."""
+    """Return the entries that a person needs to follow the incident: none where nothing happened, all where `verbose`.
+
+    Args:
+        timeline: of all partitions, in the order of time.
+        incidents: of all partitions; those of partitions that lost or truncated nothing are left out.
+        verbose: whether all are shown.
+    """
     if verbose:
         return list(timeline)
     eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
@@ -42,7 +48,7 @@ def shown_entries(
         entry
         for entry in timeline
         if not entry.is_quiet
-        and entry.kind in _TOLD
+        and entry.kind in _SHOWN
         and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
     ]
     times = [

@@ -6,7 +6,11 @@ from kforensics.render.times import utc_text
 
 
 def until_words(until: Until) -> str:
-    """Return until when bytes stay on disk: the reason, and the times that are known."""
+    """Return until when bytes stay on disk: the reason, and the times that are known.
+
+    Args:
+        until: as far as settings and file times show it.
+    """
     words = until.statement
     if not isinstance(until.not_before_ms, Absent):
         words += f", not before {utc_text(until.not_before_ms)}"

@@ -40,6 +40,14 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
     """Write the directories of all nodes below a new directory and return the bytes of the segments.
 
     Brokers of `kip-595` are KRaft brokers with a controller, older ones have no metadata log.
+
+    Args:
+        cluster: as it is at this moment; it is not changed.
+        directory: must not exist yet.
+        segment_length: the most bytes of a segment, which its last batch does not exceed.
+
+    Raises:
+        UsageError: the directory exists, or can't be made.
     """
     make_new(directory)
     is_kraft = cluster.protocol is ProtocolName.KIP_595
@@ -59,6 +67,9 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
 
 def make_new(directory: Path) -> None:
     """Make a directory that must not exist yet.
+
+    Args:
+        directory: with the folders above it, where they are missing.
 
     Raises:
         UsageError: it exists, or can't be made.

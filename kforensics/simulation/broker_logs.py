@@ -36,7 +36,12 @@ class LogLine(NamedTuple):
 
 
 def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
-    """Write `server.log` and `state-change.log` of every broker below `logs`."""
+    """Write `server.log` and `state-change.log` of every broker below `logs`.
+
+    Args:
+        cluster: with its history.
+        directory: of the cluster, without `logs` yet.
+    """
     for broker in cluster.brokers:
         folder = directory.joinpath("logs", f"broker-{broker}")
         folder.mkdir(parents=True)
@@ -47,7 +52,12 @@ def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
 
 
 def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
-    """Yield every line of one broker, not ordered by time."""
+    """Yield every line of one broker, not ordered by time.
+
+    Args:
+        cluster: with its history.
+        broker: its id.
+    """
     version = VERSIONS[cluster.protocol]
     starts = [cluster.settings.start_time_ms]
     starts += [event.time_ms for event in cluster.broker_events if event[1:] == (broker, "start")]

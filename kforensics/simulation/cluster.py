@@ -39,7 +39,20 @@ class SimulatedCluster:
         topic: str = "orders",
         racks: Mapping[int, str] | None = None,
     ) -> "SimulatedCluster":
-        """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them."""
+        """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them.
+
+        Args:
+            brokers: their ids, all running.
+            partitions: how many the topic has.
+            replication_factor: how many replicas each partition gets.
+            protocol: by which replicas truncate.
+            settings: of the topic and the brokers.
+            topic: the name.
+            racks: the rack of every broker; None where racks do not count.
+
+        Raises:
+            UsageError: more replicas than brokers.
+        """
         cluster = cls(tuple(brokers), protocol, settings, topic, racks=racks or {})
         if racks:
             assignment = assign_replicas(brokers, partitions, replication_factor, racks=racks)
@@ -52,7 +65,12 @@ class SimulatedCluster:
 
     @classmethod
     def of_partition(cls, partition: SimulatedPartition, *, topic: str = "orders") -> "SimulatedCluster":
-        """Make a cluster of one partition with its history."""
+        """Make a cluster of one partition with its history.
+
+        Args:
+            partition: is taken into the cluster, not copied.
+            topic: the name.
+        """
         cluster = cls(tuple(sorted(partition.brokers)), partition.protocol, partition.settings, topic)
         cluster.partitions[TopicPartition(topic, 0)] = partition
         cluster.broker_events = list(partition.broker_events)
@@ -75,7 +93,11 @@ class SimulatedCluster:
         return stable_id(f"topic {self.topic} {self.cluster_id}")
 
     def directory_id(self, node_id: int) -> str:
-        """Return the id of a node's log directory, derived likewise."""
+        """Return the id of a node's log directory, derived from the node and the cluster.
+
+        Args:
+            node_id: of a broker or the controller.
+        """
         return stable_id(f"directory {node_id} {self.cluster_id}")
 
     def is_running(self, broker: int) -> bool:
@@ -83,13 +105,24 @@ class SimulatedCluster:
         return self._running[broker]
 
     def produce(self, partition: TopicPartition, records: Sequence[str], acks: Acks) -> None:
-        """Write one batch, or nothing without a leader."""
+        """Write one batch, or nothing without a leader.
+
+        Args:
+            partition: of the topic.
+            records: their values.
+            acks: of the request.
+        """
         self._tick()
         if self.partitions[partition].leader is not None:
             self.partitions[partition].produce(records, acks)
 
     def fetch(self, partition: TopicPartition, broker: int) -> None:
-        """Fetch once as a follower, if it and a leader are running."""
+        """Fetch once as a follower, if it and a leader are running.
+
+        Args:
+            partition: of the topic.
+            broker: the follower; nothing happens where it leads or has no replica.
+        """
         self._tick()
         simulated = self.partitions[partition]
         leader = simulated.leader
@@ -99,7 +132,15 @@ class SimulatedCluster:
             simulated.fetch(broker)
 
     def stop(self, brokers: Iterable[int], kind: str) -> None:
-        """Stop brokers at the same moment; `kind` as in `SimulatedPartition.stop`."""
+        """Stop brokers at the same moment.
+
+        Args:
+            brokers: all of them running.
+            kind: as in `SimulatedPartition.stop`.
+
+        Raises:
+            ImpossibleEventError: one of them is not running.
+        """
         self._tick()
         going = tuple(brokers)
         for broker in going:
@@ -114,7 +155,14 @@ class SimulatedCluster:
                 simulated.stop(here, kind=kind)
 
     def start(self, broker: int) -> None:
-        """Start a broker."""
+        """Start a broker.
+
+        Args:
+            broker: one that is not running.
+
+        Raises:
+            ImpossibleEventError: it is running.
+        """
         self._tick()
         if self._running[broker]:
             message = f"broker {broker} is already running"
@@ -131,20 +179,37 @@ class SimulatedCluster:
         self.stop(self.brokers, "stop")
 
     def advance(self, milliseconds: int) -> None:
-        """Advance the time."""
+        """Advance the time.
+
+        Args:
+            milliseconds: by how much; checkpoints that become due are written.
+        """
         for simulated in self.partitions.values():
             simulated.advance(milliseconds)
 
     def flush(self, broker: int) -> None:
-        """Flush the logs of a running broker."""
+        """Flush the logs of a running broker.
+
+        Raises:
+            ImpossibleEventError: it is not running.
+        """
         self.each(broker, lambda simulated: simulated.flush(broker))
 
     def checkpoint(self, broker: int) -> None:
-        """Checkpoint the high watermarks of a running broker."""
+        """Checkpoint the high watermarks of a running broker.
+
+        Raises:
+            ImpossibleEventError: it is not running.
+        """
         self.each(broker, lambda simulated: simulated.checkpoint(broker))
 
     def each(self, broker: int, act: Callable[[SimulatedPartition], object]) -> None:
-        """Call `act` for every partition of which a broker has a replica."""
+        """Call a function for every partition of which a broker has a replica.
+
+        Args:
+            broker: its id.
+            act: is called with the partition.
+        """
         for simulated in self.partitions.values():
             if broker in simulated.replicas:
                 act(simulated)
@@ -162,7 +227,11 @@ class SimulatedCluster:
 
 
 def stable_id(name: str) -> str:
-    """Return a Kafka id of 22 characters derived from a name; like Kafka's own ids it does not begin with a dash."""
+    """Return a Kafka id of 22 characters derived from a name; like Kafka's own ids it does not begin with a dash.
+
+    Args:
+        name: the same one has the same id.
+    """
     turn = 0
     while True:
         text = uuid_text(hashlib.sha256(f"{name} {turn}".encode()).digest()[:16])

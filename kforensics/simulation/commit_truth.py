@@ -31,7 +31,12 @@ class CommitTruth:
     _known: set[tuple[int, str]] = field(default_factory=set)
 
     def written(self, batch: SimulatedBatch, acks: Acks) -> None:
-        """Note a batch that a leader has appended."""
+        """Note a batch that a leader has appended.
+
+        Args:
+            batch: at its offsets.
+            acks: of the request, which decides when the producer gets its acknowledgement.
+        """
         for offset, record in enumerate(batch.records, start=batch.base_offset):
             if acks is Acks.ALL:
                 self._pending.append(NumberedRecord(offset, record))
@@ -39,7 +44,12 @@ class CommitTruth:
                 self.acknowledged.append(NumberedRecord(offset, record))
 
     def raised(self, leader: SimulatedReplica, before: int) -> None:
-        """Note that a leader's high watermark may have risen from `before`."""
+        """Note that a leader's high watermark may have risen.
+
+        Args:
+            leader: with its high watermark of now.
+            before: its high watermark before.
+        """
         end, high_watermark = leader.log_end_offset, leader.high_watermark
         while self._pending and is_acknowledged(
             Acks.ALL, self._pending[0].offset, leader_log_end_offset=end, high_watermark=high_watermark
@@ -51,7 +61,11 @@ class CommitTruth:
                 self.committed.append(NumberedRecord(offset, record))
 
     def copied(self, members: Sequence[SimulatedReplica]) -> None:
-        """Note what all members of the ISR hold now; the leader is the first of them."""
+        """Note what all members of the ISR hold now.
+
+        Args:
+            members: the leader is the first of them.
+        """
         if min(member.log_end_offset for member in members) <= self._copied_to:
             return
         first, *others = [member.records_from(self._copied_to) for member in members]
@@ -68,5 +82,10 @@ class CommitTruth:
 
 
 def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:
-    """Return the wanted records that a log does not hold at their offsets."""
+    """Return the wanted records that a log does not hold at their offsets.
+
+    Args:
+        records: of the log, by offset.
+        wanted: in any order.
+    """
     return [numbered for numbered in wanted if records.get(numbered.offset) != numbered.record]

@@ -74,7 +74,15 @@ class Explorer:
         self._transitions = Transitions(self.model, size)
 
     def explore(self, invariant: Invariant | None = None, *, max_states: int | None = None) -> Exploration:
-        """Visit every reachable state, level by level, until the invariant breaks."""
+        """Visit every reachable state, level by level, until the invariant breaks.
+
+        Args:
+            invariant: None to count states only.
+            max_states: where to stop; None for all.
+
+        Returns:
+            How many states were met, whether these are all, and the shortest history that breaks the invariant, where one does.
+        """
         start = self._transitions.encode(self.size.initial_state())
         expand = self._transitions.expand
         came_from = {start: start}
@@ -112,7 +120,11 @@ class Explorer:
         )
 
     def states(self, *, max_states: int | None = None) -> Iterator[ModelState]:
-        """Yield every reachable state, the nearest first."""
+        """Yield every reachable state, the nearest first.
+
+        Args:
+            max_states: behind this number no further states are looked for; None for all.
+        """
         start = self._transitions.encode(self.size.initial_state())
         seen, level = {start}, [start]
         while level:

@@ -88,7 +88,14 @@ class FleetTruth:
 def write_fleet(
     directory: Path, *, brokers: int, partitions: int, total_length: int, replication_factor: int = 3
 ) -> FleetTruth:
-    """Write the data directories of a fleet below a new directory, `total_length` bytes of segments over all replicas.
+    """Write the data directories of a fleet below a new directory, and return what is true of them.
+
+    Args:
+        directory: must not exist yet.
+        brokers: how many.
+        partitions: how many, each of a topic as the plan says.
+        total_length: bytes of segments over all replicas.
+        replication_factor: how many replicas each partition gets, limited to the brokers.
 
     Raises:
         UsageError: the directory is there, or so few bytes are not enough for a log on every replica.

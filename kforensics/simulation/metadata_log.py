@@ -52,7 +52,11 @@ class _Change(NamedTuple):
 
 
 def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
-    """Every record of the metadata log behind its leader change."""
+    """Yield every record of the metadata log behind its leader change.
+
+    Args:
+        cluster: of KRaft brokers, with its history.
+    """
     start = cluster.settings.start_time_ms
     yield MetadataEntry(start, FEATURE_LEVEL, 0, {"name": "metadata.version", "feature_level": METADATA_VERSION_LEVEL})
     if cluster.settings.eligible_leader_replicas:
@@ -76,7 +80,11 @@ def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
 
 
 def encode_metadata_log(cluster: SimulatedCluster) -> list[tuple[int, int, bytes]]:
-    """Return the batches of the log as base offset, last offset and bytes: one batch per record, behind the leader change."""
+    """Return the batches of the log as base offset, last offset and bytes: one batch per record, behind the leader change.
+
+    Args:
+        cluster: of KRaft brokers, with its history.
+    """
     start = cluster.settings.start_time_ms
     voter = {"voter_id": CONTROLLER_ID}
     key, value = encode_control_record(
@@ -118,7 +126,12 @@ def _registration(cluster: SimulatedCluster, time_ms: int, broker: int, *, turn:
 
 
 def broker_epoch(broker: int, turn: int) -> int:
-    """Return the epoch of a broker's registration, which rises with every restart."""
+    """Return the epoch of a broker's registration, which rises with every restart.
+
+    Args:
+        broker: its id.
+        turn: the number of its starts before.
+    """
     return 1_000 * (turn + 1) + broker
 
 

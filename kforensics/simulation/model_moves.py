@@ -28,7 +28,12 @@ class Move(NamedTuple):
 
 
 def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[Move]:
-    """Yield the decisions of the controller: remove a replica from the ISR, or elect a member of it."""
+    """Yield the decisions of the controller: remove a replica from the ISR, or elect a member of it.
+
+    Args:
+        controller: as it is.
+        size: of the configuration, which bounds the leader epochs.
+    """
     if len(controller.requests) > size.max_epoch:
         return
     leader, isr = controller.leader, controller.isr
@@ -45,7 +50,13 @@ def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[M
 
 
 def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Iterator[Move]:
-    """Yield the actions of one replica: become leader, write."""
+    """Yield the actions of one replica: become leader, write.
+
+    Args:
+        side: the replica and its place.
+        controller: as it is.
+        size: of the configuration, which bounds records and logs.
+    """
     index, replica = side
     for leader_epoch, request in enumerate(controller.requests):
         if request.leader == index and leader_epoch > replica.leader_epoch:
@@ -63,7 +74,14 @@ def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Itera
 def follower_moves(
     model: ReplicationModel, leader: Side, follower: Side, controller: ModelController
 ) -> Iterator[Move]:
-    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late. The follower changes."""
+    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late. The follower changes.
+
+    Args:
+        model: its rules.
+        leader: the replica to fetch from, whatever the controller says.
+        follower: the replica that acts.
+        controller: with the requests that were sent.
+    """
     own, other = follower.replica, leader.replica
     end = own.log_end_offset
     if end < other.log_end_offset and model.may_fetch(leader, follower):
@@ -85,7 +103,14 @@ def follower_moves(
 
 
 def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller: ModelController) -> Iterator[Move]:
-    """Yield the changes of a follower's membership in the ISR; only the true leader can make them. The leader changes."""
+    """Yield the changes of a follower's membership in the ISR; only the true leader can make them. The leader changes.
+
+    Args:
+        model: its rules.
+        leader: the replica that acts.
+        follower: the replica whose membership changes.
+        controller: as it is.
+    """
     index, replica = leader
     is_true = controller.leader == index and presumes(leader) and replica.leader_epoch == controller.leader_epoch
     if not is_true:
@@ -102,7 +127,11 @@ def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller:
 
 
 def raised_high_watermark(leader: Side) -> Move:
-    """Raise the leader's high watermark by one; every member of its ISR must allow it."""
+    """Return the move that raises the leader's high watermark by one; every member of its ISR must allow it.
+
+    Args:
+        leader: the replica that acts.
+    """
     raised = leader.replica.high_watermark + 1
     return Move(
         f"leader {leader.broker} raises its high watermark to {raised}", leader.replica._replace(high_watermark=raised)

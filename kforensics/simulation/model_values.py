@@ -90,6 +90,11 @@ class ModelSize:
 
 
 def agrees_below_high_watermark(leader: ModelReplica, member: ModelReplica) -> bool:
-    """Return whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
+    """Return whether `member` holds what `leader` holds at every offset below the leader's high watermark.
+
+    Args:
+        leader: a replica that presumes to be one.
+        member: of the ISR in question.
+    """
     end = leader.high_watermark
     return len(leader.log) >= end and leader.log[:end] == member.log[:end]

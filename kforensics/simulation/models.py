@@ -24,24 +24,43 @@ class Side(NamedTuple):
 
 
 def presumes(leader: Side) -> bool:
-    """Return whether a replica presumes to be the leader."""
+    """Return whether a replica presumes to be the leader.
+
+    Args:
+        leader: the replica, whatever the controller says.
+    """
     return leader.replica.leader == leader.broker
 
 
 def follows(follower: Side, leader: Side) -> bool:
-    """Return whether a replica believes in a leader, whatever the epoch."""
+    """Return whether a replica believes in a leader, whatever the epoch.
+
+    Args:
+        follower: the replica.
+        leader: the one that it may believe in.
+    """
     return follower.replica.leader == leader.broker
 
 
 def shares_epoch(leader: Side, follower: Side) -> bool:
-    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
+    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320.
+
+    Args:
+        leader: a replica that may presume to lead.
+        follower: another one.
+    """
     return (
         presumes(leader) and follows(follower, leader) and leader.replica.leader_epoch == follower.replica.leader_epoch
     )
 
 
 def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
-    """Return the offset behind the last one at which both hold the same record."""
+    """Return the offset behind the last one at which both hold the same record, 0 where there is none.
+
+    Args:
+        follower: a replica.
+        leader: another one.
+    """
     for offset in range(min(follower.log_end_offset, leader.log_end_offset), 0, -1):
         if follower.log[offset - 1] == leader.log[offset - 1]:
             return offset
@@ -54,39 +73,82 @@ class ReplicationModel(ABC):
     name: str
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader answers the follower's fetch with records."""
+        """Return whether the leader answers the follower's fetch with records.
+
+        Args:
+            leader: the replica that is asked.
+            follower: the replica that asks.
+        """
         return presumes(leader) and follows(follower, leader)
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
-        """Return whether the follower holds the log up to `end`."""
+        """Return whether the follower holds the log up to an offset.
+
+        Args:
+            leader: the replica that judges it.
+            follower: must believe in the leader.
+            end: exclusive.
+        """
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader may take the follower out of the ISR."""
+        """Return whether the leader may take the follower out of the ISR.
+
+        Args:
+            leader: the replica that decides.
+            follower: a member of its ISR.
+        """
         return not self.is_caught_up(leader, follower, leader.replica.log_end_offset)
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader may take the follower into the ISR."""
+        """Return whether the leader may take the follower into the ISR.
+
+        Args:
+            leader: the replica that decides.
+            follower: no member of its ISR.
+        """
         return self.is_caught_up(leader, follower, leader.replica.high_watermark)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Return whether a member of the ISR holds the record at the leader's high watermark."""
+        """Return whether a member of the ISR holds the record at the leader's high watermark.
+
+        Args:
+            leader: the replica whose high watermark may rise.
+            member: of its ISR, the leader itself too.
+        """
         has_record = member.replica.log_end_offset > leader.replica.high_watermark
         return presumes(leader) and follows(member, leader) and has_record
 
     def may_follow(self, leader: Side, leader_epoch: int) -> bool:
-        """Return whether a follower can take a request for `leader_epoch` while the leader is as it is."""
+        """Return whether a follower can take a request while the leader is as it is.
+
+        Args:
+            leader: of the request.
+            leader_epoch: of the request.
+        """
         del leader, leader_epoch
         return True
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request."""
+        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request.
+
+        Args:
+            follower: before.
+            leader: of the request.
+        """
         return last_match(follower, leader)
 
     def following(
         self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int
     ) -> ModelReplica | None:
-        """Return the follower after it accepted a request, or None if it can't."""
+        """Return the follower after it accepted a request, or None if it can't.
+
+        Args:
+            follower: before.
+            leader: of the request.
+            request: of the controller.
+            epoch: the leader epoch of the request.
+        """
         truncate_to = self.truncate_to(follower, leader)
         if truncate_to > follower.log_end_offset:
             return None
@@ -99,7 +161,12 @@ class ReplicationModel(ABC):
         )
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """Return the follower after a fetch has shown that its log does not fit, or None."""
+        """Return the follower after a fetch has shown that its log does not fit, or None.
+
+        Args:
+            leader: the replica that is asked.
+            follower: the replica that asks.
+        """
         del leader, follower
         return None
 
@@ -168,12 +235,12 @@ class Kip320FirstTryModel(ReplicationModel):
         return self.is_caught_up(leader, member, leader.replica.high_watermark + 1)
 
     def following(self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int) -> ModelReplica:
-        """Accept the request without a truncation."""
+        """Return the follower after it accepted the request, which truncates nothing."""
         del leader
         return follower._replace(leader_epoch=epoch, leader=request.leader, isr=request.isr)
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """Truncate as KIP-279 does, if the follower is longer or has another last epoch."""
+        """Return the follower truncated as KIP-279 does, if it is longer or has another last epoch; else None."""
         own, other = follower.replica, leader.replica
         if not (presumes(leader) and follows(follower, leader) and own.log):
             return None
@@ -215,7 +282,11 @@ class Kip320Model(ReplicationModel):
 
 
 def high_watermark_is_current(leader: ModelReplica) -> bool:
-    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
+    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end.
+
+    Args:
+        leader: a replica that presumes to lead.
+    """
     high_watermark = leader.high_watermark
     if high_watermark == leader.log_end_offset:
         return True

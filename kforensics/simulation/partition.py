@@ -22,7 +22,15 @@ class SimulatedPartition(ControlledPartition):
     """The partition with the events of clients, brokers and time."""
 
     def produce(self, records: Sequence[str] | int, acks: Acks = Acks.ALL) -> list[Row]:
-        """Write one batch to the leader as a producer."""
+        """Write one batch to the leader as a producer.
+
+        Args:
+            records: their values, or how many to make.
+            acks: of the request.
+
+        Raises:
+            ImpossibleEventError: there is no leader.
+        """
         leader = self._leader_or_refuse("a producer needs a leader")
         if not accepts_write(
             acks, isr_size=len(self.registration.isr), min_insync_replicas=self.settings.min_insync_replicas
@@ -40,7 +48,14 @@ class SimulatedPartition(ControlledPartition):
         return rows + self.shrink_isr()
 
     def fetch(self, follower_id: int) -> list[Row]:
-        """Fetch once as a follower: request, the leader learns its log end, response, append, high watermark."""
+        """Fetch once as a follower: request, the leader learns its log end, response, append, high watermark.
+
+        Args:
+            follower_id: the broker, running and no leader.
+
+        Raises:
+            ImpossibleEventError: it can't fetch, or there is no leader.
+        """
         follower, leader = self._follower_and_leader(follower_id)
         rows = self.align(follower_id) if follower.needs_alignment else []
         offset = follower.log_end_offset
@@ -73,7 +88,14 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def align(self, follower_id: int) -> list[Row]:
-        """Let a follower find where its log diverges from the leader's, and truncate there."""
+        """Let a follower find where its log diverges from the leader's, and truncate there.
+
+        Args:
+            follower_id: the broker, running and no leader.
+
+        Raises:
+            ImpossibleEventError: it can't ask, or there is no leader.
+        """
         follower, leader = self._follower_and_leader(follower_id)
         outcome = follower_truncation(
             follower.log_state(), leader.log_state(), protocol=self.protocol, rules=follower.rules
@@ -81,7 +103,15 @@ class SimulatedPartition(ControlledPartition):
         return [self.truncation(follower, outcome)]
 
     def stop(self, brokers: Iterable[int], *, kind: str = "stop") -> list[Row]:
-        """Stop brokers at the same moment: `stop` is clean, `crash` loses memory, `power-loss` also the unflushed tail."""
+        """Stop brokers at the same moment.
+
+        Args:
+            brokers: all of them running.
+            kind: `stop` is clean, `crash` loses memory, `power-loss` also the unflushed tail.
+
+        Raises:
+            ImpossibleEventError: one of them is not running, or has no replica.
+        """
         going = tuple(brokers)
         for broker in going:
             replica = self.known(broker)
@@ -112,7 +142,14 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def start(self, broker: int) -> list[Row]:
-        """Start a broker: it loads its log and follows, or becomes leader if the controller has waited for it."""
+        """Start a broker: it loads its log and follows, or becomes leader if the controller has waited for it.
+
+        Args:
+            broker: one that is not running.
+
+        Raises:
+            ImpossibleEventError: it is running, or has no replica.
+        """
         replica = self.known(broker)
         if replica.is_running:
             message = f"broker {broker} is already running"
@@ -129,7 +166,14 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def restart(self, broker: int) -> list[Row]:
-        """Crash and restart a follower before its session ends: the controller does not notice, and the ISR stays."""
+        """Crash and restart a follower before its session ends: the controller does not notice, and the ISR stays.
+
+        Args:
+            broker: running and no leader.
+
+        Raises:
+            ImpossibleEventError: it is not running, or leads.
+        """
         replica = self._running(broker)
         if self.registration.leader == broker:
             message = f"broker {broker} leads: its restart is noticed"
@@ -140,7 +184,11 @@ class SimulatedPartition(ControlledPartition):
         return rows + (self.follow(replica) if self.leader is not None else [])
 
     def advance(self, milliseconds: int) -> list[Row]:
-        """Advance the time: both checkpoints are written when they are due, and followers that fetched too long ago leave the ISR."""
+        """Advance the time: both checkpoints are written when they are due, and followers that fetched too long ago leave the ISR.
+
+        Args:
+            milliseconds: by how much.
+        """
         self.now_ms += milliseconds
         running = [self.replicas[broker] for broker in self.live]
         if self.now_ms - self._checkpointed_ms >= self.settings.checkpoint_interval_ms:
@@ -155,17 +203,29 @@ class SimulatedPartition(ControlledPartition):
         return rows + self.shrink_isr()
 
     def checkpoint(self, broker: int) -> list[Row]:
-        """Checkpoint a broker's high watermark."""
+        """Checkpoint a broker's high watermark.
+
+        Raises:
+            ImpossibleEventError: it is not running.
+        """
         self._running(broker).checkpoint_high_watermark()
         return [self.row(f"broker {broker} checkpoints its HW", broker)]
 
     def flush(self, broker: int) -> list[Row]:
-        """Flush a broker's log."""
+        """Flush a broker's log.
+
+        Raises:
+            ImpossibleEventError: it is not running.
+        """
         self._running(broker).flush()
         return [self.row(f"broker {broker} flushes its log", broker)]
 
     def say(self, words: str) -> list[Row]:
-        """Add a comment between two steps."""
+        """Add a comment between two steps.
+
+        Args:
+            words: of the scenario.
+        """
         return [self.row(words, Absent.NOT_APPLICABLE)._replace(is_scenario=True)]
 
     def _running(self, broker: int) -> SimulatedReplica:

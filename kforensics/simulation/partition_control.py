@@ -89,7 +89,12 @@ class ControlledPartition:
         return {broker for broker, replica in self.replicas.items() if replica.is_running}
 
     def elect(self, *, preferred: bool = False, unclean: bool | None = None) -> list[Row]:
-        """Let the controller elect a leader; `unclean` overrides the setting for this election."""
+        """Let the controller elect a leader, and return the rows of what follows; none where the leader stays.
+
+        Args:
+            preferred: whether the preferred leader is to lead, if it may.
+            unclean: whether an unclean election is allowed; None for what the setting says.
+        """
         controller = ControllerKind.KRAFT if self.protocol is ProtocolName.KIP_595 else ControllerKind.ZOOKEEPER
         if preferred:
             outcome = elect_preferred(self.registration, self.live, controller=controller)
@@ -130,7 +135,11 @@ class ControlledPartition:
         return rows
 
     def follow(self, replica: SimulatedReplica) -> list[Row]:
-        """Make a replica a follower; before KIP-101 it truncates to its high watermark at once."""
+        """Make a replica a follower; before KIP-101 it truncates to its high watermark at once.
+
+        Args:
+            replica: running.
+        """
         replica.needs_alignment = True
         self._take_role(replica)
         if self.protocol is not ProtocolName.HW:
@@ -147,7 +156,13 @@ class ControlledPartition:
         )
 
     def truncation(self, follower: SimulatedReplica, outcome: TruncationOutcome, *, is_done: bool = True) -> Row:
-        """Apply a truncation to a follower and note it."""
+        """Apply a truncation to a follower, note it, and return its row.
+
+        Args:
+            follower: whose log is truncated.
+            outcome: what the protocol says.
+            is_done: whether the follower has asked the leader already, as it has not before KIP-101.
+        """
         before = follower.log_end_offset
         leader = self.registration.leader
         assert not isinstance(leader, Absent)
@@ -169,7 +184,11 @@ class ControlledPartition:
         return self.row(f"broker {follower.broker_id} follows, {truncation}", follower.broker_id, outcome)
 
     def strip_after_unclean_shutdown(self, broker: int) -> list[Row]:
-        """Remove a broker that returned after an unclean shutdown from the ELR."""
+        """Remove a broker that returned after an unclean shutdown from the ELR (KIP-966).
+
+        Args:
+            broker: its id; no row where it was not in the ELR.
+        """
         before = self.registration
         without = tuple(member for member in before.eligible_leader_replicas if member != broker)
         if without == before.eligible_leader_replicas:
@@ -178,7 +197,11 @@ class ControlledPartition:
         return [self.row(f"controller removes broker {broker} from the ELR: unclean shutdown", broker)]
 
     def raise_high_watermark(self, leader: SimulatedReplica) -> None:
-        """Let the leader raise its high watermark as far as its ISR allows."""
+        """Let the leader raise its high watermark as far as its ISR allows.
+
+        Args:
+            leader: the replica that leads.
+        """
         isr, before = self.registration.isr, leader.high_watermark
         ends = [leader.log_end_offset if b == leader.broker_id else leader.remotes[b].log_end_offset for b in isr]
         leader.high_watermark = leader_high_watermark(
@@ -192,14 +215,24 @@ class ControlledPartition:
         self.note_copies(leader)
 
     def note_copies(self, leader: SimulatedReplica) -> None:
-        """Note what the whole ISR holds, if the ISR is large enough to commit."""
+        """Note what the whole ISR holds, if the ISR is large enough to commit.
+
+        Args:
+            leader: the replica that leads.
+        """
         isr = self.registration.isr
         if len(isr) >= self.settings.min_insync_replicas or not self.settings.strict_min_isr:
             others = [self.replicas[broker] for broker in isr if broker != leader.broker_id]
             self.truth.copied([leader, *others])
 
     def expand_isr(self, leader: SimulatedReplica, follower_id: int, offset: int) -> list[Row]:
-        """Add a follower that has caught up to the ISR."""
+        """Add a follower that has caught up to the ISR.
+
+        Args:
+            leader: the replica that leads.
+            follower_id: the broker that fetched.
+            offset: at which it fetched, which is its log end offset.
+        """
         joins = follower_id not in self.registration.isr and may_join_isr(
             offset, leader.high_watermark, leader.epoch_start_offset
         )
@@ -251,14 +284,25 @@ class ControlledPartition:
         return not (in_time and in_number)
 
     def register(self, registration: PartitionRegistration) -> None:
-        """Note a new state of the partition: one record of the controller, however many fields it changes."""
+        """Note a new state of the partition: one record of the controller, however many fields it changes.
+
+        Args:
+            registration: whose partition epoch is set here; the same state again is no record.
+        """
         recorded = self.registrations[-1][1]
         if registration != recorded:
             self.registration = replace(registration, partition_epoch=recorded.partition_epoch + 1)
             self.registrations.append((self.now_ms, self.registration))
 
     def known(self, broker: int) -> SimulatedReplica:
-        """Return the replica on a broker, which must be one of the partition."""
+        """Return the replica on a broker.
+
+        Args:
+            broker: its id.
+
+        Raises:
+            ImpossibleEventError: it has no replica of the partition.
+        """
         if broker not in self.replicas:
             message = f"there is no broker {broker}"
             raise ImpossibleEventError(message)
@@ -267,7 +311,13 @@ class ControlledPartition:
     def row(
         self, event: str, broker: int | Absent, truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
     ) -> Row:
-        """Return the row of the step table for the last event."""
+        """Return the row of the step table for the last event.
+
+        Args:
+            event: in words.
+            broker: which it happened to, where it is one.
+            truncation: what it truncated, where it did.
+        """
         leader = self.registration.leader
         follower = self._follower
         if isinstance(follower, Absent) or follower == leader:

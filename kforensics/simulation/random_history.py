@@ -24,8 +24,16 @@ def random_cluster(
 ) -> SimulatedCluster:
     """Make a cluster with a history of writes, fetches, faults and elections.
 
-    With fewer steps the history is the beginning of the longer one, so that a failing seed can be shortened. Racks, where
-    there are any, have the brokers in turn. `after_step` sees the cluster after each step, for instance to copy its directories.
+    With fewer steps the history is the beginning of the longer one, so that a failing seed can be shortened.
+
+    Args:
+        seed: the same one gives the same history on any machine.
+        protocol: by which replicas truncate.
+        brokers: how many.
+        partitions: how many.
+        racks: how many, which have the brokers in turn; 0 for none.
+        most_steps: at most.
+        after_step: sees the cluster after each step, for instance to copy its directories; None for no such function.
     """
     dice = random.Random(seed)  # noqa: S311  # a seed must give the same history, nothing here is secret
     replication_factor = min(brokers, dice.choice((2, 3)))

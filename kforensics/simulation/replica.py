@@ -25,7 +25,12 @@ class SimulatedBatch(NamedTuple):
         return self.base_offset + len(self.records)
 
     def part(self, first: int, end: int) -> "SimulatedBatch":
-        """Return the records from `first` up to `end`, if they can be separated: before magic 2 each is a message of its own."""
+        """Return the records from one offset up to another, if they can be separated: before magic 2 each is a message of its own.
+
+        Args:
+            first: the first offset.
+            end: exclusive.
+        """
         skip = max(first - self.base_offset, 0)
         return self._replace(
             base_offset=self.base_offset + skip, records=self.records[skip : max(end - self.base_offset, 0)]
@@ -76,7 +81,11 @@ class SimulatedReplica:
         return {offset: record for batch in self.log for offset, record in enumerate(batch.records, batch.base_offset)}
 
     def batches_above(self, offset: int) -> list[SimulatedBatch]:
-        """Return the batches that end above an offset, found from the end of the log."""
+        """Return the batches that end above an offset, found from the end of the log.
+
+        Args:
+            offset: the first of them may begin below it.
+        """
         found = []
         for batch in reversed(self.log):
             if batch.end_offset <= offset:
@@ -85,7 +94,11 @@ class SimulatedReplica:
         return found[::-1]
 
     def records_from(self, offset: int) -> dict[int, str]:
-        """Return the records at an offset and above."""
+        """Return the records at an offset and above, by offset.
+
+        Args:
+            offset: inclusive.
+        """
         return {
             at: record
             for batch in self.batches_above(offset)
@@ -108,14 +121,24 @@ class SimulatedReplica:
         )
 
     def append(self, batch: SimulatedBatch) -> None:
-        """Take a batch at the log end; its epoch enters the cache."""
+        """Append a batch at the log end; its epoch enters the cache.
+
+        Args:
+            batch: that begins at the log end offset.
+        """
         if self.keeps_epochs:
             self.epochs = assign(self.epochs, batch.leader_epoch, batch.base_offset, self.rules)
         self.log.append(batch)
         self.log_end_offset = batch.end_offset
 
     def become_leader(self, leader_epoch: int, followers: tuple[int, ...], now_ms: int) -> None:
-        """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers."""
+        """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers.
+
+        Args:
+            leader_epoch: that the controller gave it.
+            followers: the other brokers of the partition.
+            now_ms: from which followers count as caught up.
+        """
         self.needs_alignment = False
         self.epoch_start_offset = self.log_end_offset
         if self.keeps_epochs:
@@ -123,7 +146,11 @@ class SimulatedReplica:
         self.remotes = {follower: RemoteReplica(caught_up_ms=now_ms) for follower in followers}
 
     def take_over(self, state: LogState) -> None:
-        """Apply a truncation to the log: the whole batch that holds the target is removed, and the log end offset is the target."""
+        """Apply a truncation to the log: the whole batch that holds the target is removed, and the log end offset is the target.
+
+        Args:
+            state: the log after the truncation, as the protocol gives it.
+        """
         end = state.log_end_offset
         while self.log and self.log[-1].end_offset > end:
             truncation = self.log.pop()

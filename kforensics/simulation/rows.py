@@ -92,5 +92,9 @@ class Row(NamedTuple):
     """Whether the row is a comment of the scenario between two steps."""
 
     def replica(self, broker_id: int | Absent) -> ReplicaRow | None:
-        """Return the row of one replica."""
+        """Return the row of one replica, None where the broker has none.
+
+        Args:
+            broker_id: absent for none.
+        """
         return next((replica for replica in self.replicas if replica.broker_id == broker_id), None)

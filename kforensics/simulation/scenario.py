@@ -101,8 +101,12 @@ class StepFailedError(ImpossibleEventError):
 def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
     """Replay a scenario under one protocol.
 
+    Args:
+        scenario: with its brokers, settings and steps.
+        protocol: by which replicas truncate.
+
     Raises:
-        StepFailedError: a step that can't happen.
+        StepFailedError: a step that can't happen, or too many rows.
     """
     return play(scenario, SimulatedPartition(scenario.brokers, protocol, scenario.settings))
 
@@ -110,8 +114,12 @@ def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
 def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
     """Replay a scenario on a partition, which keeps the state after the last step.
 
+    Args:
+        scenario: with its brokers, settings and steps.
+        partition: a new one with the scenario's brokers.
+
     Raises:
-        StepFailedError: a step that can't happen.
+        StepFailedError: a step that can't happen, or too many rows.
     """
     rows: list[Row] = []
     most_rows = MAX_CELLS // len(scenario.brokers)
@@ -128,7 +136,15 @@ def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
 
 
 def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
-    """Apply one step to a partition."""
+    """Apply one step to a partition, and return its rows.
+
+    Args:
+        partition: is changed.
+        step: with what its action needs.
+
+    Raises:
+        ImpossibleEventError: the step can't happen.
+    """
     match step.action:
         case Action.PRODUCE:
             return partition.produce(step.records, step.acks)
@@ -153,7 +169,11 @@ def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
 
 
 def outcome_of(partition: SimulatedPartition) -> Outcome:
-    """Return the losses and differences against the leader, or against the longest log if there is no leader."""
+    """Return the losses and differences against the leader, or against the longest log if there is no leader.
+
+    Args:
+        partition: at its end.
+    """
     logs = {broker: replica.records for broker, replica in partition.replicas.items()}
     leader = partition.registration.leader
     final = max(logs.values(), key=len) if isinstance(leader, Absent) else logs[leader]
@@ -166,7 +186,11 @@ def outcome_of(partition: SimulatedPartition) -> Outcome:
 
 
 def first_divergence(logs: Sequence[Mapping[int, str]]) -> int | Absent:
-    """Return the first offset at which two logs hold different records."""
+    """Return the first offset at which two logs hold different records; absent where none do.
+
+    Args:
+        logs: records by offset.
+    """
     for offset in sorted({offset for log in logs for offset in log}):
         if len({log[offset] for log in logs if offset in log}) > 1:
             return offset

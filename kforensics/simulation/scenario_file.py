@@ -39,7 +39,11 @@ class ScenarioFileError(UsageError):
 
 
 def parse_scenario(text: str, source: str) -> Scenario:
-    """Parse a scenario from YAML; `source` names it in messages.
+    """Parse a scenario from YAML.
+
+    Args:
+        text: the whole file.
+        source: names it in messages.
 
     Raises:
         ScenarioFileError: anything that is not a scenario.
@@ -57,6 +61,9 @@ def builtin_names() -> tuple[str, ...]:
 
 def builtin_scenario(name: str) -> Scenario:
     """Return a built-in scenario.
+
+    Args:
+        name: one of `builtin_names`.
 
     Raises:
         UsageError: no built-in scenario has this name.

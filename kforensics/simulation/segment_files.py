@@ -19,7 +19,12 @@ PREALLOCATED_INDEX_LENGTH = 65_536
 
 @lru_cache(maxsize=65_536)
 def encode_batch(batch: SimulatedBatch, magic: int) -> bytes:
-    """Encode a batch; every replica that holds it has the same bytes."""
+    """Encode a batch; every replica that holds it has the same bytes.
+
+    Args:
+        batch: with its records and leader epoch.
+        magic: of the messages or the batch.
+    """
     pairs = [(f"key-{record}".encode(), f"value of {record}".encode()) for record in batch.records]
     if magic < 2:
         messages = [
@@ -49,7 +54,13 @@ class SegmentFiles:
         self._max_timestamp_offset = self.base_offset
 
     def append(self, data: bytes, *, last_offset: int, timestamp_ms: int) -> None:
-        """Append one batch, and an index entry if enough bytes have followed the last one."""
+        """Append one batch, and an index entry if enough bytes have followed the last one.
+
+        Args:
+            data: the encoded batch.
+            last_offset: of the batch.
+            timestamp_ms: its largest one.
+        """
         if timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms, self._max_timestamp_offset = timestamp_ms, last_offset
         if self._since_entry > INDEX_INTERVAL_LENGTH:
@@ -60,7 +71,12 @@ class SegmentFiles:
         self._since_entry += len(data)
 
     def write(self, folder: Path, *, is_closed: bool) -> None:
-        """Write the three files; a closed segment's indexes are trimmed and its time index ends with its newest record."""
+        """Write the three files; a closed segment's indexes are trimmed and its time index ends with its newest record.
+
+        Args:
+            folder: the partition directory.
+            is_closed: whether a later segment follows, or the broker stopped cleanly.
+        """
         stem = f"{self.base_offset:020d}"
         if is_closed:
             self._add_time()
@@ -79,7 +95,15 @@ class SegmentFiles:
 def write_segments(
     folder: Path, batches: Sequence[SimulatedBatch], *, magic: int, segment_length: int, is_closed: bool
 ) -> int:
-    """Write a log into its directory and return the bytes of its segments; an empty log has one empty segment."""
+    """Write a log into its directory and return the bytes of its segments; an empty log has one empty segment.
+
+    Args:
+        folder: the partition directory.
+        batches: in the order of their offsets.
+        magic: of the messages or batches.
+        segment_length: the most bytes of a segment, which a single longer batch exceeds.
+        is_closed: whether the broker stopped cleanly, so that the last segment is closed too.
+    """
     segments = [SegmentFiles(0)]
     for batch in batches:
         data = encode_batch(batch, magic)

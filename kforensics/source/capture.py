@@ -13,6 +13,7 @@ import zlib
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +58,14 @@ _NO_CAPTURE = ("it was not copied completely", "the capture was interrupted", "i
 
 
 def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
-    """Return the comment of the archive, which says where the manifest is."""
+    """Return the comment of the archive, which says where the manifest is.
+
+    Args:
+        position: of the manifest's bytes in the archive.
+        stored: their length as they lie there, compressed.
+        length: their length once they are inflated.
+        sha256: of the inflated manifest, in hexadecimal digits.
+    """
     return f"kforensics-capture 1 {position} {stored} {length} {sha256}".encode()
 
 
@@ -100,7 +108,11 @@ class HeldBytes(NamedTuple):
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a regular file is a capture, or has the name of one; on other storage only names are looked into that end as those of captures do."""
+    """Whether a regular file is a capture, or has the name of one; on other storage only names are looked into that end as those of captures do.
+
+    Args:
+        path: any path; one that can't be read is no capture, and no error is raised.
+    """
     if isinstance(path, CapturePath) or (isinstance(path, ForeignPath) and path.suffix != ENDING):
         return False
     try:
@@ -115,7 +127,14 @@ def is_capture(path: Path) -> bool:
 
 
 def split_at_capture(path: Path) -> "CapturePath | None":
-    """Return the path as one inside of a capture, where a part of it names one: `broker-7.kfc/data-0/orders-3`."""
+    """Return the path as one inside of a capture, where a part of it names one: `broker-7.kfc/data-0/orders-3`.
+
+    Args:
+        path: any path; a local one that exists either is a capture or leads into none.
+
+    Raises:
+        EvidenceError: the capture is on other storage and can't be opened.
+    """
     if isinstance(path, CapturePath):
         return path
     if not isinstance(path, ForeignPath) and os.path.lexists(path):
@@ -129,7 +148,12 @@ def split_at_capture(path: Path) -> "CapturePath | None":
 
 
 def captures_in(folder: Path, entries: Iterable[Entry]) -> "tuple[CapturePath, ...]":
-    """Return the captures in a directory whose entries these are, by name."""
+    """Return the captures in a directory, by name.
+
+    Args:
+        folder: the directory; inside of a capture there are none.
+        entries: its entries, of which those that end as captures do and are not hidden are looked into.
+    """
     names = (one.name for one in entries if one.name.endswith(ENDING) and not one.name.startswith("."))
     found = (split_at_capture(folder / name) for name in names if not isinstance(folder, CapturePath))
     return tuple(one for one in found if one is not None)
@@ -153,6 +177,9 @@ class Capture:
     def part(self, number: int) -> bytes:
         """Return the bytes of a part.
 
+        Args:
+            number: the place of the part in the manifest, from 0; a claim where another part names it.
+
         Raises:
             EvidenceUnreadable: it is not as the manifest says.
         """
@@ -174,13 +201,32 @@ class Capture:
         return self._parts
 
     def part_length(self, number: int) -> int:
-        """Bytes of a part, as the manifest claims."""
+        """Return the bytes of a part, as the manifest claims.
+
+        Args:
+            number: the place of the part in the manifest, from 0.
+
+        Raises:
+            EvidenceUnreadable: there is no such part.
+        """
         if not 0 <= number < len(self._parts):
             raise self.refuse(f"it has no part {number}")
         return self._parts[number].length
 
     def column(self, block: int, table: str, name: str) -> bytes | None:
-        """Return a column of a table of a block, none where the table has no rows there."""
+        """Return a column of a table of a block, none where the table has no rows there.
+
+        Args:
+            block: the number of the block, from 0.
+            table: the name of the table.
+            name: the name of the column.
+
+        Returns:
+            A file of numpy's format, not parsed yet.
+
+        Raises:
+            EvidenceUnreadable: the part is not as the manifest says.
+        """
         number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
         return None if number is None else self.part(number)
 
@@ -207,7 +253,7 @@ class Capture:
 
     @property
     def redaction(self) -> str | None:
-        """What tells the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
+        """What distinguishes the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
         found = self.manifest.get("redaction")
         if not isinstance(found, dict):
             return None
@@ -221,6 +267,11 @@ class Capture:
     def record_bytes(self, number: int, start: int, length: int) -> bytes:
         """Return some bytes of a part with records.
 
+        Args:
+            number: the number of the part among those with records.
+            start: where they begin in the part.
+            length: in bytes.
+
         Raises:
             EvidenceUnreadable: they are not in it.
         """
@@ -231,7 +282,11 @@ class Capture:
         return self.part(part)[start : start + length]
 
     def refuse(self, problem: str) -> EvidenceUnreadable:
-        """Return the error that says what is wrong with this capture."""
+        """Return the error that says what is wrong with this capture.
+
+        Args:
+            problem: in words that follow on "the capture can't be used:".
+        """
         return EvidenceUnreadable(str(self.path), f"the capture can't be used: {problem}", _NO_CAPTURE)
 
     def _inflate(self, one: Part, limit: int) -> bytes:
@@ -252,7 +307,11 @@ class Capture:
         return data
 
     def salvaged(self, one: Part) -> bytes | None:
-        """Return the bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many."""
+        """Return the bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many.
+
+        Args:
+            one: a part whose place and lengths are claims of the manifest.
+        """
         if one.length > PART_LIMIT or one.stored > PART_LIMIT + 1024:
             return None
         try:
@@ -326,13 +385,21 @@ class Capture:
         return tuple(sorted(entry.name for entry in self.folder("").values()))
 
     def where(self, inner: str) -> str:
-        """Return the path on the broker of a path in the capture, and the node."""
+        """Return the path on the broker of a path in the capture, and the node.
+
+        Args:
+            inner: relative to the root of the capture.
+        """
         node = self.manifest.get("node")
         node_id = node.get("node_id") if isinstance(node, dict) else None
         return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
 
     def origin(self, inner: str) -> str:
-        """Return the path on the broker of a path in the capture."""
+        """Return the path on the broker of a path in the capture.
+
+        Args:
+            inner: relative to the root of the capture; its first part stands for a data directory.
+        """
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
         known = (
@@ -347,6 +414,9 @@ class Capture:
 
     def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
         """Return the entries of a directory, by name.
+
+        Args:
+            inner: relative to the root of the capture, which is empty.
 
         Raises:
             KeyError: the capture has no such directory.
@@ -366,7 +436,14 @@ class Capture:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
     def entry(self, inner: str) -> CapturedEntry | None:
-        """Return the entry at a path; none where there is none."""
+        """Return the entry at a path; none where there is none.
+
+        Args:
+            inner: relative to the root of the capture.
+
+        Raises:
+            EvidenceUnreadable: what the capture says of its directory can't be used.
+        """
         folder, _, name = inner.rpartition("/")
         try:
             return self.folder(folder).get(name)
@@ -395,7 +472,16 @@ class Capture:
             raise self.refuse(f"part tree/{block:06d}.json says nothing that could be: {error}") from error
 
     def bytes_of(self, inner: str, entry: CapturedEntry) -> "CapturedFile":
-        """Return the file, where its bytes were taken along; else an error that says what they are."""
+        """Return the file, where its bytes were taken along.
+
+        Args:
+            inner: relative to the root of the capture.
+            entry: of the file, whose content says where they are.
+
+        Raises:
+            EvidenceUnreadable: they can't be where the capture says, or could not be read when it was taken.
+            MissingBytes: they stayed on the broker.
+        """
         content = entry.content
         if "tar" in content:
             number = self._numbers.get(f"files/{entry.block:06d}.tar", -1)
@@ -470,6 +556,9 @@ _opened: dict[str, Capture] = {}
 def open_capture(path: Path) -> Capture:
     """Return the capture at a path, opened once in a process.
 
+    Args:
+        path: of the archive itself.
+
     Raises:
         EvidenceError: it can't be read, or is none.
     """
@@ -480,7 +569,11 @@ def open_capture(path: Path) -> Capture:
 
 
 def with_records(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the captures that are open in this process, hold records of users, and are, or hold, one of the paths."""
+    """Return the captures that are open in this process, hold records of users, and are, or hold, one of the paths.
+
+    Args:
+        paths: as they were given, inside of captures or not.
+    """
     given = tuple(paths)
     return tuple(
         sorted(
@@ -534,6 +627,13 @@ class CapturePath(ForeignPath):
 
     def place(self) -> tuple[Capture, str]:
         """Return the capture, and the path in it; empty for the capture itself."""
+        if self._place is None:
+            self._place = self._find_place()
+        return self._place
+
+    _place: tuple[Capture, str] | None = None
+
+    def _find_place(self) -> tuple[Capture, str]:
         text = _key(self)
         parts = text.split("/")
         for at in range(len(parts), 0, -1):
@@ -579,7 +679,7 @@ class CapturePath(ForeignPath):
         return self._entry().mode
 
     def lstat(self) -> os.stat_result:
-        """Mode, length and time of change, as they were on the broker."""
+        """Return mode, length and time of change, as they were on the broker."""
         mode = self.mode()
         if stat.S_ISDIR(mode):
             return os.stat_result((mode, 0, 0, 1, 0, 0, 0, 0, 0, 0))
@@ -595,13 +695,19 @@ class CapturePath(ForeignPath):
         except OSError:
             return False
 
+    is_fixed = True
+
     def entries(self) -> Iterator[ForeignEntry]:
         """Yield the entries of the directory."""
-        capture, inner = self.place()
+        return self.entries_below("")
+
+    def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
+        """Yield the entries of a directory at a path relative to this one."""
+        capture, inner = self._below(relative)
         try:
             found = capture.folder(inner)
         except KeyError:
-            raise FileNotFoundError(2, "it is not in the capture", str(self)) from None
+            raise FileNotFoundError(2, "it is not in the capture", str(self / relative)) from None
         except EvidenceError as error:
             raise OSError(None, error.problem) from error
         for entry in found.values():
@@ -609,12 +715,16 @@ class CapturePath(ForeignPath):
 
     def open_as_evidence(self) -> EvidenceFile:
         """Return the file, with its bytes or with what was found in them."""
-        capture, inner = self.place()
+        return self.open_below("")
+
+    def open_below(self, relative: str) -> EvidenceFile:
+        """Return a file at a path relative to this one, with its bytes or with what was found in them."""
+        capture, inner = self._below(relative)
         entry = capture.entry(inner)
         if entry is None:
-            raise EvidenceNotFound(str(self), "there is no such file in the capture")
+            raise EvidenceNotFound(str(self / relative), "there is no such file in the capture")
         if not stat.S_ISREG(entry.mode):
-            raise EvidenceUnreadable(str(self), "not a regular file")
+            raise EvidenceUnreadable(str(self / relative), "not a regular file")
         if "segment" in entry.content:
             return CapturedSegment(capture, inner, entry)
         try:
@@ -622,20 +732,44 @@ class CapturePath(ForeignPath):
         except (KeyError, TypeError, ValueError) as error:
             raise capture.refuse(f"what it says of the file {inner} can't be: {error}") from error
 
+    def _below(self, relative: str) -> tuple[Capture, str]:
+        capture, inner = self.place()
+        return capture, f"{inner}/{relative}" if inner and relative else inner or relative
 
-class CapturedFile(EvidenceFile):
+
+class _Inside(EvidenceFile):
+    """A file in a capture."""
+
+    capture: Capture
+    inner: str
+
+    @cached_property
+    def path(self) -> CapturePath:  # type: ignore[override] # of thousands of files only a message needs it
+        """The path of the file in its capture."""
+        return CapturePath(self.capture.path, self.inner)
+
+
+class CapturedFile(_Inside):
     """A file whose bytes a capture holds."""
 
     def __init__(self, capture: Capture, inner: str, entry: CapturedEntry, parts: tuple[int, ...], start: int) -> None:
-        self.path = CapturePath(capture.path, inner)
         self.size = entry.length
         self.mtime_ns = entry.mtime_ns
         self.capture = capture
+        self.inner = inner
         self._parts = parts
         self._start = start
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
+        """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
+
+        Args:
+            position: in bytes from the start of the file.
+            buffer: where the bytes are written.
+
+        Raises:
+            EvidenceUnreadable: a part is not as the manifest says.
+        """
         filled = 0
         while filled < len(buffer) and position + filled < self.size:
             at = self._start + position + filled
@@ -649,18 +783,17 @@ class CapturedFile(EvidenceFile):
         return filled
 
     def changed(self) -> bool:
-        """Never: a capture is what it is."""
+        """Return false: a capture never changes."""
         return False
 
     def close(self) -> None:
-        """Nothing is to be given back: the capture stays open."""
+        """Do nothing: the capture stays open."""
 
 
-class CapturedSegment(EvidenceFile):
+class CapturedSegment(_Inside):
     """A segment of which a capture holds what a scan found, and perhaps some of its bytes."""
 
     def __init__(self, capture: Capture, inner: str, entry: CapturedEntry) -> None:
-        self.path = CapturePath(capture.path, inner)
         self.size = entry.length
         self.mtime_ns = entry.mtime_ns
         self.capture = capture
@@ -687,10 +820,15 @@ class CapturedSegment(EvidenceFile):
         return self._held
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from the position on, as from the file on the broker.
+        """Fill the buffer as from the file on the broker, and return the number of bytes read, fewer than fit only at its end.
+
+        Args:
+            position: in bytes from the start of the file on the broker.
+            buffer: where the bytes are written; holes of the file are zeros.
 
         Raises:
             MissingBytes: some of the bytes stayed on the broker.
+            EvidenceUnreadable: a part is not as the manifest says.
         """
         held, filled = self.held(), 0
         wanted = max(min(len(buffer), self.size - position), 0)
@@ -710,4 +848,4 @@ class CapturedSegment(EvidenceFile):
         return bool(self.row.get("changed"))
 
     def close(self) -> None:
-        """Nothing is to be given back: the capture stays open."""
+        """Do nothing: the capture stays open."""

@@ -13,7 +13,7 @@ def is_locked(paths: Iterable[Path]) -> bool | None:
     A broker locks `.lock` in each of its log directories for as long as it runs (FileLock, 0.8 to 4.x).
 
     Args:
-        paths: of the files; what is not there is locked by nobody.
+        paths: of the files; what is not there is locked by no process.
     """
     try:
         held = {

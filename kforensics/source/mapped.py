@@ -42,7 +42,11 @@ class ReadCounts:
         self.bytes = 0
 
     def add(self, count: int) -> None:
-        """Count one answer of the operating system."""
+        """Count one answer of the operating system.
+
+        Args:
+            count: the bytes that it gave.
+        """
         self.requests += 1
         self.bytes += count
 
@@ -64,11 +68,28 @@ class HeldRanges:
         return bool(self._by_path)
 
     def add(self, path: str, version: tuple[int, ...], position: int, data: bytes) -> None:
-        """Hold the bytes of a version of a file from a position on."""
+        """Hold the bytes of a version of a file from a position on.
+
+        Args:
+            path: of the file.
+            version: what was known of the file when it was read: another size or time of change is another version.
+            position: of the first byte in the file.
+            data: the bytes.
+        """
         self._by_path.setdefault(path, []).append((version, position, data))
 
     def find(self, path: str, position: int, length: int, version: tuple[int, ...] | None = None) -> memoryview | None:
-        """Return the bytes of a span where all of them are held, of any version or of one: what was read before a file changed is not given as its content now."""
+        """Return the bytes of a span where all of them are held: what was read before a file changed is not given as its content now.
+
+        Args:
+            path: of the file.
+            position: of the first byte in the file.
+            length: in bytes.
+            version: the one that is wanted; None for any.
+
+        Returns:
+            The bytes, or None where some of them are not held in one piece.
+        """
         for known, start, data in self._by_path.get(path, ()):
             if version is not None and version != known:
                 continue
@@ -85,7 +106,11 @@ held_ranges = HeldRanges()
 
 
 def limit_read_rate(bytes_per_second: int | None) -> None:
-    """Limit the read rate of this process from now on; None for no limit."""
+    """Limit the read rate of this process from now on.
+
+    Args:
+        bytes_per_second: of all files together; None for no limit.
+    """
     global _pace  # noqa: PLW0603 - the disks are shared by all that read them
     _pace = None if bytes_per_second is None else Pace(bytes_per_second)
 
@@ -99,7 +124,7 @@ class EvidenceFile:
     """One regular file, open for reading; `size` and `mtime_ns` are those at the time of opening."""
 
     _descriptor = -1
-    """None where the bytes are not those of a file of the operating system."""
+    """Negative where the bytes are not those of a file of the operating system."""
 
     def __init__(self, path: Path, descriptor: int, status: os.stat_result) -> None:
         self.path = path
@@ -110,7 +135,15 @@ class EvidenceFile:
         self._descriptor = descriptor
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from the position on; returns the bytes read, fewer than fit only at the end of the file."""
+        """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
+
+        Args:
+            position: in bytes from the start of the file.
+            buffer: where the bytes are written; bytes that are held are taken from there.
+
+        Raises:
+            EvidenceUnreadable: the operating system refuses, as at a bad sector; the message names the byte.
+        """
         filled = 0
         if held_ranges:
             length = max(min(len(buffer), self.size - position), 0)
@@ -145,8 +178,12 @@ class EvidenceFile:
     def read_from_memory(self, position: int, buffer: memoryview) -> int | None:
         """Fill the buffer as far as the page cache holds the bytes, without a wait for the disk.
 
+        Args:
+            position: in bytes from the start of the file.
+            buffer: where the bytes are written.
+
         Returns:
-            The bytes read; None where the system can't tell what is in its cache.
+            The number of bytes read, 0 where the first one is not in the cache; None where the system does not say what is in its cache.
         """
         if not self.is_of_the_system or not READ_NO_WAIT or not len(buffer):
             return None
@@ -166,7 +203,12 @@ class EvidenceFile:
         self._advise(0, 0, "POSIX_FADV_RANDOM")
 
     def leave_memory(self, position: int, end: int) -> None:
-        """Give the pages of a span back: what we have read must not displace what a broker will read again."""
+        """Give the pages of a span back: what we have read must not displace what a broker will read again.
+
+        Args:
+            position: the first byte of the span.
+            end: the position behind it; both are rounded to whole pages.
+        """
         start = position - position % PAGE
         self._advise(start, end + -end % PAGE - start, "POSIX_FADV_DONTNEED")
 
@@ -176,7 +218,15 @@ class EvidenceFile:
                 os.posix_fadvise(self._descriptor, position, length, getattr(os, advice))
 
     def read(self, position: int, length: int) -> bytes:
-        """Return the bytes of a span, fewer if the file ends before."""
+        """Return the bytes of a span, fewer if the file ends before.
+
+        Args:
+            position: in bytes from the start of the file; a negative one, which a damaged index may give, reads nothing.
+            length: a claim from disk may be passed: no more is allocated than the file has.
+
+        Raises:
+            EvidenceUnreadable: the operating system refuses.
+        """
         if position < 0 or length <= 0:
             return b""
         buffer = bytearray(min(length, max(self.size - position, 0)))
@@ -186,6 +236,9 @@ class EvidenceFile:
     def read_all(self, limit: int) -> bytes:
         """Return the whole file.
 
+        Args:
+            limit: the most bytes that are taken for such a file.
+
         Raises:
             EvidenceUnreadable: the file is larger than `limit` bytes, or can't be read.
         """
@@ -193,7 +246,14 @@ class EvidenceFile:
         return self.read(0, self.size)
 
     def require_at_most(self, limit: int) -> None:
-        """Raise `EvidenceUnreadable` where the file is larger than `limit` bytes."""
+        """Refuse a file that is larger than such a file can reasonably be.
+
+        Args:
+            limit: in bytes.
+
+        Raises:
+            EvidenceUnreadable: the file is larger.
+        """
         if self.size > limit:
             raise EvidenceUnreadable(
                 str(self.path), f"{self.size:,} bytes are more than the {limit:,} that such a file can reasonably have"
@@ -212,7 +272,14 @@ class EvidenceFile:
         return digest.hexdigest()
 
     def next_data(self, position: int) -> tuple[int, int] | None:
-        """Return start and end of the next run of bytes that is no hole, None behind the last."""
+        """Return start and end of the next run of bytes that is no hole, None behind the last.
+
+        Args:
+            position: where to begin; inside of a run, it is the start that is returned.
+
+        Returns:
+            The run; the rest of the file where its file system knows no holes.
+        """
         try:
             start = os.lseek(self._descriptor, position, os.SEEK_DATA)
             return start, os.lseek(self._descriptor, start, os.SEEK_HOLE)
@@ -246,7 +313,14 @@ class EvidenceFile:
 
 
 def open_evidence(path: Path | str) -> EvidenceFile:
-    """Open a regular file for reading; anything else, or one that can't be opened, is an `EvidenceError`."""
+    """Open a regular file for reading.
+
+    Args:
+        path: of the file, which must not be a symbolic link.
+
+    Raises:
+        EvidenceError: it is no regular file, or can't be opened.
+    """
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
     path = Path(path) if isinstance(path, str) else path
@@ -263,8 +337,17 @@ def open_evidence(path: Path | str) -> EvidenceFile:
         raise
 
 
+def open_below(root: Path, relative: str) -> EvidenceFile:
+    """Open a regular file at a path relative to a root; what is no regular file, or can't be opened, is an `EvidenceError`."""
+    # Joining paths takes longer than finding a file in a capture.
+    return root.open_below(relative) if isinstance(root, ForeignPath) else open_evidence(root / relative)
+
+
 def open_image(path: Path | str) -> EvidenceFile:
     """Open a disk image or a block device for reading; a symbolic link to a device, as below /dev/disk, is followed.
+
+    Args:
+        path: of the image or device; the size of a device is measured.
 
     Raises:
         EvidenceError: it is neither, or can't be opened.
@@ -287,7 +370,11 @@ def open_image(path: Path | str) -> EvidenceFile:
 
 
 def data_extents(file: EvidenceFile) -> Iterator[tuple[int, int]]:
-    """Yield the runs of bytes of a file that are no holes, by start and end; all of it where the file system does not say."""
+    """Yield the runs of bytes of a file that are no holes, by start and end; all of it where the file system does not say.
+
+    Args:
+        file: an open one; holes shorter than `SMALLEST_HOLE` are counted as data.
+    """
     begin, end = 0, 0
     while end < file.size:
         found = file.next_data(end)
@@ -308,7 +395,11 @@ def _require_regular(path: Path, mode: int) -> None:
 
 
 def kind_of_mode(mode: int) -> str:
-    """Name the kind of a file for a message."""
+    """Name the kind of a file for a message.
+
+    Args:
+        mode: as `stat` gives it in `st_mode`.
+    """
     kinds = (
         (stat.S_ISDIR, "a directory"),
         (stat.S_ISLNK, "a symbolic link"),
@@ -330,7 +421,16 @@ def _open(path: Path) -> int:
 
 
 def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
-    """Describe the refusal of the operating system with its likely causes."""
+    """Describe the refusal of the operating system with its likely causes.
+
+    Args:
+        path: of the file.
+        error: what the system said; a ValueError for a path that no system call takes.
+        where: words that follow on the problem, such as " at byte 4096".
+
+    Returns:
+        The error to be raised, `EvidenceNotFound` where nothing is at the path.
+    """
     number = error.errno if isinstance(error, OSError) else None
     match number:
         case errno.ENOENT | errno.ENOTDIR:

@@ -28,7 +28,11 @@ class Pace:
         return max(self._rate // PIECES_PER_SECOND, 4096)
 
     def spent(self, count: int) -> None:
-        """Wait until this many bytes more fit the rate."""
+        """Wait until this many bytes more fit the rate.
+
+        Args:
+            count: the bytes that were just read.
+        """
         now = self._clock()
         self._due = max(self._due, now) + count / self._rate
         if self._due > now:

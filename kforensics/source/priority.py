@@ -13,7 +13,7 @@ _NICE = 19
 
 
 def lower_priority() -> None:
-    """Step behind everyone else for disk and processor, as far as the system allows."""
+    """Lower the priority of this process for disk and processor below that of all others, as far as the system allows."""
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     number = _IOPRIO_SET.get(platform.machine())

@@ -23,7 +23,15 @@ class TreeEntry(NamedTuple):
 
 
 def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
-    """Yield everything below the root in the order of path components, or the root itself if it is no directory."""
+    """Yield everything below the root in the order of path components, or the root itself if it is no directory.
+
+    Args:
+        root: a local path; no link below it, nor itself, is followed.
+
+    Yields:
+        Entries with paths relative to the root, and an obstacle for each that can't be looked at; a file that a broker deletes as a matter
+        of course may vanish unmentioned.
+    """
     try:
         status = root.lstat()
     except OSError as error:
@@ -68,5 +76,12 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
 
 
 def link_target(path: Path) -> str:
-    """Return the target of a symbolic link as it is written."""
+    """Return the target of a symbolic link as it is written.
+
+    Args:
+        path: of the link.
+
+    Raises:
+        OSError: it is no link, or can't be read.
+    """
     return str(path.readlink())

@@ -117,11 +117,21 @@ class Listings:
         return (Listings, (self.root,))
 
     def below(self, folder: str) -> "Listings":
-        """Return the same listings relative to a directory below the root."""
+        """Return the same listings relative to a directory below the root.
+
+        Args:
+            folder: relative to the root; empty for the root.
+        """
         return Listings(self.root / folder, kept=self._kept) if folder else self
 
     def of(self, relative: str) -> Listing:
-        """Return the listing of the directory at a path relative to the root, sorted by name."""
+        """Return the listing of a directory, sorted by name; each directory is listed once.
+
+        Args:
+            relative: relative to the root; empty for the root.
+        """
+        if isinstance(self.root, ForeignPath) and self.root.is_fixed:
+            return list_directory(self.root, relative)
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         packed = self._kept.get(key)
         if packed is None:
@@ -130,7 +140,11 @@ class Listings:
         return packed.listing(relative)
 
     def may_have_changed(self, relative: str) -> bool:
-        """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged."""
+        """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged.
+
+        Args:
+            relative: relative to the root; empty for the root.
+        """
         place = self.root / relative
         packed = self._kept.get(f"{self._prefix}/{relative}" if relative else self._prefix)
         if packed is None or packed.changed_ns is None or isinstance(place, ForeignPath):
@@ -182,14 +196,18 @@ def _settled_change(place: Path) -> int | None:
 
 
 def list_directory(root: Path, relative: str) -> Listing:
-    """List a directory now, sorted by name; every failure becomes an `Obstacle`."""
-    folder = root / relative
-    if isinstance(folder, ForeignPath):
-        return _list_foreign(folder, relative)
+    """List a directory now, sorted by name; every failure becomes an `Obstacle`.
+
+    Args:
+        root: the root of the walk.
+        relative: the directory, relative to the root.
+    """
+    if isinstance(root, ForeignPath):
+        return _list_foreign(root, relative)
     entries = []
     obstacles = []
     try:
-        with os.scandir(folder) as scan:
+        with os.scandir(root / relative) as scan:
             for item in scan:
                 path = join(relative, item.name)
                 try:
@@ -207,9 +225,9 @@ def list_directory(root: Path, relative: str) -> Listing:
     return Listing(tuple(entries), tuple(obstacles))
 
 
-def _list_foreign(folder: ForeignPath, relative: str) -> Listing:
+def _list_foreign(root: ForeignPath, relative: str) -> Listing:
     try:
-        entries = sorted(Entry(*entry) for entry in folder.entries())
+        entries = sorted(map(Entry._make, root.entries_below(relative) if relative else root.entries()))
     except OSError as error:
         return Listing((), (Obstacle(relative or ".", f"the directory can't be listed: {error.strerror or error}"),))
     return Listing(tuple(entries))
@@ -217,6 +235,10 @@ def _list_foreign(folder: ForeignPath, relative: str) -> Listing:
 
 def directory_names(root: Path, relative: str) -> tuple[str, ...]:
     """Return the names in a directory in any order.
+
+    Args:
+        root: the root of the walk.
+        relative: the directory, relative to the root.
 
     Raises:
         OSError: the directory can't be read.
@@ -229,7 +251,11 @@ def directory_names(root: Path, relative: str) -> tuple[str, ...]:
 
 
 def may_vanish(name: str) -> bool:
-    """Return whether a live broker deletes files of this name as a matter of course."""
+    """Return whether a live broker deletes files of this name as a matter of course.
+
+    Args:
+        name: of a file or a partition directory, without a path.
+    """
     partition = parse_partition_directory(name)
     if partition is not None:
         return partition.unique_id is not Absent.NOT_APPLICABLE
@@ -237,7 +263,12 @@ def may_vanish(name: str) -> bool:
 
 
 def join(folder: str, name: str) -> str:
-    """Join a folder and a name, relative to the root of a walk, whose own path is empty."""
+    """Return a folder and a name joined, relative to the root of a walk, whose own path is empty.
+
+    Args:
+        folder: empty for the root.
+        name: of an entry, or a path below the folder.
+    """
     return f"{folder}/{name}" if folder else name
 
 
@@ -262,7 +293,13 @@ def walk_log_dir(
 
 
 def walk_partition(listings: Listings, relative: str = "", *, name: str | None = None) -> Iterator[Found]:
-    """Yield a partition directory that is an input of its own, and everything in it."""
+    """Yield a partition directory that is an input of its own, and everything in it.
+
+    Args:
+        listings: those of the input.
+        relative: the partition directory, relative to their root.
+        name: the name to take it for, where its own is another; None for that of the root.
+    """
     parsed = parse_partition_directory(name if name is not None else listings.root.name)
     directory = FoundDirectory(relative, "", DirectoryKind.PARTITION, parsed or Absent.UNKNOWN)
     yield directory
@@ -270,7 +307,12 @@ def walk_partition(listings: Listings, relative: str = "", *, name: str | None =
 
 
 def walk_files(listings: Listings, relative: str = "") -> Iterator[Found]:
-    """Yield every file below a directory that is no data directory, such as a directory of server logs."""
+    """Yield every file below a directory that is no data directory, such as a directory of server logs.
+
+    Args:
+        listings: those of the input.
+        relative: the directory, relative to their root.
+    """
     yield from _walk_below(listings, relative, "", Absent.NOT_APPLICABLE, DEEPEST)
 
 
@@ -300,7 +342,9 @@ def _walk_below(
     yield from listing.obstacles
     for entry in listing.entries:
         path = join(folder, entry.name)
-        if not entry.is_directory:
+        if stat.S_ISREG(entry.mode):  # nearly all of them
+            yield FoundFile(path, log_dir, partition, parse_file_name(entry.name), entry.length, entry.mtime_ns)
+        elif not entry.is_directory:
             yield from _found_files(entry, path, log_dir, partition)
         elif levels == 0:
             yield Obstacle(path, f"directories are nested more than {DEEPEST} levels deep here; not looked into")

@@ -95,7 +95,12 @@ class CaptureWriter:
         self.partial.unlink(missing_ok=True)
 
     def add_part(self, name: str, data: bytes, level: int = _LEVEL) -> int:
-        """Write one part; gives its number.
+        """Write one part, and return its number.
+
+        Args:
+            name: in the archive.
+            data: all of its bytes, which are deflated.
+            level: of zlib.
 
         Raises:
             UsageError: the disk is full, or can't be written for another reason.
@@ -112,7 +117,13 @@ class CaptureWriter:
     # ------------------------------------------------------------ files
 
     def add_small(self, path: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
-        """Keep a small file in the tar file of the block; gives its content for the entry."""
+        """Keep a small file in the tar file of the block, and return its content for the entry.
+
+        Args:
+            path: in the capture.
+            data: all of its bytes.
+            mtime_ns: when it was last changed, in ns since 1970.
+        """
         info = tarfile.TarInfo(path)
         info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
         is_plain = (
@@ -125,7 +136,16 @@ class CaptureWriter:
         return {"tar": start}
 
     def add_large(self, file: EvidenceFile, length: int) -> tuple[dict[str, Any], int]:
-        """Copy a file chunk by chunk; gives its content for the entry, and the bytes that were there."""
+        """Copy a file chunk by chunk, and return its content for the entry, and the number of bytes that were there.
+
+        Args:
+            file: open.
+            length: how many bytes to copy; fewer are copied where the file has become shorter.
+
+        Raises:
+            UsageError: the capture can't be written.
+            EvidenceUnreadable: the file can't be read.
+        """
         first, count, copied = len(self._parts), 0, 0
         while copied < length or not count:
             data = file.read(copied, min(CHUNK_LENGTH, length - copied))
@@ -137,7 +157,16 @@ class CaptureWriter:
         return {"large": [first, count]}, copied
 
     def add_pieces(self, path: str, pieces: Iterable[bytes], mtime_ns: int) -> tuple[dict[str, Any], int]:
-        """Keep a file that comes in pieces; gives its content for the entry, and its length."""
+        """Keep a file that comes in pieces, and return its content for the entry, and its length in bytes.
+
+        Args:
+            path: in the capture.
+            pieces: its bytes, in order.
+            mtime_ns: when it was last changed, in ns since 1970.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
         buffer, first, count, length = bytearray(), len(self._parts), 0, 0
         for piece in pieces:
             buffer += piece
@@ -194,7 +223,15 @@ class CaptureWriter:
     # ------------------------------------------------------------ rows
 
     def add_rows(self, table: str, pieces: list[Columns]) -> list[list[int]]:
-        """Keep the rows of a segment; gives the runs that they are in: group, first row, count."""
+        """Keep the rows of a segment, and return the runs that they are in: group, first row, count.
+
+        Args:
+            table: `batches` or `records`.
+            pieces: columns of one length each, in file order.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
         group = self._groups[table]
         runs: list[list[int]] = []
         for columns in pieces:
@@ -217,7 +254,15 @@ class CaptureWriter:
     # ------------------------------------------------------------ the tree
 
     def add_folder(self, path: str, entries: list[dict[str, Any]]) -> None:
-        """Keep what a directory holds."""
+        """Keep what a directory holds.
+
+        Args:
+            path: in the capture.
+            entries: as the tree of a capture has them.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
         self._tree[path] = self._block
         self._folders[path] = entries
         self._folder_bytes += sum(len(one.get("name", "")) + 100 + 24 * _weight(one) for one in entries)

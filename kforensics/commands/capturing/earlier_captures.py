@@ -121,7 +121,15 @@ class ReusedScan:
     file: CapturedSegment
 
     def copy_bytes(self, writer: CaptureWriter, folder: str) -> list[list[int | None]]:
-        """Take its bytes along that are wanted, into a folder of the archive; gives where they are."""
+        """Copy those of its bytes that are wanted into the capture, and return where they are.
+
+        Args:
+            writer: of the new capture.
+            folder: of the archive.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
         return writer.add_records(self.file, self.scan.bytes_from, self.scan.length, folder)
 
 

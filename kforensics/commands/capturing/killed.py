@@ -28,7 +28,11 @@ _SIGNATURE = b"PK\x03\x04"
 
 
 def left_by_killed(out: Path) -> tuple[Path, ...]:
-    """Return the files of captures under the name `out` that no process writes any more."""
+    """Return the files of captures under a name that no process writes any more.
+
+    Args:
+        out: the name that the finished capture would have had.
+    """
     name = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]+\.part", re.ASCII)
     try:
         names = sorted(one.name for one in out.parent.iterdir() if name.fullmatch(one.name))

@@ -147,7 +147,11 @@ class FolderPlan:
                 yield entry, name, name.base_offset
 
     def takes(self, entry: Entry) -> bool:
-        """Whether a file is taken along byte for byte, by its name; of files without a known name the content decides."""
+        """Whether a file is taken along byte for byte, by its name; of files without a known name the content decides.
+
+        Args:
+            entry: of the directory, as it was listed; one larger than `LARGEST_COPY` is not taken.
+        """
         name = parse_file_name(entry.name)
         if not stat.S_ISREG(entry.mode) or entry.length > LARGEST_COPY:
             return False
@@ -185,7 +189,7 @@ class CapturePlan:
     """Whether a process holds the lock of a log directory; none where that is not known."""
 
     def folders(self) -> Iterator[FolderPlan]:
-        """Every directory, those first of which a broker may take content away at any time."""
+        """Yield every directory, those first of which a broker may take content away at any time."""
         every = [folder for root in self.roots for folder in root.folders]
         yield from sorted(every, key=lambda folder: not folder.may_vanish)
 
@@ -428,6 +432,10 @@ def stake(place: PartitionPlace, margin: int) -> int:
     """Return the offset from which a truncation can still happen, lowered by the margin to the beginning of a run of offsets that has a digest.
 
     That is the lowest of the high watermark, the recovery point and the beginning of the last leader epoch but one; 0 where one of them is not known.
+
+    Args:
+        place: the partition directory, with what the checkpoints say of it.
+        margin: in offsets.
     """
     partition = place.topic_partition
     values = [checkpoint_value(place.state, name, partition) for name in ("high_watermark", "recovery_point")]
@@ -442,7 +450,12 @@ def stake(place: PartitionPlace, margin: int) -> int:
 
 
 def batches_of(path: Path, length: int) -> BatchTable | None:
-    """Return some batches at the beginning of a segment, to estimate by; none where there are none."""
+    """Return some batches at the beginning of a segment, to estimate by; none where there are none.
+
+    Args:
+        path: of the segment; one that can't be read has none.
+        length: in bytes.
+    """
     try:
         with open_evidence(path) as file:
             for window in walk_segment(file, level=Level.CRC, end=min(length, 1 << 20)):

@@ -85,7 +85,11 @@ class CaptureRedaction:
     # ------------------------------------------------------------ names
 
     def path(self, path: str) -> str:
-        """Return a path of a directory or file, as it is called in the capture."""
+        """Return a path of a directory or file, as it is called in the capture.
+
+        Args:
+            path: on the broker.
+        """
         return self.names.path(path)
 
     def entry(self, name: str, *, is_directory: bool, is_taken: bool) -> str:
@@ -104,7 +108,11 @@ class CaptureRedaction:
         return self.pseudonyms.name("file", name) if kind is FileKind.UNKNOWN else name
 
     def commits(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """Return the commits of a segment, as a capture has them."""
+        """Return the commits of a segment, as a capture has them.
+
+        Args:
+            rows: topic, partition and group of each, and what does not name anybody.
+        """
         return [
             [self.names.topic(topic), partition, self.pseudonyms.group(group), *rest]
             for topic, partition, group, *rest in rows
@@ -139,7 +147,11 @@ class CaptureRedaction:
         return None
 
     def checkpoint(self, data: bytes) -> bytes:
-        """Return a checkpoint of offsets by partition; a line that is none becomes one of the letter x."""
+        """Return a checkpoint of offsets by partition; a line that is none becomes one of the letter x.
+
+        Args:
+            data: the whole file; lengths of lines may change.
+        """
         if not self.names.with_topics:
             return data
         return b"".join(map(self._checkpoint_line, data.splitlines(keepends=True)))
@@ -369,7 +381,7 @@ def _inflated(file: EvidenceFile) -> Iterator[bytes]:
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a text with their ends; a line without an end is cut where it is longer than is looked at."""
+    """Yield the lines of a text with their ends; a line without an end is split where it is longer than is looked at."""
     rest = b""
     for chunk in chunks:
         lines = (rest + chunk).split(b"\n")

@@ -92,7 +92,11 @@ class CapturedScan:
 
 
 def capture_segment(task: SegmentTask) -> CapturedScan:
-    """Read one segment once, its records a second time where they are asked for; what can't be read becomes a problem."""
+    """Read one segment once, its records a second time where they are asked for; what can't be read becomes a problem.
+
+    Args:
+        task: the segment, and what is wanted of it.
+    """
     try:
         with open_evidence(task.path) as file:
             watch = _Watch(file, task)

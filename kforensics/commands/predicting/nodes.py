@@ -49,7 +49,7 @@ class Node:
         )
 
     def empty_folders(self) -> tuple[str, ...]:
-        """Empty folders beside its log directories: each may be the mount point of a disk that is not mounted."""
+        """Return empty folders beside its log directories: each may be the mount point of a disk that is not mounted."""
         return tuple(
             entry.name
             for _, one in self.members

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kforensics.commands.predicting.surroundings import BROKER, TOPIC, Surroundings
+from kforensics.commands.predicting.surroundings import BROKER, TOPIC, Surroundings, node_id_of
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.protocol.loading.retention import NO_LIMIT, RetentionPolicy
@@ -27,7 +27,7 @@ OF_CLEANER = {
     "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
     "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
 }
-"""Those that only a cleaner goes by."""
+"""Those that only a cleaner depends on."""
 OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.ms"})
 NAMES = frozenset(_OF_BROKER) | OF_START | {name for names in _OF_BROKER.values() for name, _ in names}
 """Every setting that what is predicted depends on."""
@@ -45,7 +45,10 @@ class Policy(NamedTuple):
 
 
 def parse_settings(given: Mapping[str, str]) -> Mapping[str, str]:
-    """Check settings that were given by hand.
+    """Check settings that were given by hand, and return them.
+
+    Args:
+        given: value by name, as `--set` gives them.
 
     Raises:
         UsageError: one that nothing here depends on, or whose value is no number.
@@ -79,7 +82,7 @@ class Settings:
             elif kind == BROKER and resource == str(node_id):
                 own[name] = change.value
         self._broker |= own
-        properties = list(around.properties.values())
+        properties = around.properties
         mine = [one for one in properties if node_id_of(one) == str(node_id)]
         # A file without an id is the node's where both are alone.
         self._file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
@@ -111,19 +114,34 @@ class Settings:
         return None, self.is_file_known
 
     def number(self, topic: str, name: str, default: int) -> int:
-        """Return a whole number; Kafka's default where it is not known or none."""
+        """Return a whole number; Kafka's default where it is not known or none.
+
+        Args:
+            topic: whose setting it is.
+            name: as a topic has it.
+            default: Kafka's.
+        """
         value, _ = self.of_topic(topic, name)
         number = None if value is None else _number(value)
         return default if number is None else number
 
     def of_broker(self, name: str, default: int) -> int:
-        """Return a whole number that only brokers have."""
+        """Return a whole number that only brokers have.
+
+        Args:
+            name: as `server.properties` has it.
+            default: Kafka's, where nothing names the setting or its value is none.
+        """
         value = next((one[name] for one in (self._given, self._broker, self._file) if name in one), "")
         number = _number(value)
         return default if number is None else number
 
     def retention(self, topic: str) -> Policy:
-        """Return the retention of a topic."""
+        """Return the retention of a topic, and whether it is known rather than taken for Kafka's default.
+
+        Args:
+            topic: the name.
+        """
         cleanup, is_cleanup_known = self.of_topic(topic, "cleanup.policy")
         if cleanup is None:
             cleanup = "compact" if topic in COMPACTED else "delete"
@@ -137,15 +155,14 @@ class Settings:
 
 
 def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the log directories that a `server.properties` names, that of the metadata log among them; none where it has neither setting."""
+    """Return the log directories that a `server.properties` names, that of the metadata log among them; none where it has neither setting.
+
+    Args:
+        properties: value by name.
+    """
     named = properties.get("log.dirs", properties.get("log.dir", ""))
     paths = [path.strip() for path in (*named.split(","), properties.get("metadata.log.dir", ""))]
     return tuple(dict.fromkeys(path.rstrip("/") or path for path in paths if path))
-
-
-def node_id_of(properties: Mapping[str, str]) -> str:
-    """Return the id that a `server.properties` gives its node."""
-    return properties.get("node.id", properties.get("broker.id", ""))
 
 
 def _number(value: str) -> int | None:

@@ -38,6 +38,9 @@ class NodeVersion:
 def given_version(text: str) -> NodeVersion:
     """Return the version of `--kafka`.
 
+    Args:
+        text: as it was given.
+
     Raises:
         UsageError: no version, or one that is not modelled.
     """
@@ -143,7 +146,11 @@ def _floor(members: Sequence[FoundInput], history: MetadataHistory | None) -> Ka
 
 
 def runs_without_zookeeper(members: Sequence[FoundInput]) -> bool:
-    """Whether a node runs without ZooKeeper: by a meta.properties of version 1, or a metadata log."""
+    """Whether a node runs without ZooKeeper: by a meta.properties of version 1, or a metadata log.
+
+    Args:
+        members: the inputs of the node.
+    """
     log_dirs = [log_dir for one in members for log_dir in one.log_dirs]
     versions = {log_dir.meta.version for log_dir in log_dirs if isinstance(log_dir.meta, MetaProperties)}
     return 1 in versions or any(log_dir.is_metadata_dir for log_dir in log_dirs)

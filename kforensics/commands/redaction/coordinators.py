@@ -37,11 +37,20 @@ class CoordinatorRedaction:
         self._path = lru_cache(maxsize=4096)(self._pseudonyms.path)
 
     def name(self, kind: str, name: Name) -> str:
-        """Return the pseudonym of a group or a transactional id."""
+        """Return the pseudonym of a group or a transactional id.
+
+        Args:
+            kind: the word that it begins with.
+            name: as the log has it; bytes where it is no UTF-8.
+        """
         return self._pseudonyms.name(kind, name)
 
     def view(self, view: GroupView) -> GroupView:
-        """Return a group under its pseudonym."""
+        """Return a group under its pseudonym.
+
+        Args:
+            view: with paths in which hosts may be named.
+        """
         positions = tuple(
             replace(
                 one, position=one.position._replace(at=one.position.at._replace(path=self._path(one.position.at.path)))
@@ -51,7 +60,11 @@ class CoordinatorRedaction:
         return replace(view, name=self.name(GROUP, view.name), positions=positions)
 
     def change(self, change: Change) -> Change:
-        """Return a change of a position with its group under its pseudonym."""
+        """Return a change of a position with its group under its pseudonym.
+
+        Args:
+            change: with paths in which hosts may be named.
+        """
         key = change.key._replace(group=self.name(GROUP, change.key.group))
         citations = tuple(replace(one, path=self._path(one.path)) for one in change.citations)
         return change._replace(key=key, citations=citations)
@@ -81,11 +94,19 @@ class CoordinatorRedaction:
         return state._replace(transactional_id=self.name(TRANSACTIONAL_ID, state.transactional_id))
 
     def aborted(self, one: AbortedLate) -> AbortedLate:
-        """Return a transaction with its id under its pseudonym."""
+        """Return a transaction with its id under its pseudonym.
+
+        Args:
+            one: its state then and now.
+        """
         return AbortedLate(state=self._state(one.state), now=self._state(one.now))
 
     def partition(self, one: PartitionTransactions) -> PartitionTransactions:
-        """Return a replica with the hosts in its paths replaced."""
+        """Return a replica with the hosts in its paths replaced, and the ids of its transactions.
+
+        Args:
+            one: the transactions of one replica.
+        """
         place = replace(one.replica.place, path=self._path(one.replica.place.path))
         return replace(
             one,
@@ -95,11 +116,19 @@ class CoordinatorRedaction:
         )
 
     def by_path(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return values by input and path, with the hosts in the paths replaced."""
+        """Return values by input and path, with the hosts in the paths replaced.
+
+        Args:
+            values: by keys that begin with the input and the path.
+        """
         return {(key[0], self._path(key[1]), *key[2:]): value for key, value in values.items()}
 
     def result(self, result: Result[Body]) -> Result[Body]:
-        """Return a result whose inputs, answer, findings and problems name no hosts and principals."""
+        """Return a result whose inputs, answer, findings and problems name no hosts and principals.
+
+        Args:
+            result: a concluded one, which is changed in place.
+        """
         found = result.concluded
         assert isinstance(found, Conclusion)
         result.inputs = redacted(result.inputs, self._pseudonyms)

@@ -34,7 +34,12 @@ _OWN_WORDS = frozenset(
 
 
 def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:
-    """Return the explanation with every path, message, detail and sentence redacted; topics, offsets and times stay."""
+    """Return the explanation with every path, message, detail and sentence redacted; topics, offsets and times stay.
+
+    Args:
+        result: in which groups have pseudonyms already.
+        pseudonyms: to which the hosts and topics of the result are added.
+    """
     return dataclasses.replace(redacted(result, _knowing(result, pseudonyms)), hosts=())
 
 
@@ -57,7 +62,12 @@ def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:
 
 
 def redacted(value: T, pseudonyms: Pseudonyms) -> T:
-    """Return a value of dataclasses and tuples with every path, message, detail and sentence redacted, which fields of those names are."""
+    """Return a value of dataclasses and tuples with every path, message, detail and sentence redacted, which fields of those names are.
+
+    Args:
+        value: it stays as it is.
+        pseudonyms: with the hosts and topics that are known.
+    """
     return _any(value, pseudonyms, "")  # type: ignore[no-any-return] # a value becomes one of its own type
 
 

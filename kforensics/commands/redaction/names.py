@@ -8,13 +8,13 @@ from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import is_speaking
 
 INTERNAL = re.compile(r"__[a-z_]+|@metadata")
-"""Names of Kafka's own topics, which tell nothing of their owner."""
+"""Names of Kafka's own topics, which say nothing about their owner."""
 
 _TOKEN = re.compile(r"[\w.-]+")
 _DIRECTORY = re.compile(r"(?P<topic>[\w.-]+?)-(?P<rest>\d{1,10}(?:\.[0-9a-f]{32}-(?:delete|future|stray))?)")
 _SHORTENED = re.compile(r"(?P<topic>[\w.-]+?)(?P<rest>\.[0-9a-f]{32}-(?:delete|stray))")
 
-# After these words stands a name that an owner chose; words that Kafka itself has there are no names.
+# After these words comes a name that an owner chose; words that Kafka itself has there are no names.
 _LABELLED = re.compile(
     r"(?P<label>\b(?:(?P<group>group(?:[ ._-]?id)?)|(?P<transaction>transactional[ ._-]?id)|(?P<member>(?:member|consumer)(?:[ ._-]?id)?|(?:group[ ._-]?)?instance[ ._-]?id)"
     r"|(?P<client>client[ ._-]?id)|(?P<user>user[ ._-]?name|username))(?:[=:]\s*|\s+)[\"'(\[]?)(?P<name>[^\s,;()\[\]{}'\"=]+)",
@@ -56,7 +56,7 @@ _ENDPOINT = re.compile(r"(?P<before>://|\d@)(?P<host>\[[0-9A-Fa-f:.]+\]|[^:/,\s\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Replaces names in text; what is no name that it knows, or stands where names stand, stays."""
+    """Replaces names in text; what is no name that it knows, or is where names are, stays."""
 
     pseudonyms: Pseudonyms
     with_topics: bool
@@ -72,20 +72,32 @@ class Names:
         object.__setattr__(self, "_odd", tuple(name for name in odd if name))
 
     def topic(self, name: str) -> str:
-        """Return what a topic is called: its pseudonym where topics have them, the name itself for Kafka's own."""
+        """Return what a topic is called: its pseudonym where topics have them, the name itself for Kafka's own.
+
+        Args:
+            name: one that has the form of a pseudonym stays.
+        """
         if not self.with_topics or not name or name == "*" or INTERNAL.fullmatch(name) or name.startswith("topic-"):
             return name
         return self.pseudonyms.name("topic", name)
 
     def directory(self, name: str) -> str:
-        """Return the name of a partition directory, the name of its topic replaced."""
+        """Return the name of a partition directory, the name of its topic replaced.
+
+        Args:
+            name: of any directory; another one stays as it is.
+        """
         found = _DIRECTORY.fullmatch(name) or _SHORTENED.fullmatch(name)
         if found is None or not self.with_topics:
             return name
         return f"{self.topic(found['topic'])}{'-' if found['rest'][0].isdigit() else ''}{found['rest']}"
 
     def path(self, path: str) -> str:
-        """Return a path with hosts, and where they are replaced topics, replaced in each of its parts."""
+        """Return a path with hosts, and where they are replaced topics, replaced in each of its parts.
+
+        Args:
+            path: with `/` between its parts.
+        """
         return "/".join(self._part(part) for part in path.split("/"))
 
     def _part(self, part: str) -> str:
@@ -95,7 +107,11 @@ class Names:
         return self.line(part)
 
     def line(self, text: str) -> str:
-        """Return a line of a log with names replaced."""
+        """Return a line of a log with names replaced.
+
+        Args:
+            text: without its line end.
+        """
         found = _PROPERTY.search(text)
         if found is not None:
             value = self.setting(found["name"], found["value"])
@@ -118,7 +134,12 @@ class Names:
         return self.pseudonyms.text(_ENDPOINT.sub(self._endpoint, text))
 
     def setting(self, name: str, value: str) -> str:
-        """Return the value of a setting: numbers, switches and what brokers are told of each other stay, all but the hosts in it."""
+        """Return the value of a setting: numbers, switches and settings that hold no secret stay, all but the hosts in them.
+
+        Args:
+            name: of the setting; the value of one that is not known is replaced whole.
+            value: as the log or file has it.
+        """
         if is_speaking(value) or value in {"null", "[hidden]", "[]"} or not value.strip("*"):
             return value
         if name in _KNOWN_SETTINGS:

@@ -83,7 +83,12 @@ class Pseudonyms:
     """Names that are known to be topics or directories of partitions, and stay."""
 
     def knowing(self, *, hosts: Iterable[str], topics: Iterable[str]) -> Self:
-        """Return pseudonyms that also know the hosts and topics that the evidence names."""
+        """Return pseudonyms that also know the hosts and topics that the evidence names.
+
+        Args:
+            hosts: names and addresses, in any case.
+            topics: whose partition directories stay in paths.
+        """
         return replace(
             self,
             hosts=self.hosts | {host.lower() for host in hosts if host},
@@ -91,7 +96,12 @@ class Pseudonyms:
         )
 
     def name(self, kind: str, value: str | bytes) -> str:
-        """Return the pseudonym of a value: what sort of thing it is, and its digest, which does not depend on the sort."""
+        """Return the pseudonym of a value: what sort of thing it is, and its digest, which does not depend on the sort.
+
+        Args:
+            kind: the word that the pseudonym begins with.
+            value: the same one has the same digest under the same key.
+        """
         raw = value if isinstance(value, bytes) else value.encode("utf-8", errors="surrogatepass")
         return f"{kind}-{hmac.digest(self.key, raw, 'sha256').hex()[:DIGEST_LENGTH]}"
 
@@ -100,27 +110,47 @@ class Pseudonyms:
         return self.name("group", group)
 
     def host(self, host: str) -> str:
-        """Return the pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one."""
+        """Return the pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one.
+
+        Args:
+            host: a name or address; wildcards such as `0.0.0.0` stay.
+        """
         plain = host.strip().removeprefix("/").strip("[]").rstrip(".").lower()
         return self.name("host", plain) if plain and plain not in _WILDCARDS else host
 
     def principal(self, principal: str) -> str:
-        """Return the pseudonym of `User:name` or of a bare name; the type stays, and so do wildcards."""
+        """Return the pseudonym of `User:name` or of a bare name; the type stays, and so do wildcards.
+
+        Args:
+            principal: as Kafka writes it.
+        """
         kind, colon, name = principal.rpartition(":")
         if name in _WILDCARDS or not name:
             return principal
         return f"{kind}{colon}{self.name('principal', name)}"
 
     def sentence(self, text: str) -> str:
-        """Return a sentence of this tool's own with known hosts, addresses and principals replaced."""
+        """Return a sentence of this tool's own with known hosts, addresses and principals replaced.
+
+        Args:
+            text: in which words that are no names are this tool's.
+        """
         return _OWN_WORDS.sub(self._replacement, self._without_known(text))
 
     def text(self, text: str) -> str:
-        """Words out of evidence with everything that looks like a host, an address, a principal or a client replaced."""
+        """Return words out of evidence with everything that looks like a host, an address, a principal or a client replaced.
+
+        Args:
+            text: in which any word may be a name.
+        """
         return _FOREIGN_WORDS.sub(self._replacement, self._without_known(text))
 
     def path(self, path: str) -> str:
-        """Return a path with the hosts in it replaced; directories of partitions and Kafka's own files stay."""
+        """Return a path with the hosts in it replaced; directories of partitions and Kafka's own files stay.
+
+        Args:
+            path: with `/` between its parts.
+        """
         return "/".join(part if _is_partition(part, self.topics) else self.text(part) for part in path.split("/"))
 
     def _without_known(self, text: str) -> str:

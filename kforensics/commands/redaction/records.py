@@ -59,7 +59,12 @@ _SPEAKING_VALUES = frozenset({"true", "false", "delete", "compact", "compact,del
 
 
 def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
-    """Return the item with payloads and names replaced; what is no record has none."""
+    """Return the item with payloads and names replaced; what is no record has none.
+
+    Args:
+        item: of a dump.
+        pseudonyms: under the key of this redaction.
+    """
     if not isinstance(item, RecordItem):
         return item
     meaning = item.meaning
@@ -72,7 +77,12 @@ def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
 
 
 def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:
-    """Return the record with key, value and values of headers as pseudonyms; null and empty stay what they are."""
+    """Return the record with key, value and values of headers as pseudonyms; null and empty stay what they are.
+
+    Args:
+        record: of a user's topic.
+        pseudonyms: under the key of this redaction.
+    """
     return record._replace(
         key=_payload("key", record.key, pseudonyms),
         value=_payload("value", record.value, pseudonyms),
@@ -81,7 +91,12 @@ def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:
 
 
 def redact_message(message: Decoded, pseudonyms: Pseudonyms) -> Decoded:
-    """Return a message of one of Kafka's own logs with every private field replaced."""
+    """Return a message of one of Kafka's own logs with every private field replaced.
+
+    Args:
+        message: decoded; a field that is not listed as harmless is private.
+        pseudonyms: under the key of this redaction.
+    """
     return message._replace(fields=_fields(message.fields, message.name, pseudonyms))
 
 
@@ -139,5 +154,9 @@ def _text(name: str, text: str, around: Mapping[str, Any], message: str, pseudon
 
 
 def is_speaking(text: str) -> bool:
-    """Return whether a setting is a number or a switch, which identifies no one."""
+    """Return whether a setting is a number or a switch, which identifies no one.
+
+    Args:
+        text: its value.
+    """
     return text.lower() in _SPEAKING_VALUES or text.removeprefix("-").replace(".", "", 1).isdecimal()

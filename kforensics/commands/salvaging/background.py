@@ -21,6 +21,9 @@ class Background:
     def do(self, work: Work) -> None:
         """Do this after everything that was given before.
 
+        Args:
+            work: is called in another thread.
+
         Raises:
             Exception: what earlier work raised.
         """

@@ -129,7 +129,12 @@ def _named(
 
 
 def carved_copies(carved: Carved, partition: TopicPartition) -> tuple[list[LogCopy], dict[str, tuple[int, ...]]]:
-    """Return what the images hold of a partition, an image each, and for `CarvedReader` where its chains begin."""
+    """Return what the images hold of a partition, an image each, and for `CarvedReader` where its chains begin.
+
+    Args:
+        carved: what was found in all images.
+        partition: the topic and number.
+    """
     copies: list[LogCopy] = []
     starts: dict[str, tuple[int, ...]] = {}
     for log in carved.logs:

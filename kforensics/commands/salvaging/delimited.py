@@ -32,7 +32,15 @@ class DelimitedRecords:
         self.file = folder.open(f"{stem}.{form.value}.txt")
 
     def add(self, chunk: RecordChunk, given: Given) -> None:  # noqa: ARG002 - as every form
-        """Add records in order of offset; those that the form can't hold are remembered."""
+        """Add records in order of offset; those that the form can't hold are remembered.
+
+        Args:
+            chunk: valid until this returns.
+            given: not used by this form.
+
+        Raises:
+            HoldsDelimiter: as many records as are named can't be held.
+        """
         null = b"" if self._form is FormName.KCAT else NULL_MARKER
         lines = []
         columns = (chunk.offset, chunk.key_position, chunk.key_length, chunk.value_position, chunk.value_length)

@@ -66,7 +66,14 @@ class OutFile:
             raise WriteFailed(str(self._partial), error) from error
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Add bytes, which must not change any more."""
+        """Add bytes, and return their number.
+
+        Args:
+            data: must not change any more, since it is written later.
+
+        Raises:
+            WriteFailed: the system took no more.
+        """
         self._pieces.append(data)
         self._waiting += len(data)
         if self._waiting >= _BUFFER_LENGTH:
@@ -74,7 +81,14 @@ class OutFile:
         return len(data)
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        """Add lines, each with its line break."""
+        """Add lines, each with its line break.
+
+        Args:
+            lines: or any pieces of them.
+
+        Raises:
+            WriteFailed: the system took no more.
+        """
         self.write(b"".join(lines))
 
     def pause(self) -> None:
@@ -90,18 +104,25 @@ class OutFile:
         self._hashing.wait()
         return self._digest.copy()
 
-    def append(self, pieces: Iterable[bytes]) -> int:
+    def append(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one.
+
+        Args:
+            pieces: of the bytes, in order.
 
         Raises:
             WriteFailed: the system takes no more.
         """
-        data = b"".join(pieces)
-        self._put(data)
-        return len(data)
+        for data in pieces:
+            self._put(data)
+        return sum(map(len, pieces))
 
     def appended(self, count: int) -> None:
-        """Take note of bytes that forked processes wrote behind those so far."""
+        """Take note of bytes that forked processes wrote behind those so far.
+
+        Args:
+            count: as `append` returned it.
+        """
         self._background.do(partial(self._hash, self.length, self.length + count))
         self.length += count
 
@@ -195,7 +216,14 @@ class OutFolder:
             raise WriteFailed(str(self.root), error) from error
 
     def open(self, name: str) -> OutFile:
-        """Return a new file by its name relative to the directory, whose folders are made."""
+        """Return a new file, whose folders are made.
+
+        Args:
+            name: relative to the directory.
+
+        Raises:
+            WriteFailed: a folder can't be made, or the file can't be opened.
+        """
         folder = self.root
         try:
             for part in name.split("/")[:-1]:
@@ -220,7 +248,15 @@ class OutFolder:
         self._names.clear()
 
     def write(self, name: str, data: bytes) -> WrittenFile:
-        """Return a whole file."""
+        """Write a whole file, and return what the manifest says of it.
+
+        Args:
+            name: relative to the directory.
+            data: all of its bytes.
+
+        Raises:
+            WriteFailed: the system takes no more.
+        """
         with self.open(name) as file:
             file.write(data)
             return file.finish()
@@ -229,8 +265,12 @@ class OutFolder:
 def check_folder(out: Path, inputs: Sequence[Path]) -> None:
     """Refuse a directory that would lie inside the evidence or holds anything already.
 
+    Args:
+        out: the directory, which need not exist.
+        inputs: the evidence.
+
     Raises:
-        UsageError: either of them.
+        UsageError: either of them, or the directory that it would be made in is not there.
     """
     if os.path.lexists(out):
         if out.is_symlink() or not out.is_dir():
@@ -247,6 +287,10 @@ def check_folder(out: Path, inputs: Sequence[Path]) -> None:
 
 
 def safe_name(name: str) -> str:
-    """Return the name of a topic as part of a file name."""
+    """Return the name of a topic as part of a file name.
+
+    Args:
+        name: as the disk has it; every character that a topic may not have becomes `%` and two digits an octet.
+    """
     safe = _UNSAFE.sub(lambda found: "".join(f"%{octet:02X}" for octet in os.fsencode(found[0])), name)
     return f"%2E{safe[1:]}" if safe.startswith(".") else safe

@@ -74,7 +74,12 @@ class RecordWriter(Protocol):
     file: OutFile
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset; the chunk's bytes hold until this returns."""
+        """Add records in order of offset.
+
+        Args:
+            chunk: whose bytes hold until this returns.
+            given: what is known of these records beside their bytes.
+        """
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the files and give them their names."""
@@ -90,7 +95,12 @@ class BatchWriter(Protocol):
     """The bytes that were added last as they were: to which file and position, and from which position up to which."""
 
     def add(self, run: Run, files: CopyFiles) -> BatchTable:
-        """Batches in order of offset; returns those that were not taken over."""
+        """Add batches in order of offset, and return those that were not taken over.
+
+        Args:
+            run: batches that lie behind each other in one file.
+            files: of all copies.
+        """
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the files and give them their names."""
@@ -101,6 +111,9 @@ class BatchWriter(Protocol):
 
 def require_form(form: FormName) -> None:
     """Refuse a form that needs a package that is not installed.
+
+    Args:
+        form: as `--form` names it.
 
     Raises:
         MissingExtra: pyarrow is missing.

@@ -115,7 +115,11 @@ def _run(one: SavedRun) -> dict[str, Any]:
 
 
 def plain_gap(gap: Gap) -> dict[str, Any]:
-    """Return a gap as the manifest and the result show it."""
+    """Return a gap as the manifest and the result show it.
+
+    Args:
+        gap: offsets that no output has, with the reason.
+    """
     out = {
         "offsets": {"first": gap.offsets.first, "last": gap.offsets.last},
         "count": gap.count,
@@ -125,17 +129,29 @@ def plain_gap(gap: Gap) -> dict[str, Any]:
 
 
 def plain_file(file: WrittenFile) -> dict[str, Any]:
-    """Return a file of the output as the manifest shows it."""
+    """Return a file of the output as the manifest shows it.
+
+    Args:
+        file: with its sha256.
+    """
     return {"path": file.path, "bytes": file.bytes, "sha256": file.sha256}
 
 
 def absent(value: Any) -> Any:
-    """Return a value, or why it is not there."""
+    """Return a value as JSON has it, or `{"absent": …}` with the reason for which it is not there.
+
+    Args:
+        value: a text that is no UTF-8 becomes base64.
+    """
     return {"absent": value.value} if isinstance(value, Absent) else text(value) if isinstance(value, str) else value
 
 
 def text(value: str) -> Any:
-    """Text that any reader of JSON takes; a path that is no UTF-8 as base64."""
+    """Return text that any reader of JSON takes; a path that is no UTF-8 as base64.
+
+    Args:
+        value: as `os.fsdecode` gives it.
+    """
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -64,7 +64,7 @@ class _Sink:
         return self._file.tell()
 
     def flush(self) -> None:
-        """Nothing waits that must not."""
+        """Do nothing: what was written waits for its file."""
 
     def close(self) -> None:
         """Leave the end of the file to whoever opened it."""
@@ -89,7 +89,12 @@ class ParquetRecords:
         self._bytes = self._records = 0
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset."""
+        """Add records in order of offset.
+
+        Args:
+            chunk: whose bytes hold until this returns.
+            given: what is known of these records beside their bytes.
+        """
         rows, batches = chunk.rows, chunk.batches
         magic, attributes = batches["magic"][rows], batches["attributes"][rows]
         modern = magic == 2

@@ -74,14 +74,24 @@ class Scope:
     is_stopped: bool = False
 
     def has(self, partition: TopicPartition) -> bool:
-        """Whether a partition is wanted."""
+        """Whether a partition is wanted.
+
+        Args:
+            partition: the topic and number.
+        """
         if self.topics and partition.topic not in self.topics:
             return False
         return not self.partitions or partition.partition in self.partitions
 
 
 def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """Return the tasks for all that `explain` reports as lost, whatever its certainty."""
+    """Return the tasks for all that `explain` reports as lost, whatever its certainty.
+
+    Args:
+        evidence: inputs as they are now and earlier snapshots.
+        scope: what is asked for.
+        jobs: the number of processes, None for that of the processors.
+    """
     options = ExplainOptions(
         topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
     )
@@ -150,7 +160,13 @@ def _source(scope: Scope, leader: int | Absent, *, is_known: bool) -> str:
 
 
 def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """Return the tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds."""
+    """Return the tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds.
+
+    Args:
+        evidence: inputs as they are now and earlier snapshots.
+        scope: what is asked for.
+        jobs: the number of processes, None for that of the processors.
+    """
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
@@ -205,7 +221,15 @@ def _runs(replica: Replica, runs: Iterable[CommittedRun]) -> Iterator[Wanted]:
 
 
 def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
-    """Every partition of the inputs."""
+    """Return the tasks for every partition of the inputs that is asked for.
+
+    Args:
+        evidence: inputs as they are now and earlier snapshots.
+        scope: what is asked for.
+
+    Raises:
+        UsageError: a topic, a partition or a leader that is asked for is not there.
+    """
     inputs = evidence.inputs
     places = find_places(inputs)
     check_wanted(

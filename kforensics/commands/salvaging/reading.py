@@ -63,7 +63,14 @@ class Merge:
 
 
 def runs_of(selection: Selection) -> Iterator[Run | Merge]:
-    """Yield the batches of a selection as runs, in order of label and offset."""
+    """Yield the batches of a selection as runs, in order of label and offset.
+
+    Args:
+        selection: the chosen batches of all copies.
+
+    Yields:
+        Runs, and what has to be merged of runs of several copies, where a cleaner passed one of them.
+    """
     rows, copies, labels = selection.rows, selection.copies, selection.labels
     clusters = _clusters(selection)
     ends = rows["position"].astype(np.int64) + rows["length"]
@@ -133,11 +140,20 @@ class CopyFiles:
     _open: dict[tuple[int, str], EvidenceFile] = field(default_factory=dict)
 
     def segment(self, copy: int, number: int) -> Segment:
-        """Return a segment of a copy."""
+        """Return a segment of a copy.
+
+        Args:
+            copy: the number of the copy.
+            number: of the segment in its replica.
+        """
         return self.copies[copy].view.replica.segments[number]
 
     def of(self, copy: int, number: int) -> EvidenceFile:
-        """Return the file of a segment.
+        """Return the file of a segment, opened where it is not; few are kept open.
+
+        Args:
+            copy: the number of the copy.
+            number: of the segment in its replica.
 
         Raises:
             EvidenceError: it can't be read any more.
@@ -153,7 +169,14 @@ class CopyFiles:
         return self._open[key]
 
     def at_hand(self, run: Run) -> NDArray[np.bool_]:
-        """Whether the bytes of each batch are here: of a captured segment some or all may have stayed on the broker."""
+        """Return whether the bytes of each batch are here: of a captured segment some or all may have stayed on the broker.
+
+        Args:
+            run: batches of one segment.
+
+        Raises:
+            EvidenceError: the file can't be read any more.
+        """
         file = self.of(run.copy, run.segment)
         out = np.ones(len(run.rows), dtype=np.bool_)
         if isinstance(file, CapturedSegment):
@@ -164,12 +187,27 @@ class CopyFiles:
         return out
 
     def source(self, run: Run) -> SegmentBytes:
-        """Return the bytes to read the batches of a run from; of a captured segment none behind them are asked for."""
+        """Return the bytes to read the batches of a run from; of a captured segment none behind them are asked for.
+
+        Args:
+            run: batches of one segment.
+
+        Raises:
+            EvidenceError: the file can't be read any more.
+        """
         file = self.of(run.copy, run.segment)
         return PartOfFile(file, run.end) if isinstance(file, CapturedSegment) else file
 
     def where_missing(self, copy: int, number: int) -> str:
-        """Return the file on the broker that a captured segment is of."""
+        """Return the file on the broker that a captured segment is of; empty for any other segment.
+
+        Args:
+            copy: the number of the copy.
+            number: of the segment in its replica.
+
+        Raises:
+            EvidenceError: the file can't be read any more.
+        """
         file = self.of(copy, number)
         return file.missing().where if isinstance(file, CapturedSegment) else ""
 
@@ -203,7 +241,7 @@ def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
 
 
 def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
-    """Type and coordinator epoch of a control batch, None where it ends no transaction.
+    """Return type and coordinator epoch of a control batch, None where it ends no transaction.
 
     Args:
         row: of the batch.

@@ -31,7 +31,7 @@ from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.units import TopicPartition
 
 SEGMENT_LENGTH = 1 << 30
-"""`segment.bytes` of a broker that was not told otherwise."""
+"""`segment.bytes` of a broker that is not configured otherwise."""
 INDEX_INTERVAL = 4096
 LARGEST_RELATIVE = (1 << 31) - 1
 LARGEST_INDEX = 10 << 20
@@ -68,7 +68,7 @@ class _Segment:
     max_timestamp_offset: int = 0
 
     def note(self, last_offset: int, position: int, length: int, timestamp: int) -> None:
-        """One batch, and an index entry if enough bytes have followed the last one."""
+        """Note one batch, and an index entry if enough bytes have followed the last one."""
         if timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
         if self.since_entry > INDEX_INTERVAL:
@@ -120,6 +120,10 @@ class SegmentLog:
     def add(self, run: Run, files: CopyFiles) -> BatchTable:
         """Copy batches; those of offsets that the log has already are left out and returned.
 
+        Args:
+            run: batches that lie behind each other in one file.
+            files: of all copies.
+
         Raises:
             EvidenceError: they can't be read.
             NotRebased: `--from-zero` with messages that hold absolute offsets inside.
@@ -134,7 +138,7 @@ class SegmentLog:
     def _ordered(self, rows: BatchTable) -> tuple[list[BatchTable], list[int]]:
         """Return the rows in runs that continue the log, and the numbers of those that do not fit.
 
-        An empty run stands before one of a lower epoch, which begins another log, since the epochs of one rise.
+        An empty run comes before one of a lower epoch, which begins another log, since the epochs of one rise.
         """
         out: list[BatchTable] = []
         left: list[int] = []

@@ -20,6 +20,9 @@ MOST_NAMED = 100
 def find_roots(paths: Sequence[Path]) -> list[Path]:
     """Return the real places of the paths; a symbolic link is followed here, and only here.
 
+    Args:
+        paths: as they were given.
+
     Raises:
         EvidenceError: one of them is not there; a seal of the others would not be that of what was named.
     """
@@ -39,7 +42,12 @@ def find_roots(paths: Sequence[Path]) -> list[Path]:
 
 
 def seal_roots(roots: Sequence[Path], *, jobs: int) -> Iterator[SealEntry | Problem]:
-    """Everything below all roots, with hashes."""
+    """Yield everything below all roots, with hashes.
+
+    Args:
+        roots: real places, in the order of the inputs.
+        jobs: the number of threads that read and hash.
+    """
     for number, root in enumerate(roots):
         yield from seal_input(number, root, jobs=jobs)
 
@@ -60,18 +68,30 @@ class SealCheck:
     _differences: Iterator[Difference] = field(default_factory=lambda: iter(()))
 
     def begin(self, differences: Iterator[Difference]) -> None:
-        """Take the comparison, which is done as it is read."""
+        """Take the comparison, which is done as it is read.
+
+        Args:
+            differences: of what is there to what was sealed.
+        """
         self._differences = differences
 
     def differences(self) -> Iterator[Difference]:
-        """Each difference, once."""
+        """Return the differences, which can be read once."""
         return self._differences
 
 
 def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_part: bool = False) -> SealCheck:
     """Compare what is there with a manifest; the work is done as the differences are asked for.
 
-    With `is_part` there may be more paths than were sealed, where all that were are among them by name.
+    Args:
+        manifest: open.
+        paths: what is to be compared; without any, the paths that the manifest names.
+        jobs: the number of threads that read and hash.
+        is_part: whether there may be more paths than were sealed, where all that were are among them by name.
+
+    Raises:
+        EvidenceUnreadable: the manifest is none, or can't be read.
+        EvidenceError: one of the paths is not there.
     """
     digest = hashlib.sha256()
     try:
@@ -133,6 +153,14 @@ def _windows(file: EvidenceFile) -> Iterable[bytes]:
 
 
 def read_envelope(path: Path, limit: int) -> bytes:
-    """Return the bytes of a detached signature."""
+    """Return the bytes of a detached signature.
+
+    Args:
+        path: of its file.
+        limit: the most bytes that are taken for one.
+
+    Raises:
+        EvidenceError: it can't be read, or is larger.
+    """
     with open_evidence(path) as file:
         return file.read_all(limit)

@@ -50,7 +50,16 @@ class CheckedSignature:
 
 
 def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519PrivateKey":
-    """Return the private key of a PEM file; the passphrase is asked for only where the key is encrypted."""
+    """Return the private key of a PEM file.
+
+    Args:
+        data: the whole file.
+        passphrase: is asked only where the key is encrypted.
+
+    Raises:
+        UsageError: it is no Ed25519 key, or can't be decrypted.
+        MissingExtra: the package `cryptography` is missing.
+    """
     serialization, ed25519 = _library()
     try:
         try:
@@ -65,7 +74,15 @@ def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519Pr
 
 
 def load_public_key(data: bytes) -> "Ed25519PublicKey":
-    """Return the public key of a PEM file."""
+    """Return the public key of a PEM file.
+
+    Args:
+        data: the whole file.
+
+    Raises:
+        UsageError: it is no Ed25519 key.
+        MissingExtra: the package `cryptography` is missing.
+    """
     serialization, ed25519 = _library()
     try:
         key: Ed25519PublicKey = serialization.load_pem_public_key(data)
@@ -77,20 +94,36 @@ def load_public_key(data: bytes) -> "Ed25519PublicKey":
 
 
 def key_id(key: "Ed25519PublicKey") -> str:
-    """Return a short name of a key: the sha256 of its SubjectPublicKeyInfo, as DER."""
+    """Return a short name of a key: the sha256 of its SubjectPublicKeyInfo, as DER.
+
+    Args:
+        key: the public one.
+    """
     serialization, _ = _library()
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return f"sha256:{hashlib.sha256(der).hexdigest()}"
 
 
 def pre_authentication_encoding(payload_type: str, body: bytes) -> bytes:
-    """Return the bytes that are signed: unambiguous, whatever type and body are (DSSE v1)."""
+    """Return the bytes that are signed: unambiguous, whatever type and body are (DSSE v1).
+
+    Args:
+        payload_type: of the envelope.
+        body: the stored bytes of the statement.
+    """
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(body), body)
 
 
 def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str) -> bytes:
-    """Return the envelope of a file with this name and hash."""
+    """Return the DSSE envelope of a file.
+
+    Args:
+        key: the private one.
+        name: of the file, as the statement has it.
+        sha256: of the file, in hexadecimal digits.
+        tool_version: of kforensics.
+    """
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": sha256}}],
@@ -112,7 +145,12 @@ def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str)
 
 
 def check_signature(envelope: bytes, key: "Ed25519PublicKey", *, sha256: str) -> CheckedSignature:
-    """Whether one of the envelope's signatures is of this key and speaks of a file with this hash.
+    """Return whether one of the envelope's signatures is of this key and speaks of a file with this hash.
+
+    Args:
+        envelope: the whole file.
+        key: the public one.
+        sha256: of the file, in hexadecimal digits.
 
     Raises:
         FormatError: the envelope is none, or of another kind.

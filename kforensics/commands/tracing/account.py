@@ -11,7 +11,7 @@ from kforensics.words import listed
 
 
 class TruncationAccount:
-    """What metadata and server logs tell of changes of leaders, at which followers truncate what the new leader lacks.
+    """What metadata and server logs say about changes of leaders, at which followers truncate what the new leader lacks.
 
     Args:
         gathered: the evidence beyond the replicas.
@@ -29,7 +29,7 @@ class TruncationAccount:
                 self._logged_from.setdefault(file.node_id, Absent.UNKNOWN)
 
     def doubt(self, partition: TopicPartition, topic_id: str | Absent, brokers: Collection[int]) -> str:
-        """Why a truncation may have left no trace in the inputs; empty where one would have.
+        """Return why a truncation may have left no trace in the inputs; empty where one would have.
 
         Args:
             partition: that is searched.

@@ -141,5 +141,10 @@ def current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None
 
 
 def is_of(replica: Replica, current: str | Absent) -> bool:
-    """Whether a replica may be of the topic of an id."""
+    """Whether a replica may be of the topic of an id.
+
+    Args:
+        replica: whose `partition.metadata` may be missing.
+        current: the topic id of now; absent where it is not known.
+    """
     return isinstance(current, Absent) or isinstance(replica.topic_id, Absent) or replica.topic_id == current

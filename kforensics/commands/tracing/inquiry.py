@@ -59,7 +59,11 @@ class Inquiry:
         self._explained = {tp for tp, _ in self._account.groups}
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[TracedPartition]:
-        """Return what was searched of each partition, and the records that match."""
+        """Return what was searched of each partition, and the records that match.
+
+        Args:
+            wanted: partitions of one topic.
+        """
         groups = [self._ground.places.by_partition.get(partition, ()) for partition in wanted]
         found = self._by_time(wanted, groups) if self._search.time_ms is not None else None
         if found is not None:

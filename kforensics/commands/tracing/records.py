@@ -43,7 +43,11 @@ class Reread:
     slices: tuple[OffsetRange, ...]
 
     def hits(self, offsets: OffsetRange) -> list[Hit]:
-        """Return the copies at some offsets; what can't be read any more gives none."""
+        """Return the copies at some offsets; what can't be read any more gives none.
+
+        Args:
+            offsets: both ends included.
+        """
         return [
             hit
             for one in self.replicas
@@ -77,7 +81,7 @@ class Reread:
 
 
 def slices_of(replicas: Sequence[ScannedReplica]) -> tuple[OffsetRange, ...]:
-    """Ranges of offsets of which each copy holds some thousand records and not much more than a MiB, as far as its batches are known.
+    """Return ranges of offsets of which each copy holds some thousand records and not much more than a MiB, as far as its batches are known.
 
     Args:
         replicas: the directories of a partition.
@@ -189,7 +193,12 @@ def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
 
 
 def outcome_of(record: Record, markers: Iterable[Markers]) -> bool | Absent | None:
-    """Whether the transaction of a record was aborted, None where no marker follows in any of some logs; absent for records of none."""
+    """Return whether the transaction of a record was aborted, None where no marker follows in any of some logs; absent for records of none.
+
+    Args:
+        record: of which producer and offset count.
+        markers: those of each log; the first one behind the record decides.
+    """
     if not record.is_transactional:
         return Absent.NOT_APPLICABLE
     ends = [end for one in markers if (end := one.after(record.producer_id, record.offset)) is not None]

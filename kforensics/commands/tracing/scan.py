@@ -73,7 +73,12 @@ class Coverage:
     """First and last offset, and leader epoch."""
 
     def add(self, offsets: NDArray[np.int64], epochs: NDArray[np.int64]) -> None:
-        """Offsets that were read, in file order."""
+        """Add offsets that were read.
+
+        Args:
+            offsets: in file order.
+            epochs: the leader epoch of each.
+        """
         if not len(offsets):
             return
         breaks = np.flatnonzero((np.diff(offsets) != 1) | (np.diff(epochs) != 0)) + 1
@@ -81,7 +86,13 @@ class Coverage:
             self.add_run(int(offsets[first]), int(offsets[end - 1]), int(epochs[first]))
 
     def add_run(self, first: int, last: int, epoch: int) -> None:
-        """Add a run behind those before."""
+        """Add a run behind those before.
+
+        Args:
+            first: the first offset.
+            last: the last offset, included.
+            epoch: the leader epoch of all of them.
+        """
         if self.runs and self.runs[-1][2] == epoch and self.runs[-1][1] + 1 == first:
             self.runs[-1] = (self.runs[-1][0], last, epoch)
         else:
@@ -95,16 +106,31 @@ class Markers:
         self._ends: dict[int, list[tuple[int, bool]]] = {}
 
     def add(self, producer_id: int, offset: int, *, is_abort: bool) -> None:
-        """One marker."""
+        """Add one marker.
+
+        Args:
+            producer_id: whose transaction it ends.
+            offset: of the marker.
+            is_abort: whether the transaction was aborted.
+        """
         self._ends.setdefault(producer_id, []).append((offset, is_abort))
 
     def merge(self, other: "Markers") -> None:
-        """Add those of another file of the log."""
+        """Add those of another file of the log.
+
+        Args:
+            other: in any order of the files.
+        """
         for producer_id, ends in other._ends.items():  # noqa: SLF001 - of its own kind
             self._ends[producer_id] = sorted((*self._ends.get(producer_id, ()), *ends))
 
     def after(self, producer_id: int, offset: int) -> tuple[int, bool] | None:
-        """Return the first marker of a producer behind an offset: its own offset, and whether it aborts."""
+        """Return the first marker of a producer behind an offset: its own offset, and whether it aborts; None where there is none.
+
+        Args:
+            producer_id: of the record.
+            offset: of the record.
+        """
         ends = self._ends.get(producer_id, [])
         at = bisect_right(ends, (offset, True))
         return ends[at] if at < len(ends) else None
@@ -157,19 +183,28 @@ class ScannedReplica:
         return self.collected.replica
 
     def file(self, path: str) -> CopyFile:
-        """One of its files."""
+        """Return one of its files, with the kind of copy that it makes.
+
+        Args:
+            path: of the file, relative to the input.
+        """
         suffix = parse_file_name(path.rpartition("/")[2]).suffix
         is_renamed = suffix is not FileSuffix.NONE and self.kind is not CopyKind.SNAPSHOT
         kind = CopyKind.DELETED if is_renamed else self.kind
         return CopyFile(replica=self.replica, path=path, suffix=suffix.value, kind=kind)
 
     def hits(self, path: str, records: Iterable[tuple[Record, int]]) -> Iterator[Hit]:
-        """Return records of one of its files, each with the delete horizon of its batch."""
+        """Yield records of one of its files.
+
+        Args:
+            path: of the file, relative to the input.
+            records: each with the delete horizon of its batch in ms, -1 for none.
+        """
         file = self.file(path)
         return (Hit(file, record, horizon) for record, horizon in records)
 
     def files(self) -> Iterator[Segment]:
-        """Its segment files, those that no broker reads any more last."""
+        """Yield its segment files, those that no broker reads any more last."""
         yield from self.replica.segments
         yield from self.replica.deleted_segments
 
@@ -267,7 +302,7 @@ def kind_of(replica: Replica, ranks: Mapping[int, int]) -> CopyKind:
 def scanned_replica(
     place: PartitionPlace, collected: CollectedReplica, kind: CopyKind, files: Mapping[str, SearchedFile]
 ) -> ScannedReplica:
-    """One directory with what its files gave.
+    """Return one directory with what its files gave.
 
     Args:
         place: the directory.
@@ -298,7 +333,11 @@ class Taker:
         self._out = out
 
     def take(self, chunk: RecordChunk) -> None:
-        """Take records, control records among them."""
+        """Take records, control records among them.
+
+        Args:
+            chunk: in file order; valid until this returns.
+        """
         out = self._out
         out.coverage.add(chunk.offset, chunk.batches["partition_leader_epoch"][chunk.rows].astype(np.int64))
         for part, is_control in split_control(chunk):
@@ -318,7 +357,11 @@ class Taker:
 
 
 def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
-    """Yield records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534)."""
+    """Yield records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534).
+
+    Args:
+        chunk: at least one record.
+    """
     batches = chunk.batches
     has_horizon = (batches["magic"] >= 2) & (batches["attributes"] & DELETE_HORIZON_BIT != 0)
     horizons = np.where(has_horizon, batches["base_timestamp"], NO_HORIZON)[chunk.rows]
@@ -370,7 +413,11 @@ def _note_markers(part: RecordChunk, markers: Markers) -> None:
 
 
 def merged(runs: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Ranges joined where they touch or overlap."""
+    """Return ranges joined where they touch or overlap, in order.
+
+    Args:
+        runs: in any order.
+    """
     out: list[OffsetRange] = []
     for one in sorted(runs):
         if out and one.first <= out[-1].last + 1:
@@ -381,7 +428,13 @@ def merged(runs: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
 
 
 def holes(covered: Sequence[OffsetRange], end: int, *, start: int = 0) -> Iterator[OffsetRange]:
-    """Yield what merged ranges leave open from a start up to an end, the end excluded."""
+    """Yield what merged ranges leave open.
+
+    Args:
+        covered: in order, and apart from each other.
+        end: exclusive.
+        start: inclusive.
+    """
     at = start
     for one in covered:
         if one.first > at and at < end:

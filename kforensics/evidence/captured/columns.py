@@ -70,7 +70,13 @@ class BatchPacker:
         """Base offset, position and time of the first of them, which the columns begin from; empty before there is one."""
 
     def pack(self, rows: BatchTable, controls: NDArray[np.int16], epochs: NDArray[np.int32]) -> Columns:
-        """Return the columns of some batches that follow those of the call before."""
+        """Return the columns of some batches that follow those of the call before.
+
+        Args:
+            rows: a batch table with at least one row.
+            controls: the type of each control batch, `NO_CONTROL` for the others.
+            epochs: the coordinator's epoch of each marker, -1 for the others.
+        """
         if not self.first:
             self._offset, self._position, self._timestamp = (
                 int(rows[name][0]) for name in ("base_offset", "position", "base_timestamp")
@@ -139,7 +145,11 @@ class RecordPacker:
         self._last = np.zeros(3, dtype=np.int64)
 
     def pack(self, records: Sequence[Record]) -> Columns:
-        """Return the columns of some records that follow those of the call before."""
+        """Return the columns of some records that follow those of the call before, digests in the place of their content.
+
+        Args:
+            records: at least one, with digests as keys, values and headers.
+        """
         offset, stamp, position, base = (
             np.array([getattr(one, name) for one in records], dtype=np.int64)
             for name in ("offset", "timestamp_ms", "batch_position", "batch_base_offset")
@@ -176,7 +186,14 @@ def _digests(values: Sequence[Any]) -> NDArray[np.uint8]:
 
 
 def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
-    """Yield the records of a segment out of its columns, digests in the place of keys, values and headers."""
+    """Yield the records of a segment out of its columns, digests in the place of keys, values and headers.
+
+    Args:
+        columns: by the names of `RECORD_COLUMNS`, all of one length.
+
+    Yields:
+        Records with -1 for sequence, producer epoch and leader epoch, which the columns do not have.
+    """
     sums = {
         name: np.cumsum(columns[f"{name}_gap"].astype(np.int64)).tolist()
         for name in ("offset", "timestamp", "position")
@@ -208,7 +225,15 @@ def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
 
 
 def control_records(rows: BatchTable, controls: NDArray[np.int64]) -> Iterator[Record]:
-    """Yield the control records of the batches whose type is known."""
+    """Yield the control records of the batches whose type is known.
+
+    Args:
+        rows: a batch table.
+        controls: the type of each batch, `NO_CONTROL` where it is none or could not be read.
+
+    Yields:
+        Records without a value: what a marker says beside its type is not in the columns.
+    """
     for row, control in zip(rows, controls.tolist(), strict=True):
         if control == NO_CONTROL or not int(row["attributes"]) & CONTROL_BIT:
             continue
@@ -234,14 +259,22 @@ def control_records(rows: BatchTable, controls: NDArray[np.int64]) -> Iterator[R
 
 
 def npy_of(values: NDArray[Any]) -> bytes:
-    """Return a column as a `.npy` file of the narrowest type that holds all of it."""
+    """Return a column as a `.npy` file of the narrowest type that holds all of it.
+
+    Args:
+        values: of a whole-number type.
+    """
     out = io.BytesIO()
     npy.write_array(out, np.ascontiguousarray(narrow(values)), version=(1, 0))
     return out.getvalue()
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in the narrowest type that holds all of them; unsigned ones as they are."""
+    """Return numbers in the narrowest type that holds all of them; unsigned ones as they are.
+
+    Args:
+        values: of a whole-number type.
+    """
     if values.dtype.kind == "u" or not len(values):
         return values
     low, high = int(values.min()), int(values.max())
@@ -253,6 +286,9 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 def column_of(data: bytes) -> NDArray[Any]:
     """Return the column in a `.npy` file, without trusting what its head says.
+
+    Args:
+        data: the whole file.
 
     Raises:
         ValueError: it is none of the columns that a capture has.
@@ -274,6 +310,11 @@ def gather(
     runs: Sequence[Run], names: Sequence[str], column: Callable[[int, str], NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Return the columns of some runs of rows, one behind the other.
+
+    Args:
+        runs: group, first row and number of rows of each; claims of a capture.
+        names: the columns that are wanted.
+        column: gives a column of a group by its name.
 
     Raises:
         ValueError: a run ends behind its column.

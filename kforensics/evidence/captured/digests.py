@@ -36,12 +36,22 @@ def _digest(content: bytes | None, key: bytes) -> Any:
 
 
 def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:
-    """Return the type of each control batch of magic 2, none for all other batches and where it can't be read."""
+    """Return the type of each control batch of magic 2, none for all other batches and where it can't be read.
+
+    Args:
+        batches: a batch table of the segment.
+        source: the segment.
+    """
     return [None if one is None else one[0] for one in controls(batches, source)]
 
 
 def controls(batches: BatchTable, source: SegmentBytes) -> list[tuple[int, int] | None]:
-    """Return the type of each control batch of magic 2 with the coordinator's epoch, -1 where it has none; none for all other batches and where it can't be read."""
+    """Return the type of each control batch of magic 2 with the coordinator's epoch, -1 where it has none; none for all other batches and where it can't be read.
+
+    Args:
+        batches: a batch table of the segment.
+        source: the segment, of which `CONTROL_BATCH_LIMIT` bytes of a batch are read at most.
+    """
     out: list[tuple[int, int] | None] = [None] * len(batches)
     for at in np.flatnonzero(((batches["attributes"] & CONTROL_BIT) != 0) & (batches["magic"] == 2)):
         length = min(int(batches["length"][at]), CONTROL_BATCH_LIMIT)

@@ -43,7 +43,11 @@ class IndexWatch:
             self._positions = self._index.entries["position"].astype(np.int64)
 
     def see(self, sound: BatchTable) -> None:
-        """Look at the entries that name the places of some batches, which follow those of the call before."""
+        """Look at the entries that name the places of some batches, which follow those of the call before.
+
+        Args:
+            sound: a batch table with at least one row, in file order.
+        """
         if not self._is_sound:
             return
         positions = sound["position"]

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -42,13 +41,14 @@ _ADDED = ("longest_batch",)
 _LARGEST = 2**63 - 1
 
 
-def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> Segment:
+def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with_batches: bool = True) -> Segment:
     """Return the findings in a segment at the time of its capture.
 
     Args:
         file: the segment in its capture.
         path: relative to the replica's input, for citations.
         base_offset: from the file's name.
+        with_batches: whether the table of batches is wanted; else a segment without damage has none, and `BatchReader` reads it where it is asked for.
 
     Raises:
         EvidenceUnreadable: what the capture says of it can't be.
@@ -56,7 +56,12 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
     row = file.row
     try:
         _check(row)
-        segment = segment_of(
+        unread = unread_below(file)
+        batches: BatchTable | Absent = Absent.NOT_WRITTEN
+        if row["batch_count"] <= KEPT_BATCHES and (with_batches or unread or row["damage"]):
+            batches = _whole_table(file)
+        is_unknown = unread and not row["batch_count"] and row["max_timestamp_ms"] is None
+        return segment_of(
             {
                 **{name: row[name] for name in (*_NUMBERS, *_OPTIONAL)},
                 **{name: row.get(name) for name in _ADDED},
@@ -68,42 +73,47 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
                 "is_thinned": bool(row["is_thinned"]),
                 "changed": bool(row["changed"]),
                 "damage": row["damage"],
+                **({"max_timestamp_ms": Absent.UNKNOWN} if is_unknown else {}),
             },
             row["digests"],
             row["epochs"],
+            batches=batches,
+            batches_from=_batches_from(file),
+            unread_below=unread,
         )
-        batches = _whole_table(file) if row["batch_count"] <= KEPT_BATCHES else Absent.NOT_WRITTEN
-        if unread := unread_below(file):
-            is_unknown = not segment.batch_count and row["max_timestamp_ms"] is None
-            newest = Absent.UNKNOWN if is_unknown else segment.max_timestamp_ms
-            segment = replace(segment, unread_below=unread, max_timestamp_ms=newest)
-        return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
 
 
 def unread_below(file: CapturedSegment) -> int:
-    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was."""
+    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of it can't be.
+    """
     value = file.row.get("unread_below", 0)
     if type(value) is not int or not 0 <= value <= _LARGEST:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {value!r} as an offset")
     return value
 
 
-def _batches_from(file: CapturedSegment, segment: Segment) -> int:
+def _batches_from(file: CapturedSegment) -> int:
     if unread := unread_below(file):
         start = carried_from(file)
         return unread if start is None else start
-    if not segment.batch_count or isinstance(segment.last_offset, Absent):
+    count, first, last = (file.row[name] for name in ("batch_count", "first_offset", "last_offset"))
+    if not count or last is None:
         return 0
     held = sum(run[2] for run in _runs(file.row, "batches"))
-    if held == segment.batch_count:
+    if held == count:
         return 0
     start = carried_from(file)
-    first = segment.first_offset
-    if held > segment.batch_count or (start is not None and isinstance(first, int) and start <= first):
-        raise ValueError(f"{held} rows of {segment.batch_count} batches from offset {start}")
-    return segment.last_offset + 1 if start is None else start
+    if held > count or (start is not None and first is not None and start <= first):
+        raise ValueError(f"{held} rows of {count} batches from offset {start}")
+    return int(last) + 1 if start is None else start
 
 
 def _check(row: Mapping[str, Any]) -> None:
@@ -134,13 +144,24 @@ def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
 
 
 def carried_from(file: CapturedSegment) -> int | None:
-    """Return the first offset from which the batches of the segment were taken along, none where none were."""
+    """Return the first offset from which the batches of the segment were taken along, none where none were.
+
+    Args:
+        file: the captured segment.
+    """
     value = file.row.get("carried_from")
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
-    """Return the offset behind the last sound batch, its leader epoch and its highest timestamp; none where no batch is sound."""
+    """Return the offset behind the last sound batch, its leader epoch and its highest timestamp in ms; none where no batch is sound.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of its end can't be.
+    """
     tail = file.row.get("tail")
     if tail is None:
         return None
@@ -151,7 +172,14 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
 
 
 def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
-    """Return the position of the first sound batch, and that behind the last one; zeros where no batch is sound."""
+    """Return the span of the first sound batch, and the position behind the last one; zeros where no batch is sound.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of its sound part can't be.
+    """
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
@@ -173,7 +201,14 @@ class CapturedCommit(NamedTuple):
 
 
 def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
-    """Yield the commits in a segment of `__consumer_offsets`."""
+    """Yield the commits in a segment of `__consumer_offsets`.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: what the capture says of its commits can't be.
+    """
     for one in file.row.get("commits") or ():
         try:
             commit = CapturedCommit(*one)
@@ -189,12 +224,24 @@ def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
 
 
 def has_records(file: CapturedSegment) -> bool:
-    """Whether digests of the records of the segment were taken along."""
+    """Whether digests of the records of the segment were taken along.
+
+    Args:
+        file: the captured segment.
+    """
     return file.row.get("records") is not None
 
 
 def captured_batches(file: CapturedSegment) -> BatchTable:
-    """Return the batches of the segment that were taken along, in file order."""
+    """Return the batches of the segment that were taken along, in file order; those whose checksum fails are not among them.
+
+    Args:
+        file: the captured segment, whose row is a claim of the capture.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     runs = _runs(file.row, "batches")
     if not runs:
         return empty_batches()
@@ -206,6 +253,13 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
     """Return the number of the type of each batch that `captured_batches` gives, and its coordinator's epoch.
 
     The type is `NO_CONTROL` where it is no control batch, or where its type could not be read; the epoch -1 where there is none.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
     """
     runs = _runs(file.row, "batches")
     if not runs:
@@ -215,19 +269,43 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
 
 
 def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """Return the columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none."""
+    """Return the columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     runs = _runs(file.row, "batches")
     return _gathered(file, runs, "batches", BATCH_COLUMNS) if runs else {}
 
 
 def record_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """Return the columns of the digested records, as `unpack_records` takes them; empty where there are none."""
+    """Return the columns of the digested records, as `unpack_records` takes them; empty where there are none.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     runs = _runs(file.row, "records")
     return _gathered(file, runs, "records", RECORD_COLUMNS) if runs else {}
 
 
 def captured_records(file: CapturedSegment) -> Iterator[Record]:
-    """Yield the records of the segment, digested; where they were not taken along, its control records."""
+    """Yield the records of the segment, digested; where they were not taken along, its control records.
+
+    Args:
+        file: the captured segment.
+
+    Raises:
+        EvidenceUnreadable: its rows can't be used.
+        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
+    """
     if has_records(file):
         if runs := _runs(file.row, "records"):
             yield from unpack_records(_gathered(file, runs, "records", RECORD_COLUMNS))

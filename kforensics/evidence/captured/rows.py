@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import DIGEST_DTYPE, Segment
+from kforensics.formats.log.batch_table import BatchTable
 from kforensics.units import EpochEntry, OffsetRange
 
 Row = dict[str, Any]
@@ -16,12 +17,17 @@ _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
 
 def known(value: Any) -> Any:
-    """Return the value, or none where it is absent."""
+    """Return a value as the rows of tables have it: none where it is absent, whatever the reason."""
     return None if isinstance(value, Absent) else value
 
 
 def known_or(value: Any, absent: Absent) -> Any:
-    """Return the value, or why it is absent."""
+    """Return a value of a row, or the reason for which it is absent where the row has none.
+
+    Args:
+        value: of a column.
+        absent: what none stands for in that column.
+    """
     return absent if value is None else value
 
 
@@ -29,7 +35,12 @@ def known_or(value: Any, absent: Absent) -> Any:
 
 
 def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
-    """Return the damaged places of a file."""
+    """Return the damaged places of a file as rows.
+
+    Args:
+        path: of the file, relative to its input.
+        damage: causes, checksums and the next good batch are not kept.
+    """
     return [
         {
             "path": path,
@@ -47,7 +58,15 @@ def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
 
 
 def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
-    """Return the damaged places that rows describe."""
+    """Return the damaged places that rows describe.
+
+    Args:
+        rows: as `damage_rows` gave them; None for none.
+
+    Raises:
+        KeyError: a column is missing.
+        ValueError: a kind or gravity is not known.
+    """
     return tuple(
         Damage(
             span=Span(row["position"], row["length"]),
@@ -67,7 +86,14 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
-    """Return a segment; `place` gives the columns that say where it is. Digests and lineage have tables of their own."""
+    """Return a segment as a row of plain values; digests and lineage have tables of their own.
+
+    Args:
+        segment: what was found in it.
+        place: the columns that say where it is.
+        is_deleted: whether its file carries `.deleted`.
+        scanned_ns: when it was read, in ns since 1970.
+    """
     return {
         **place,
         "path": segment.path,
@@ -94,7 +120,11 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
 
 
 def digest_lists(digests: NDArray[np.void]) -> list[list[int]]:
-    """Return the digests as numbers, the 128 bits as two signed words."""
+    """Return the digests as numbers, the 128 bits as two signed words.
+
+    Args:
+        digests: one a bucket, as `digest_batches` gives them.
+    """
     signed = digests.astype(_SIGNED_DIGEST)
     return [list(row) for row in zip(*(signed[name].tolist() for name in _DIGEST_COLUMNS), strict=True)]
 
@@ -103,14 +133,38 @@ _SIGNED_DIGEST = np.dtype([(name, "<i8") for name in _DIGEST_COLUMNS])
 
 
 def digests_of(rows: Sequence[Sequence[int]]) -> Any:
-    """Return the digests that `digest_lists` made lists of."""
+    """Return the digests that `digest_lists` made lists of.
+
+    Args:
+        rows: bucket, the two signed words, batches and position of each.
+    """
     if not rows:
         return np.zeros(0, dtype=DIGEST_DTYPE)
     return np.array([tuple(row) for row in rows], dtype=_SIGNED_DIGEST).view(DIGEST_DTYPE)
 
 
-def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
-    """Return the segment that a row, its digests and its lineage describe; batch tables are never kept."""
+def segment_of(
+    row: Mapping[str, Any],
+    digests: Sequence[Sequence[int]],
+    epochs: Iterable[Sequence[int]],
+    *,
+    batches: BatchTable | Absent = Absent.NOT_WRITTEN,
+    batches_from: int = 0,
+    unread_below: int = 0,
+) -> Segment:
+    """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it.
+
+    Args:
+        row: as `segment_row` gave it.
+        digests: as `digest_lists` gave them.
+        epochs: leader epoch and start offset of each entry of its lineage.
+        batches: the rows that are known.
+        batches_from: the offset from which on rows are known.
+        unread_below: the offset below which no batch was read.
+
+    Raises:
+        KeyError: a column is missing.
+    """
     return Segment(
         path=row["path"],
         base_offset=row["base_offset"],
@@ -125,7 +179,7 @@ def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs:
         magics=frozenset(row["magics"] or ()),
         max_timestamp_ms=known_or(row["max_timestamp_ms"], Absent.NOT_APPLICABLE),
         digests=digests_of(digests),
-        batches=Absent.NOT_WRITTEN,
+        batches=batches,
         damage=damage_of(row["damage"]),
         changed=row["changed"],
         mtime_ns=row["mtime_ns"],
@@ -133,4 +187,6 @@ def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs:
         recovered_record_count=row["recovered_record_count"],
         is_thinned=row["is_thinned"],
         longest_batch=known_or(row.get("longest_batch"), Absent.UNKNOWN),
+        batches_from=batches_from,
+        unread_below=unread_below,
     )

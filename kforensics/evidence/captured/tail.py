@@ -34,6 +34,9 @@ def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
 def is_whole(file: EvidenceFile) -> bool:
     """Whether all bytes of a segment can be read: of a captured one only where the capture holds them.
 
+    Args:
+        file: an open segment; one of the file system is whole.
+
     Raises:
         EvidenceUnreadable: what the capture says of them can't be.
     """

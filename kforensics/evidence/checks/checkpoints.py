@@ -17,7 +17,12 @@ from kforensics.units import OffsetRange
 
 
 def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegment]) -> tuple[tuple[str, Damage], ...]:
-    """Path and damage of each checkpoint line that the log contradicts."""
+    """Return path and damage of each checkpoint line that the log contradicts.
+
+    Args:
+        context: the partition directory; only a live one has lines of its own.
+        segments: all of its segments, scanned; without any there is nothing to contradict.
+    """
     if not segments:
         return ()
     end = max(segment.claimed_end_offset for segment in segments)

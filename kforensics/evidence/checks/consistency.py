@@ -57,7 +57,7 @@ class Verification:
 
 
 Unexplained = Callable[[Sequence[LostDirectory]], Sequence[LostDirectory]]
-"""Returns those of the partitions without a directory that should have one."""
+"""Those of the partitions without a directory that should have one."""
 
 
 def verify_inputs(
@@ -151,7 +151,11 @@ def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Pr
 
 
 def segment_bytes(inputs: Inputs) -> int:
-    """Bytes of all segments below the inputs, for a progress bar."""
+    """Return the bytes of all segments below the inputs, for a progress bar.
+
+    Args:
+        inputs: by the sizes that their listings give.
+    """
     return sum(
         found.length
         for one in inputs.found

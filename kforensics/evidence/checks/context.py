@@ -88,7 +88,11 @@ class PartitionContext:
         return not isinstance(self.directory, Absent) and self.directory.is_metadata
 
     def may_recover(self, end_offset: int) -> bool:
-        """Return whether the next start would scan a segment that ends at the offset; true unless something contradicts it."""
+        """Return whether the next start would scan a segment that ends at the offset; true unless something contradicts it.
+
+        Args:
+            end_offset: exclusive.
+        """
         if self.is_metadata:
             return True
         if self.clean_shutdown is True:
@@ -96,7 +100,12 @@ class PartitionContext:
         return isinstance(self.recovery_point, Absent) or self.recovery_point.value <= end_offset
 
     def of_kind(self, kind: FileKind, suffix: FileSuffix = FileSuffix.NONE) -> tuple[FoundFile, ...]:
-        """Return the directory's files of a kind in the order of their offsets."""
+        """Return the directory's files of a kind in the order of their offsets.
+
+        Args:
+            kind: by the grammar of names.
+            suffix: what is appended to the plain name, such as `.deleted`.
+        """
         chosen = [file for file in self.files if file.name.kind is kind and file.name.suffix is suffix]
         return tuple(sorted(chosen, key=lambda file: (base_offset_of(file), file.path)))
 
@@ -128,12 +137,20 @@ class SoundRange:
 
 
 def base_offset_of(file: FoundFile) -> int:
-    """Return the offset in a file's name."""
+    """Return the offset in a file's name, -1 where the name has none.
+
+    Args:
+        file: as the walk found it.
+    """
     return file.name.base_offset if isinstance(file.name.base_offset, int) else -1
 
 
 def state_of(damage: Iterable[Damage]) -> FileState:
-    """Return the verdict that follows from what was met; what is stale by design leaves a file intact."""
+    """Return the verdict that follows from what was met; what is stale by design leaves a file intact.
+
+    Args:
+        damage: all places of one file.
+    """
     gravities = {place.gravity for place in damage}
     if Gravity.DAMAGE in gravities:
         return FileState.DAMAGED
@@ -145,5 +162,13 @@ def state_of(damage: Iterable[Damage]) -> FileState:
 def mismatch(
     span: Span, *, expected: str, found: str, gravity: Gravity, kind: DamageKind = DamageKind.MISMATCH
 ) -> Damage:
-    """Return a place that contradicts a neighbouring file."""
+    """Return a place that contradicts a neighbouring file.
+
+    Args:
+        span: the bytes in the file.
+        expected: what the neighbour says, in words for people.
+        found: what is there instead.
+        gravity: whether a broker repairs it.
+        kind: the defect, where it is a more special one.
+    """
     return Damage(span=span, kind=kind, expected=expected, found=found, gravity=gravity)

@@ -25,7 +25,7 @@ def check_epochs(
     segments: Sequence[ScannedSegment],
     damaged: AbstractSet[tuple[str, int]] = frozenset(),
 ) -> tuple[Damage, ...]:
-    """Lines that contradict the batches, and batches whose epoch the file does not know.
+    """Return damage of lines that contradict the batches, and of batches whose epoch the file does not know.
 
     Args:
         context: of the partition.
@@ -51,7 +51,12 @@ def check_epochs(
 
 
 def is_raised(context: PartitionContext, checkpoint: LeaderEpochCheckpoint) -> bool:
-    """Return whether the first line is at the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log."""
+    """Return whether the first line is at or below the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log.
+
+    Args:
+        context: the partition directory, with what `log-start-offset-checkpoint` says of it.
+        checkpoint: `leader-epoch-checkpoint` of the directory.
+    """
     start = context.log_start
     return (
         bool(checkpoint.lines)
@@ -63,10 +68,15 @@ def is_raised(context: PartitionContext, checkpoint: LeaderEpochCheckpoint) -> b
 def settle_fallen_epochs(
     checkpoint: LeaderEpochCheckpoint, runs: Sequence[EpochRun], damage: Iterable[Damage]
 ) -> tuple[Damage, ...]:
-    """Batches of a leader epoch below the one before: no damage where the checkpoint knows the epoch from the very same offset.
+    """Return the damage with batches of a leader epoch below the one before made stale where the checkpoint knows the epoch from the very same offset.
 
     One log then holds two histories, as the truncation of 0.11 to 1.1 could leave it (KIP-279); a flipped bit
     leaves no such line.
+
+    Args:
+        checkpoint: `leader-epoch-checkpoint` of the directory.
+        runs: batches of one epoch that follow each other, over the whole log.
+        damage: of one segment; other places stay as they are.
     """
     known = {(line.leader_epoch, line.start_offset) for line in checkpoint.lines}
     recorded = {run.position for run in runs if (run.leader_epoch, run.first_offset) in known}

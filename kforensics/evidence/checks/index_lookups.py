@@ -24,7 +24,11 @@ class PositionLookups:
         self.base_offsets = np.full(len(positions), NO_BATCH, dtype=np.int64)
 
     def add(self, batches: BatchTable) -> None:
-        """Batches of one window, damaged ones included."""
+        """Look up the positions that lie in one window.
+
+        Args:
+            batches: those of the window in file order, damaged ones included.
+        """
         if not len(batches) or not len(self._sorted):
             return
         positions = batches["position"]
@@ -52,7 +56,11 @@ class OffsetLookups:
         self.highest = NO_BATCH
 
     def add(self, batches: BatchTable) -> None:
-        """Batches of one window, damaged ones included."""
+        """Look up the offsets that lie in one window.
+
+        Args:
+            batches: those of the window in file order, damaged ones included; windows come in the order of the file.
+        """
         if not len(batches) or not len(self._sorted):
             return
         # Sorted in sound logs; where it is not, the lookup still ends at a batch and is judged by what that holds.

@@ -79,7 +79,14 @@ def check_offset_index(
 def check_time_index(
     index: TimeIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
-    """Return the damage of a time index, read alone and against its segment."""
+    """Return the damage of a time index, read alone and against its segment.
+
+    Args:
+        index: the parsed file, whose own damage is among the result.
+        scan: of the segment, with the entries of the index looked up; without, only the index's own damage is returned.
+        base_offset: of the segment.
+        is_recovered: whether the next start scans the segment and rebuilds the index.
+    """
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     times = index.entries["timestamp"].astype(np.int64)
     found, highest = scan.time_found, scan.time_highest
@@ -112,7 +119,15 @@ def check_time_index(
 
 
 def padding_damage(tail: Span, *, is_closed: bool, is_recovered: bool) -> tuple[Damage, ...]:
-    """Preallocated zeros are normal on the last segment and, after a crash, on those that recovery resets; else lookups fall into them (KAFKA-10207)."""
+    """Return the damage of preallocated zeros behind the entries: lookups in a closed segment fall into them (KAFKA-10207).
+
+    They are normal on the last segment and, after a crash, on those that recovery resets.
+
+    Args:
+        tail: the zeros.
+        is_closed: whether a later segment follows.
+        is_recovered: whether the next start scans the segment.
+    """
     if not tail.length or not is_closed or is_recovered:
         return ()
     return (

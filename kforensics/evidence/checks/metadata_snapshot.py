@@ -23,7 +23,15 @@ class MetadataSnapshotScan:
 
 
 def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnapshotScan:
-    """Walk a snapshot once."""
+    """Walk a snapshot of the metadata log once.
+
+    Args:
+        file: a `.checkpoint` file, open.
+        level: how much of each batch is checked; header and footer are asked for in any case.
+
+    Raises:
+        EvidenceUnreadable: a part of the file can't be read.
+    """
     first: Any = None
     last: Any = None
     batches = records = 0

@@ -25,9 +25,13 @@ _EXPECTED = {
 
 
 def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment]) -> tuple[tuple[str, Damage], ...]:
-    """Path and damage of each file that speaks of a segment that is not there.
+    """Return path and damage of each file that speaks of a segment that is not there.
 
     A number above the log end is left to the check of the checkpoints.
+
+    Args:
+        context: the partition directory; only a live one whose segments were not left out on purpose is checked.
+        segments: all of its segments, scanned, by base offset.
     """
     if isinstance(context.directory, Absent) or context.directory.state != "live" or context.are_logs_left_out:
         return ()
@@ -51,7 +55,11 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
 
 
 def longest_batch(segments: Sequence[ScannedSegment]) -> int | None:
-    """Return the offsets of the longest batch, 0 where there is none, and none where the scans do not show it."""
+    """Return how many offsets the longest batch takes, 0 where there is none, and none where the scans do not show it.
+
+    Args:
+        segments: scanned.
+    """
     longest = [segment.scan.longest_batch for segment in segments]
     return None if None in longest else max((one for one in longest if one is not None), default=0)
 

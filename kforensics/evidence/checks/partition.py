@@ -44,7 +44,12 @@ Scans = Mapping[str, SegmentScan]
 
 
 def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile, ScanTask]]:
-    """Return the files of a partition that have to be walked: its segments, with the indexes beside them."""
+    """Return the files of a partition that have to be walked: its segments, with the indexes beside them.
+
+    Args:
+        context: the partition directory.
+        level: how much of each batch is checked.
+    """
     by_name = _live_by_name(context)
     splits = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
     live = context.of_kind(FileKind.SEGMENT)
@@ -87,7 +92,14 @@ def _path(context: PartitionContext, file: FoundFile | None) -> Path | None:
 def check_partition(
     context: PartitionContext, *, level: Level, scans: Scans | None = None, progress: Progress = lambda _: None
 ) -> CheckedPartition:
-    """Check every file of a partition directory; whatever can't be read becomes a problem, never an exception."""
+    """Check every file of a partition directory; whatever can't be read becomes a problem, never an exception.
+
+    Args:
+        context: the partition directory and what is known of it before its files are read.
+        level: how much of each batch is checked.
+        scans: those that were made elsewhere, as in other processes; None to make all here.
+        progress: is called with the bytes that were read.
+    """
     return _PartitionCheck(context, level, scans or {}, progress).run()
 
 

@@ -71,7 +71,11 @@ class ProducerEvents:
         self.events: list[ProducerEvent] = []
 
     def add(self, batches: BatchTable) -> None:
-        """Sound batches of one window, in file order."""
+        """Add the sound batches of one window.
+
+        Args:
+            batches: in file order; windows come in the order of the file.
+        """
         if not len(batches):
             return
         while self._splits and self._splits[0] <= int(batches["base_offset"].max()):
@@ -155,7 +159,12 @@ def _data_run(row: Any, transaction_first_offset: int) -> DataRun:
 
 
 def parse_marker(key: bytes | None, value: bytes | None) -> tuple[int, int] | None:
-    """Type and coordinator epoch of a control record that ends a transaction."""
+    """Return type and coordinator epoch of a control record that ends a transaction, none where it is too short.
+
+    Args:
+        key: version and type; the type is not checked.
+        value: version and coordinator epoch (`EndTransactionMarker`).
+    """
     if key is None or value is None or len(key) < _CONTROL_KEY.size or len(value) < _END_TXN_VALUE.size:
         return None
     return _CONTROL_KEY.unpack_from(key)[1], _END_TXN_VALUE.unpack_from(value)[1]

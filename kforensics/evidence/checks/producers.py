@@ -196,7 +196,7 @@ def check_txn_index(
     is_compacted: bool,
     gravity: Gravity,
 ) -> tuple[Damage, ...]:
-    """Entries without their ABORT marker, and markers without their entry.
+    """Return damage of entries without their ABORT marker, and of markers without their entry.
 
     Args:
         index: of one segment.

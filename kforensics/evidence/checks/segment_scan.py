@@ -312,7 +312,12 @@ def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
 
 
 def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
-    """Two parts of one segment, of which the right begins where the left ended, as one; the seam between them must be sound."""
+    """Return two parts of one segment as one; the seam between them must be sound.
+
+    Args:
+        left: the part before.
+        right: the part that begins where the left one ended, with the same index entries looked up.
+    """
     damage = (*left.damage, *right.damage)
     runs = list(left.epoch_runs)
     later = list(right.epoch_runs)
@@ -357,7 +362,12 @@ def _highest(left: int | None, right: int | None) -> int | None:
 
 
 def is_seam_broken(left: SegmentScan, right: SegmentScan) -> bool:
-    """Return whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch."""
+    """Return whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch.
+
+    Args:
+        left: the part before.
+        right: the part that begins where the left one ended.
+    """
     if left.last_offset is not None and right.first_offset is not None and right.first_offset <= left.last_offset:
         return True
     highest = max((run.leader_epoch for run in left.epoch_runs), default=-1)

@@ -36,7 +36,12 @@ class ScannedSegment:
 
 
 def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]) -> list[tuple[Damage, ...]]:
-    """Return the damage of each segment in the order of their base offsets, its gravity settled."""
+    """Return the damage of each segment in the order of their base offsets, its gravity settled.
+
+    Args:
+        context: the partition directory.
+        segments: all of its segments, scanned, by base offset.
+    """
     results = []
     for at, segment in enumerate(segments):
         damage = [grade_tail(context, segment, place, is_last=at == len(segments) - 1) for place in segment.scan.damage]
@@ -48,7 +53,14 @@ def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]
 
 
 def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage, *, is_last: bool) -> Damage:
-    """Return the same damage, distinguished from the unfinished end of the log of a killed or running broker."""
+    """Return the same damage, distinguished from the unfinished end of the log of a killed or running broker.
+
+    Args:
+        context: the partition directory; a clean shutdown leaves no unfinished end.
+        segment: the one that is damaged.
+        place: what its scan found.
+        is_last: whether no segment follows.
+    """
     scan = segment.scan
     if place.kind is DamageKind.ORDER and scan.magics <= {0, 1}:
         # Up to 0.10 a follower checks only the last offset of a wrapper: logs of these formats may hold offsets twice.
@@ -62,7 +74,11 @@ def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage
 
 
 def sound_range(segment: ScannedSegment) -> SoundRange | None:
-    """Return the offsets that the segment holds intact."""
+    """Return the offsets that the segment holds intact, none where it holds no sound batch.
+
+    Args:
+        segment: scanned.
+    """
     scan = segment.scan
     if scan.first_offset is None or scan.last_offset is None:
         return None

@@ -19,7 +19,13 @@ SEARCHED = (128 << 10, 16 << 20)
 
 
 def split_task(task: ScanTask, length: int, jobs: int) -> Iterator[ScanTask]:
-    """Yield the task in parts, in file order; the parts of a file that can't be opened are the task itself."""
+    """Yield the task in parts, in file order; the parts of a file that can't be opened are the task itself.
+
+    Args:
+        task: a whole segment.
+        length: of the segment in bytes; parts are not smaller than `SMALLEST_PART`.
+        jobs: the number of processes.
+    """
     count = min(max(length // SMALLEST_PART, 1), jobs * PARTS_PER_JOB)
     try:
         places = _places(task, length, count) if count > 1 else []

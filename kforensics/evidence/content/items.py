@@ -67,7 +67,11 @@ class Selection:
     to_time_ms: int | None = None
 
     def has_batch(self, batch: BatchItem) -> bool:
-        """Return whether a batch can hold a record that is asked for."""
+        """Return whether a batch can hold a record that is asked for.
+
+        Args:
+            batch: by its header alone; of the times only the largest bounds those of its records.
+        """
         return (
             (self.from_offset is None or batch.last_offset >= self.from_offset)
             and (self.to_offset is None or batch.base_offset <= self.to_offset)
@@ -79,7 +83,11 @@ class Selection:
         )
 
     def has_record(self, record: Record) -> bool:
-        """Return whether a record is asked for."""
+        """Return whether a record is asked for.
+
+        Args:
+            record: its own offset, timestamp and producer count, and the leader epoch of its batch.
+        """
         return (
             (self.from_offset is None or record.offset >= self.from_offset)
             and (self.to_offset is None or record.offset <= self.to_offset)
@@ -98,7 +106,15 @@ class Selection:
 def walk_items(
     file: EvidenceFile, path: Path, name: FileName, *, records: bool, selection: Selection
 ) -> Iterator[DumpItem]:
-    """Everything in a file that is asked for, in the order of the file."""
+    """Yield everything in a file that is asked for, in the order of the file.
+
+    Args:
+        file: open.
+        path: of the file; its partition directory says what its records mean.
+        name: what it is taken for.
+        records: whether records are wanted, and not batches.
+        selection: what is asked for; files other than segments and snapshots are shown whole.
+    """
     if name.kind is FileKind.SEGMENT or name.kind is FileKind.METADATA_SNAPSHOT:
         span = selected_range(file, path, name, selection)
         if records:
@@ -110,7 +126,12 @@ def walk_items(
 
 
 def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
-    """Return the name, or that of a segment where an unknown name hides one: copies often carry names of their own."""
+    """Return the name, or that of a segment where an unknown name hides one: copies often carry names of their own.
+
+    Args:
+        file: open; it is a segment where a sound batch begins at its first byte.
+        name: by the grammar of names.
+    """
     if name.kind not in {FileKind.UNKNOWN, FileKind.LOG_FILE}:
         return name
     head = file.read(0, SHORTEST_ENTRY)
@@ -123,7 +144,15 @@ def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
 
 
 def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
-    """Return the decoder for the records of a file, by its own name or that of its partition directory."""
+    """Return the decoder for the records of a file, by its own name or that of its partition directory.
+
+    Args:
+        path: of the file.
+        name: what it is taken for.
+
+    Returns:
+        The decoder, or None where nothing says what the records mean.
+    """
     if name.kind is FileKind.METADATA_SNAPSHOT:
         return decode_metadata
     directory = parse_partition_directory(path.parent.name)
@@ -131,7 +160,14 @@ def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
 
 
 def selected_range(file: EvidenceFile, path: Path, name: FileName, selection: Selection) -> ByteRange:
-    """Return the part of a segment that can hold what is asked for."""
+    """Return the part of a segment that can hold what is asked for; all of a file whose name has no offset.
+
+    Args:
+        file: open.
+        path: of the file; its indexes are beside it.
+        name: what it is taken for.
+        selection: what is asked for.
+    """
     if name.kind is not FileKind.SEGMENT or isinstance(name.base_offset, Absent):
         return ByteRange(0, None)
     return find_range(

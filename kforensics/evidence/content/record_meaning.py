@@ -45,7 +45,11 @@ def decoder_of_topic(topic: str) -> Decoder | None:
 
 
 def control_meaning(record: Record) -> tuple[ControlType, RecordMeaning]:
-    """Return the type of a control record and the meaning of its value."""
+    """Return the type of a control record and the meaning of its value.
+
+    Args:
+        record: of a control batch.
+    """
     control = parse_control_record(record.key, record.value)
     return control.type, RecordMeaning(None, control.value)
 

@@ -9,7 +9,7 @@ _COLUMNS = ["base_offset", "last_offset", "partition_leader_epoch", "crc", "max_
 
 
 def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 0) -> BatchTable:
-    """Offset, leader epoch, checksum and time of every sound batch of a log.
+    """Return offset, leader epoch, checksum and time of every sound batch of a log.
 
     Args:
         log: its files.
@@ -29,7 +29,7 @@ def first_difference(log: BatchTable, copy: BatchTable, *, from_offset: int) -> 
     Args:
         log: the batches of the log, as `batch_outline` gives them.
         copy: those of the copy.
-        from_offset: a cleaner went over the batches below in one of them, so that they need not be the same.
+        from_offset: a cleaner passed over the batches below in one of them, so that they need not be the same.
     """
     theirs = copy[copy["base_offset"] >= from_offset]
     if not len(theirs):

@@ -47,7 +47,11 @@ class Place(NamedTuple):
     position: int
 
     def cite(self, place: PartitionPlace) -> Citation:
-        """Return the record's batch as a citation."""
+        """Return the record's batch as a citation.
+
+        Args:
+            place: the partition directory that holds the log.
+        """
         return Citation(input=place.state.input, path=self.path, span=Span(self.position, 0))
 
 
@@ -112,7 +116,7 @@ class CommitRun:
 
 _COMMIT_TYPES = frozenset({0, 1})
 _UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
-"""Assignments and topologies, which tell nothing of positions or of who is a member."""
+"""Assignments and topologies, which say nothing about positions or of who is a member."""
 
 _INT16, _INT32, _INT64 = Layout(">h").unpack_from, Layout(">i").unpack_from, Layout(">q").unpack_from
 _TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}
@@ -143,7 +147,11 @@ class LogOutline:
     """It begins at offset 0, and nothing in it is damaged or can't be read."""
 
     def epoch_at(self, offset: int) -> int:
-        """Return the leader epoch of the record at an offset, -1 before the first."""
+        """Return the leader epoch of the record at an offset, -1 before the first.
+
+        Args:
+            offset: of a record of this log.
+        """
         known = [entry.leader_epoch for entry in self.epochs if entry.start_offset <= offset]
         return known[-1] if known else -1
 
@@ -250,7 +258,7 @@ class GroupLogReader:
         return {key.group for key in keys} | self._groups, keys
 
     def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
-        """Every record that says something about positions or members, in the order of the log.
+        """Yield every record that says something about positions or members, in the order of the log.
 
         Args:
             from_offset: records below are left out.
@@ -303,7 +311,7 @@ class GroupLogReader:
             if key not in known:
                 parsed = self._parse_key(key)
                 commit_key = None if parsed is None else parsed[1]
-                # A key of the first type goes with versions of its own.
+                # A key of the first type has versions of its own.
                 is_commit = commit_key is not None and key[1] == 1
                 known[key] = len(self._commit_keys) if is_commit else -1
                 if is_commit and commit_key is not None:

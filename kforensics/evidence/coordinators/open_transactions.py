@@ -73,7 +73,7 @@ class ReplicaTransactions:
     log_end_offset: int
     high_watermark: CheckpointValue | Absent
     is_cleaned: bool
-    """A cleaner went over the log: records may be gone and their marker kept."""
+    """A cleaner passed over the log: records may be removed and their marker kept."""
     last_epoch: int
     """The highest leader epoch of its batches, -1 where there is none."""
     newest_ms: int
@@ -249,7 +249,11 @@ class _Scan:
 
 
 def transactional(rows: BatchTable) -> BatchTable:
-    """Return the transactional batches of a table, markers among them."""
+    """Return the transactional batches of a table, markers among them.
+
+    Args:
+        rows: a batch table.
+    """
     mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
     found: BatchTable = rows[mask]
     return found

@@ -54,7 +54,11 @@ class ReplicaLog:
     """The offset from which `batches` gives all batches of the log: a capture leaves those far below the end on its broker."""
 
     def files(self, segments: list[tuple[int, str]]) -> Iterator[tuple[str, EvidenceFile]]:
-        """Open the segments one after the other; one that can't be opened, or whose bytes are not here, is a problem."""
+        """Yield the segments, opened one after the other; one that can't be opened, or whose bytes are not here, is a problem.
+
+        Args:
+            segments: base offset and path of each, in the order of the log.
+        """
         for _, path in segments:
             try:
                 with open_evidence(self.place.state.root / path) as file:
@@ -65,7 +69,11 @@ class ReplicaLog:
                 self.problems.append(problem_of(self.place.state.input, path, error))
 
     def batches(self, segments: list[tuple[int, str]]) -> Iterator[SegmentBatches]:
-        """Read the batches of segments one after the other; damage, and a segment that can't be read, are problems."""
+        """Yield the sound batches of segments, one after the other; damage, and a segment that can't be read, are problems.
+
+        Args:
+            segments: base offset and path of each, in the order of the log.
+        """
         for base, path in segments:
             try:
                 with open_evidence(self.place.state.root / path) as file:
@@ -95,7 +103,12 @@ class ReplicaLog:
         return SegmentBatches(path, rows, partial(_captured_control, types))
 
     def note_damage(self, path: str, damage: Damage) -> None:
-        """Note what a broker would not repair by itself: records may be missing there."""
+        """Note what a broker would not repair by itself: records may be missing there.
+
+        Args:
+            path: of the segment.
+            damage: what was found; of another gravity than `damage` it is not noted.
+        """
         if damage.gravity is Gravity.DAMAGE:
             words = (
                 f"{damage.kind.value} at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"
@@ -118,7 +131,7 @@ _NO_CONTROL = ControlRecord(ControlType.UNKNOWN, None, Undecoded("the control re
 
 
 def list_log(place: PartitionPlace) -> ReplicaLog:
-    """List the files of a partition directory that tell of its records and producers.
+    """List the files of a partition directory that describe its records and producers.
 
     Args:
         place: the directory.
@@ -137,7 +150,11 @@ def list_log(place: PartitionPlace) -> ReplicaLog:
 
 
 def holds_records(place: PartitionPlace) -> bool:
-    """Whether the bytes of all segments of a partition directory can be read: a capture may have left them on its broker."""
+    """Whether the bytes of all segments of a partition directory can be read: a capture may have left them on its broker.
+
+    Args:
+        place: the partition directory; one of the file system holds its records.
+    """
     if not isinstance(place.state.root, CapturePath):
         return True
     try:

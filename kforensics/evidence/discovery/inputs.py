@@ -66,11 +66,26 @@ class FoundInput:
         return self.listings.root
 
     def open(self, path: str) -> EvidenceFile:
-        """Open a file of this input by its path relative to the input."""
+        """Open a file of this input.
+
+        Args:
+            path: relative to the input.
+
+        Raises:
+            EvidenceError: it is no regular file, or can't be opened.
+        """
         return open_evidence(self.root / path)
 
     def read_small(self, path: str, limit: int = SMALL_FILE_LIMIT) -> bytes:
-        """Return all bytes of a small file of this input."""
+        """Return all bytes of a small file of this input.
+
+        Args:
+            path: relative to the input.
+            limit: the most bytes that are taken for such a file.
+
+        Raises:
+            EvidenceError: it can't be read, or is larger.
+        """
         with self.open(path) as file:
             return file.read_all(limit)
 
@@ -145,7 +160,11 @@ WhyNot = Callable[[FoundInput], str]
 
 
 def why_not_checked(found: FoundInput) -> str:
-    """Say why commands that look at one file after the other do not check it."""
+    """Say why commands that look at one file after the other do not check it; empty where they do.
+
+    Args:
+        found: an input; only a single file may have a name that no broker writes.
+    """
     return "" if _has_known_name(found) else "its name is not one that a broker writes"
 
 
@@ -155,13 +174,21 @@ def _has_known_name(found: FoundInput) -> bool:
 
 
 def why_not_listed(found: FoundInput) -> str:
-    """Say why commands that list what is there do not list it: broker logs are recognised by what they hold."""
+    """Say why commands that list what is there do not list it; empty where they do: broker logs are recognised by what they hold.
+
+    Args:
+        found: an input; of a single file with another name the beginning is read.
+    """
     words = why_not_checked(found)
     return words if words and not begins_like_a_log(found.root) else ""
 
 
 def why_not_compared(found: FoundInput) -> str:
-    """Say why commands that look at replicas and at what broker logs say of them do not compare it."""
+    """Say why commands that look at replicas and at what broker logs say of them do not compare it; empty where they do.
+
+    Args:
+        found: an input; of a single file with another name the beginning is read.
+    """
     kind = found.described.kind
     if kind in {FileKind.LOG_FILE.value, FileKind.UNKNOWN.value}:
         if _has_known_name(found) or begins_like_a_log(found.root):
@@ -181,7 +208,7 @@ def find_inputs(
     one_cluster: bool = False,
     cluster: str | None = None,
 ) -> Inputs:
-    """Return the inputs that paths stand for.
+    """Return the inputs that paths name.
 
     Args:
         paths: as named by a person; a capture replaces all that it was taken of.
@@ -243,13 +270,21 @@ def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | No
 
 
 def unusable_input(path: Path) -> FoundInput:
-    """Return an input in place of a path that can't be used."""
+    """Return an input in place of a path that can't be used, so that those behind it keep their numbers.
+
+    Args:
+        path: as it was given.
+    """
     described = Input(path=str(path), kind="unreadable")
     return FoundInput(described=described, listings=Listings(path), shape=Absent.UNREADABLE)
 
 
 def problem_words(error: EvidenceError) -> str:
-    """Return an error about a named path as one sentence of a problem."""
+    """Return an error about a named path as one sentence of a problem, with its likely causes and the nearest names.
+
+    Args:
+        error: as it was raised.
+    """
     words = f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
     return f"{words}; {did_you_mean(error.nearest)}" if error.nearest else words
 
@@ -285,6 +320,9 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: b
 def require_one_redaction(found: Iterable[FoundInput]) -> None:
     """Refuse captures with pseudonyms beside others: names and digests of the same things differ in them.
 
+    Args:
+        found: all inputs; one that is no capture has names as they are.
+
     Raises:
         InputsRefused: they are redacted under different keys, or only some of them are.
     """
@@ -302,7 +340,11 @@ def require_one_redaction(found: Iterable[FoundInput]) -> None:
 
 
 def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:
-    """Return the refusal of inputs of several clusters: which path is whose."""
+    """Return the refusal of inputs of several clusters: which path is whose.
+
+    Args:
+        named: path and cluster id of each input that has one.
+    """
     ids = sorted({cluster for _, cluster in named})
     return InputsRefused(
         f"the inputs are of {len(ids)} clusters ({', '.join(ids)})",
@@ -430,7 +472,12 @@ def _simple(
 
 
 def file_input_kind(given: Path, root: Path) -> str:
-    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log."""
+    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log.
+
+    Args:
+        given: as it was given; its name counts first.
+        root: the real place, whose name counts where the given one is unknown.
+    """
     kind = parse_file_name(given.name).kind
     if kind is FileKind.UNKNOWN:
         kind = parse_file_name(root.name).kind

@@ -59,7 +59,12 @@ class FoundLogDir:
 
 
 def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
-    """`broker`, `controller` or `combined`, from what is in the directories and who has voted."""
+    """Return `broker`, `controller` or `combined`, from what is in the directories and who has voted.
+
+    Args:
+        log_dirs: those of one node.
+        node_id: absent where no `meta.properties` says it.
+    """
     has_metadata = any(one.is_metadata_dir for one in log_dirs)
     if has_metadata and not any(one.has_broker_files for one in log_dirs):
         return "controller"
@@ -78,13 +83,25 @@ def _is_voter(log_dir: FoundLogDir, node_id: int | Absent) -> bool:
 
 
 def version_hint(log_dirs: Sequence[FoundLogDir]) -> str | Absent:
-    """Return the oldest Kafka version that writes all that is here, with the sign of it."""
+    """Return the oldest Kafka version that writes all that is here, with the sign of it; unknown where nothing shows one.
+
+    Args:
+        log_dirs: those of one node.
+    """
     version, sign = max((one.version_floor for one in log_dirs), default=((), ""))
     return f"{'.'.join(map(str, version))} or later ({sign})" if version else Absent.UNKNOWN
 
 
 def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
-    """Return a log directory by its own small files and the names in it."""
+    """Return a log directory by its own small files and the names in it.
+
+    Args:
+        listings: those of the input.
+        path: the log directory, relative to their root.
+
+    Returns:
+        The directory; a small file that can't be read or parsed is absent in it, and no error is raised.
+    """
     root = listings.root
     listing = listings.of(path)
     files = {entry.name for entry in listing.entries if not entry.is_directory}
@@ -171,7 +188,12 @@ def _parsed(root: Path, path: str, parse: Callable[[bytes], Value]) -> Value | A
 
 
 def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator[tuple[str, tuple[FoundLogDir, ...]]]:
-    """Log directories by node: the topmost folder of one node, and its log directories."""
+    """Yield log directories by node: the topmost folder of one node, and its log directories.
+
+    Args:
+        log_dirs: by paths relative to the folder.
+        folder: relative to the input; empty for the input itself.
+    """
     members = tuple(log_dirs)
     if _is_one_node(members):
         yield folder, members
@@ -223,6 +245,11 @@ def _is_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
 
 
 def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
-    """Whether two log directories share most partitions: disks of one broker share none, or few after a mishap."""
+    """Whether two log directories share most partitions: disks of one broker share none, or few after a mishap.
+
+    Args:
+        one: a log directory.
+        other: another of the same node id.
+    """
     shared, least = one.partitions & other.partitions, min(len(one.partitions), len(other.partitions))
     return len(shared) * 2 > least

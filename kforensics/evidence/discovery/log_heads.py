@@ -18,7 +18,11 @@ GZIP_WINDOW = 31
 
 
 def is_log_file(file: EvidenceFile) -> bool:
-    """Whether the file begins like a broker's log, gzipped or not."""
+    """Whether the file begins like a broker's log, gzipped or not.
+
+    Args:
+        file: open; its first `HEAD_LENGTH` bytes are read.
+    """
     from kforensics.formats.log_lines.scan import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
 
     head = file.read(0, HEAD_LENGTH)
@@ -31,7 +35,11 @@ def is_log_file(file: EvidenceFile) -> bool:
 
 
 def begins_like_a_log(path: Path) -> bool:
-    """Whether the file at a path does; one that can't be read does not."""
+    """Whether the file at a path begins like a broker's log; one that can't be read does not.
+
+    Args:
+        path: of any file.
+    """
     try:
         with open_evidence(path) as file:
             return is_log_file(file)
@@ -40,6 +48,10 @@ def begins_like_a_log(path: Path) -> bool:
 
 
 def holds_logs(root: Path) -> bool:
-    """Whether any file below a directory begins like a broker's log."""
+    """Whether any file below a directory begins like a broker's log.
+
+    Args:
+        root: the directory, of which `MOST_HEADS` files are looked into.
+    """
     files = (item for item in walk_files(Listings(root)) if isinstance(item, FoundFile))
     return any(begins_like_a_log(root / item.path) for item, _ in zip(files, range(MOST_HEADS), strict=False))

@@ -48,16 +48,28 @@ class TimeWindow(NamedTuple):
     """When nodes registered: each had written its version and its settings shortly before."""
 
     def precedes(self, span: "LogSpan") -> bool:
-        """Whether all lines are older than what is asked about."""
+        """Whether all lines are older than what is asked about.
+
+        Args:
+            span: the times of a log file by its own clock, which may be `MARGIN_MS` off.
+        """
         return self.since_ms is not None and span.last_ms < self.since_ms - MARGIN_MS
 
     def follows(self, span: "LogSpan") -> bool:
-        """Whether all lines are younger than what is asked about, and within what the metadata log recorded."""
+        """Whether all lines are younger than what is asked about, and within what the metadata log recorded.
+
+        Args:
+            span: the times of a log file by its own clock, which may be `MARGIN_MS` off.
+        """
         is_behind = self.until_ms is not None and span.first_ms > self.until_ms + MARGIN_MS
         return is_behind and span.last_ms < self.recorded_until_ms - MARGIN_MS
 
     def is_of_a_start(self, span: "LogSpan") -> bool:
-        """Whether a node may have registered while the file was written."""
+        """Whether a node may have registered while the file was written.
+
+        Args:
+            span: the times of a log file by its own clock, which may be `MARGIN_MS` off.
+        """
         return any(span.first_ms - MARGIN_MS <= start <= span.last_ms + MARGIN_MS for start in self.starts_ms)
 
 

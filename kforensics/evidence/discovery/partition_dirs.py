@@ -1,7 +1,7 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kforensics.damage import Absent
@@ -74,7 +74,18 @@ class PartitionPlace:
 def read_log_dir_state(
     listings: Listings, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
 ) -> tuple[LogDirState, tuple[Problem, ...]]:
-    """Return the checkpoints of one log directory, each value with the line that says it."""
+    """Return the checkpoints of one log directory, each value with the line that says it.
+
+    Args:
+        listings: those of the input.
+        input_index: the number of the input, from 0.
+        log_dir: relative to the input.
+        broker_id: absent where no `meta.properties` says it.
+        clean_shutdown: whether the directory holds the marker of one.
+
+    Returns:
+        The state, and a problem for each checkpoint that can't be read or parsed.
+    """
     problems: list[Problem] = []
     values: dict[str, Mapping[TopicPartition, int]] = {}
     elsewhere: dict[str, Mapping[TopicPartition, int]] = {}
@@ -129,7 +140,12 @@ def _checkpoint_lines(
 
 
 def packed_line(offset: int, line: int) -> int:
-    """Offset and line of a checkpoint in one number, as `LogDirState` holds them."""
+    """Return offset and line of a checkpoint in one number, as `LogDirState` holds them.
+
+    Args:
+        offset: of 0 or more.
+        line: from 1; lines that are read are few enough for its bits.
+    """
     return offset << _LINE_BITS | line
 
 
@@ -137,7 +153,12 @@ LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, 
 
 
 def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bool:
-    """Whether log directories whose checkpoints refer to records hold no segment at all."""
+    """Whether log directories whose checkpoints refer to records hold no segment at all.
+
+    Args:
+        states: those of one input.
+        has_segments: whether any of its partition directories holds one.
+    """
     if has_segments:
         return False
     names = ("high_watermark", "recovery_point")
@@ -199,7 +220,12 @@ def _owner(state: LogDirState) -> int | str:
 
 
 def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
-    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that are not `here`, each once."""
+    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that have no directory, each once.
+
+    Args:
+        state: of the log directory.
+        here: the partitions that have a directory in another one of the same node.
+    """
     found: dict[TopicPartition, tuple[int, str]] = {}
     for name in ("high_watermark", "recovery_point", "log_start"):
         for partition, packed in state.without_directory.get(name, {}).items():
@@ -228,35 +254,42 @@ class Places:
 
 
 def find_places(inputs: Inputs) -> Places:
-    """Return the partition directories of all inputs; reads names and checkpoints, no logs."""
+    """Return the partition directories of all inputs; reads names and checkpoints, no logs.
+
+    Args:
+        inputs: whose own problems are among the result.
+    """
     problems = list(inputs.problems)
     places: dict[TopicPartition, list[PartitionPlace]] = {}
     every: list[LogDirState] = []
     for index, found in enumerate(inputs.found):
         states = log_dir_states(index, found, problems)
-        current: PartitionPlace | None = None
-        length = 0
-        has_segments = False
+        directories: list[tuple[FoundDirectory, PartitionDirectoryName]] = []
+        lengths: list[int] = []
+        is_partition = has_segments = False
         for item in found.walk():
             match item:
+                case FoundFile():
+                    if is_partition and item.name.kind is FileKind.SEGMENT:
+                        lengths[-1] += item.length if isinstance(item.partition, FoundDirectory) else 0
+                        has_segments |= item.is_live_segment
                 case FoundDirectory(name=PartitionDirectoryName() as name):
-                    _keep(places, current, length)
-                    current = PartitionPlace(
-                        state=states[item.log_dir],
-                        path=item.path,
-                        topic_partition=name.topic_partition,
-                        directory_state=name.state.value,
-                    )
-                    length = 0
+                    is_partition = True
+                    directories.append((item, name))
+                    lengths.append(0)
                 case FoundDirectory():
-                    _keep(places, current, length)
-                    current = None
-                case FoundFile() if item.name.kind is FileKind.SEGMENT and current is not None:
-                    length += item.length if isinstance(item.partition, FoundDirectory) else 0
-                    has_segments |= item.is_live_segment
+                    is_partition = False
                 case Obstacle():
                     problems.append(Problem(input=index, path=item.path, message=item.message))
-        _keep(places, current, length)
+        for (directory, name), length in zip(directories, lengths, strict=True):
+            place = PartitionPlace(
+                state=states[directory.log_dir],
+                path=directory.path,
+                topic_partition=name.topic_partition,
+                directory_state=name.state.value,
+                length=length,
+            )
+            places.setdefault(place.topic_partition, []).append(place)
         if no_logs_are_here(states.values(), has_segments=has_segments):
             problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
             # Directories without logs are no empty logs: nothing is compared with them.
@@ -271,13 +304,14 @@ def find_places(inputs: Inputs) -> Places:
     )
 
 
-def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPlace | None, length: int) -> None:
-    if place is not None:
-        places.setdefault(place.topic_partition, []).append(replace(place, length=length))
-
-
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
-    """Return the checkpoints of every log directory of an input, by its path; what can't be read is added to `problems`."""
+    """Return the checkpoints of every log directory of an input, by its path.
+
+    Args:
+        index: the number of the input, from 0.
+        found: the input; a partition directory by itself has a state without checkpoints.
+        problems: where what can't be read is added.
+    """
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says is outside of the input.
         return {
@@ -299,7 +333,16 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
 
 
 def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
-    """Return the value that one of the `CHECKPOINTS` has for a partition."""
+    """Return the value that one of the `CHECKPOINTS` has for a partition.
+
+    Args:
+        state: of the log directory.
+        name: a key of `CHECKPOINTS`.
+        partition: the topic and number.
+
+    Returns:
+        The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
+    """
     if name in state.unreadable:
         return Absent.UNREADABLE
     packed = state.checkpoints.get(name, {}).get(partition)
@@ -313,7 +356,13 @@ def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:
-    """Return what can't be read, and where, as the report says it."""
+    """Return what can't be read, and where, as the report says it.
+
+    Args:
+        input_index: the number of the input, from 0.
+        path: relative to the input.
+        error: a `FormatError` also says the position.
+    """
     message = error.problem if isinstance(error, EvidenceError) else str(error)
     position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
     return Problem(input=input_index, path=path, message=message, position=position)

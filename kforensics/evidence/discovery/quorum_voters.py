@@ -11,11 +11,16 @@ from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.walk import Listings, join
 
 HEAD_LENGTH = 1 << 16
-"""Bytes at the beginning of a snapshot in which its control batches stand."""
+"""Bytes at the beginning of a snapshot that hold its control batches."""
 
 
 def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Absent:
-    """Node ids of the voters; absent where no snapshot names them, as in a quorum that is configured statically."""
+    """Return node ids of the voters of a quorum (KIP-853); absent where no snapshot names them, as in a quorum that is configured statically.
+
+    Args:
+        listings: those of the input.
+        metadata_dir: the directory of the metadata log, relative to their root; its newest readable snapshot counts.
+    """
     snapshots = []
     for entry in listings.of(metadata_dir).entries:
         name = parse_file_name(entry.name)

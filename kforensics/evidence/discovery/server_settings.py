@@ -12,7 +12,11 @@ from kforensics.source.walk import FoundFile
 
 
 def read_server_properties(found: FoundInput) -> Iterator[tuple[str, Mapping[str, str] | EvidenceError]]:
-    """Yield each `server.properties` of an input: its path, and its settings or why it can't be read. The last value of a setting counts."""
+    """Yield each `server.properties` of an input: its path, and its settings or why it can't be read.
+
+    Args:
+        found: the input; the last value of a setting counts.
+    """
     for item in found.walk(within=lambda name: parse_partition_directory(name) is None):
         if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
             continue
@@ -38,11 +42,19 @@ class ServerSettings:
         self._files = tuple(settings for settings in read if not isinstance(settings, EvidenceError))
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Every whole number that a setting has in some file."""
+        """Return every whole number that a setting has in some file.
+
+        Args:
+            name: of the setting; a value of more than nine digits, or with a sign, is left out.
+        """
         return tuple(int(value) for value in self._values(name) if value.isdecimal() and len(value) < 10)
 
     def flags(self, name: str) -> tuple[bool, ...]:
-        """Every truth value that a setting has in some file."""
+        """Return every truth value that a setting has in some file.
+
+        Args:
+            name: of the setting; a value that is neither `true` nor `false` is left out.
+        """
         return tuple(value.lower() == "true" for value in self._values(name) if value.lower() in {"true", "false"})
 
     def _values(self, name: str) -> Iterator[str]:

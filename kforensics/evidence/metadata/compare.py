@@ -52,7 +52,11 @@ class LogComparison:
 
 
 def compare_metadata_logs(histories: Sequence[MetadataHistory]) -> LogComparison | None:
-    """Each log against the newest; none where there are no logs."""
+    """Return each log against the newest; none where there are no logs.
+
+    Args:
+        histories: the metadata logs of several nodes.
+    """
     newest = newest_log(histories)
     if newest is None:
         return None

@@ -68,7 +68,11 @@ class EventSelection:
             yield self.rows[first:]
 
     def step_events(self, rows: Rows) -> Iterator[MetadataEvent]:
-        """Yield the changes that steps of partitions make."""
+        """Yield the changes that steps of partitions make, those that are wanted.
+
+        Args:
+            rows: steps in the order of the log.
+        """
         for before, after in self.partitions.changes(rows):
             for event in partition_events(before, after):
                 if self.wants(event):
@@ -107,7 +111,12 @@ def change_events(
 
 
 def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
-    """Return whether the leader of `after` was elected from outside of the in-sync and eligible replicas."""
+    """Return whether the leader of `after` was elected from outside of the in-sync and eligible replicas (KIP-704, KIP-966).
+
+    Args:
+        before: the state before, whose ISR and ELR count.
+        after: the next state.
+    """
     if isinstance(after.leader, Absent) or after.leader_epoch == before.leader_epoch:
         return False
     if after.is_recovering and not before.is_recovering:
@@ -118,7 +127,12 @@ def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
 
 
 def partition_events(before: PartitionState | None, after: PartitionState) -> Iterator[MetadataEvent]:
-    """Return the changes between two states of one partition; without a first state it was created, or a snapshot holds it."""
+    """Yield the changes between two states of one partition; without a first state it was created, or a snapshot holds it.
+
+    Args:
+        before: None where `after` is the first state that the log shows.
+        after: the next state.
+    """
     if before is not None:
         yield from _election_events(before, after)
         yield from _membership_events(before, after)
@@ -128,7 +142,11 @@ def partition_events(before: PartitionState | None, after: PartitionState) -> It
 
 
 def broker_events(states: Sequence[BrokerState]) -> Iterator[MetadataEvent]:
-    """Yield the changes between the registrations of one broker."""
+    """Yield the changes between the registrations of one broker.
+
+    Args:
+        states: oldest first.
+    """
     before: BrokerState | None = None
     for after in states:
         yield from _broker_change(before, after)

@@ -25,7 +25,11 @@ class MetadataFiles:
 
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
-    """Return the metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own."""
+    """Return the metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own.
+
+    Args:
+        inputs: of which names are looked at, no content.
+    """
     return tuple(one for number, found in enumerate(inputs.found) for one in _metadata_files(number, found))
 
 

@@ -77,17 +77,31 @@ class MetadataHistory:
         return replace(self, partitions=PartitionHistories.empty())
 
     def topics_named(self, name: str) -> tuple[TopicState, ...]:
-        """Return every topic that ever had this name, oldest first."""
+        """Return every topic that ever had this name, oldest first.
+
+        Args:
+            name: of which each creation made another topic, with an id of its own.
+        """
         return tuple(self.topics[topic_id] for topic_id in self.topic_ids.get(name, ()))
 
     def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:
-        """Return all states of a partition, through every topic of that name, oldest first."""
+        """Return all states of a partition, through every topic of that name, oldest first.
+
+        Args:
+            topic: the name.
+            partition: the number.
+        """
         return tuple(
             state for one in self.topics_named(topic) for state in self.partitions.get((one.topic_id, partition), ())
         )
 
     def newest(self, topic_id: str, partition: int) -> PartitionState | None:
-        """Return the newest record for a partition of one topic id; none where the log does not know it."""
+        """Return the newest record for a partition of one topic id; none where the log does not know it.
+
+        Args:
+            topic_id: as the metadata log writes it.
+            partition: the number.
+        """
         return self.partitions.newest((topic_id, partition))
 
     @property
@@ -97,7 +111,11 @@ class MetadataHistory:
         return levels[-1] if levels else Absent.NOT_WRITTEN
 
     def at(self, offset: int) -> MetadataState:
-        """Return the metadata once the records up to and with `offset` are applied."""
+        """Return the metadata once the records up to and with an offset are applied.
+
+        Args:
+            offset: of the metadata log; topics and brokers that were removed by then are left out.
+        """
         topics = {key: topic for key, topic in self.topics.items() if topic.exists_at(offset)}
         partitions = {
             (state.topic_id, state.partition): state

@@ -47,17 +47,29 @@ NO_TIME = -1
 
 
 def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
-    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
+    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy.
+
+    Args:
+        histories: the metadata logs of several nodes; without any there is none.
+    """
     return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
-    """Read the history in one node's metadata log; bytes that can't be read become damage or a problem in it."""
+    """Return the history in one node's metadata log; bytes that can't be read become damage or a problem in it.
+
+    Args:
+        files: its segments and snapshots.
+    """
     return _LogReader(files, RecordPlaces(files.input)).read()
 
 
 def read_metadata_logs(inputs: Inputs) -> list[MetadataHistory]:
-    """Read every metadata log among the inputs; the newest keeps its partitions, the others are to be compared with it only."""
+    """Return the history of every metadata log among the inputs; the newest keeps its partitions, the others are to be compared with it only.
+
+    Args:
+        inputs: whose directories are searched for metadata logs.
+    """
     histories: list[MetadataHistory] = []
     for files in find_metadata_logs(inputs):
         histories.append(read_metadata_log(files))
@@ -296,7 +308,11 @@ def _controls(chunk: RecordChunk) -> Iterator[ControlRecord]:
 
 
 def raft_epochs(batches: BatchTable) -> tuple[EpochEntry, ...]:
-    """Return the offset at which each leader epoch of the metadata log begins, from its batches."""
+    """Return the offset at which each leader epoch of the metadata log begins, from its batches.
+
+    Args:
+        batches: of the whole log, in its order.
+    """
     epochs = batches["partition_leader_epoch"]
     firsts = np.flatnonzero(np.diff(epochs, prepend=-2))
     return tuple(

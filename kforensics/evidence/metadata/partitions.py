@@ -81,7 +81,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
 
     @classmethod
     def empty(cls) -> Self:
-        """No partition at all."""
+        """Return the histories of no partition at all."""
         return cls((), (), (), np.zeros(0, STEP_DTYPE), RecordPlaces(0))
 
     def __len__(self) -> int:
@@ -97,11 +97,19 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return key in self._numbers
 
     def state(self, row: int) -> PartitionState:
-        """Return the state that a step leads to."""
+        """Return the state that a step leads to.
+
+        Args:
+            row: the number of the step, in the order of the log.
+        """
         return next(self.states(np.array([row])))
 
     def states(self, rows: Rows) -> Iterator[PartitionState]:
-        """Yield the states that steps lead to."""
+        """Yield the states that steps lead to.
+
+        Args:
+            rows: the numbers of the steps.
+        """
         for first in range(0, len(rows), ROWS_AT_ONCE):
             for step in self._steps[rows[first : first + ROWS_AT_ONCE]].tolist():
                 offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
@@ -111,7 +119,11 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
                 yield PartitionState._make((*head, *rest, self._places.when(place, offset, timestamp_ms)))
 
     def changes(self, rows: Rows) -> Iterator[tuple[PartitionState | None, PartitionState]]:
-        """Yield the states before and behind steps; none before where the step is the first of its partition."""
+        """Yield the states before and behind steps; none before where the step is the first of its partition.
+
+        Args:
+            rows: the numbers of the steps.
+        """
         before = self._before[rows]
         is_first = before == NO_ROW
         states_before = self.states(before[~is_first])
@@ -119,12 +131,24 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
             yield (None if begins else next(states_before)), state
 
     def newest(self, key: tuple[str, int]) -> PartitionState | None:
-        """Return the last state of a partition."""
+        """Return the last state of a partition, none where the log does not know it.
+
+        Args:
+            key: topic id and number.
+        """
         number = self._numbers.get(key)
         return None if number is None else self.state(int(self._rows_of(number)[-1]))
 
     def at(self, key: tuple[str, int], offset: int) -> PartitionState | None:
-        """Return the state of a partition once the records up to and with `offset` are applied."""
+        """Return the state of a partition once the records up to and with `offset` are applied.
+
+        Args:
+            key: topic id and number.
+            offset: of the metadata log.
+
+        Returns:
+            The state, or None where no record was about the partition by then.
+        """
         number = self._numbers.get(key)
         if number is None:
             return None
@@ -133,14 +157,24 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return self.state(int(rows[found - 1])) if found else None
 
     def all_at(self, offset: int) -> Iterator[PartitionState]:
-        """Return the state of every partition once the records up to and with `offset` are applied."""
+        """Return the state of every partition once the records up to and with `offset` are applied.
+
+        Args:
+            offset: of the metadata log; partitions of topics that were removed by then are among them.
+        """
         end = self._end(offset)
         last = np.full(len(self), NO_ROW, np.intp)
         last[self._steps["partition"][:end]] = np.arange(end)
         return self.states(last[last != NO_ROW])
 
     def rows(self, *, topic: str | None = None, partition: int | None = None, up_to: int | None = None) -> Rows:
-        """Return the steps of all partitions, or of those asked for, in the order of the log."""
+        """Return the steps of all partitions, or of those asked for, in the order of the log.
+
+        Args:
+            topic: the name, None for all; every topic that had it counts.
+            partition: the number, None for all.
+            up_to: the last metadata offset, None for the end of the log.
+        """
         end = len(self._steps) if up_to is None else self._end(up_to)
         if topic is None and partition is None:
             return np.arange(end)
@@ -153,17 +187,32 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return np.sort(found[found < end])
 
     def offsets(self, rows: Rows) -> NDArray[np.int64]:
-        """Return the offsets of steps."""
+        """Return the metadata offsets of steps.
+
+        Args:
+            rows: the numbers of the steps.
+        """
         found: NDArray[np.int64] = self._steps["offset"][rows]
         return found
 
     def numbers(self, rows: Rows) -> list[int]:
-        """Return the numbers of the partitions that steps are about, each once."""
+        """Return the numbers of the partitions that steps are about, each once.
+
+        Args:
+            rows: the numbers of the steps.
+
+        Returns:
+            Indexes into `keys_by_number`, rising.
+        """
         found: list[int] = np.unique(self._steps["partition"][rows]).tolist()
         return found
 
     def columns(self, rows: Rows) -> StepColumns:
-        """Return the steps as lists, for callers that read many of them."""
+        """Return the steps as lists, for callers that read many of them.
+
+        Args:
+            rows: the numbers of the steps.
+        """
         steps, before = self._steps[rows], self._before[rows]
         is_first = before == NO_ROW
         status_before = np.where(is_first, NO_ROW, self._steps["status"][before]).astype(np.int64)

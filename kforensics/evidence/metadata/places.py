@@ -24,7 +24,12 @@ class RecordPlaces:
         self._last: tuple[int, Citation] | None = None
 
     def add_batches(self, path: str, batches: BatchTable) -> int:
-        """Take the batches of a segment; the number of the first, the others follow."""
+        """Add the batches of a segment, and return the number of the first; the others follow.
+
+        Args:
+            path: of the segment, relative to the input.
+            batches: in file order.
+        """
         block = np.zeros(len(batches), PLACE_DTYPE)
         block["path"] = self._path(path)
         block["raft_epoch"] = batches["partition_leader_epoch"]
@@ -33,19 +38,35 @@ class RecordPlaces:
         return self._add(block)
 
     def add_snapshot(self, path: str, length: int, raft_epoch: int) -> int:
-        """Take a snapshot; its number."""
+        """Add a snapshot, and return its number.
+
+        Args:
+            path: of the snapshot, relative to the input.
+            length: of the file in bytes.
+            raft_epoch: in its name.
+        """
         row = (self._path(path), raft_epoch, 0, length, True)
         return self._add(np.array([row], PLACE_DTYPE))
 
     def when(self, place: int, offset: int, timestamp_ms: int) -> When:
-        """Return the offset and time that a state gives of its record."""
+        """Return the offset and time that a state gives of its record, with the place where that is.
+
+        Args:
+            place: the number of the batch or snapshot.
+            offset: of the record in the metadata log.
+            timestamp_ms: of the record, by the controller's clock.
+        """
         path, raft_epoch, position, length, from_snapshot = self._row(place).item()
         if self._last is None or self._last[0] != place:
             self._last = place, Citation(input=self._input, path=self._paths[path], span=Span(position, length))
         return When(offset, raft_epoch, timestamp_ms, self._last[1], bool(from_snapshot))
 
     def are_snapshots(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return whether each place is in a snapshot."""
+        """Return whether each place is in a snapshot.
+
+        Args:
+            places: numbers of places.
+        """
         self._table()
         return self._blocks[0]["from_snapshot"][places] if self._count else np.zeros(len(places), np.bool_)
 

@@ -53,7 +53,13 @@ class MetadataReplay:
         return self._pending is not None
 
     def add(self, message: Decoded, when: When, place: int) -> None:
-        """Apply the next record of the log, which is at that place."""
+        """Apply the next record of the log, or hold it back until its transaction ends (KIP-868).
+
+        Args:
+            message: decoded.
+            when: its offset and time.
+            place: the number of its batch.
+        """
         match message.name:
             case "BeginTransactionRecord":
                 self.finish(when.offset - 1)
@@ -76,19 +82,39 @@ class MetadataReplay:
         times: NDArray[np.int64],
         places: NDArray[np.int64],
     ) -> list[int]:
-        """Take the next records of the log, outside of a transaction; gives those of them that are left to `add`."""
+        """Apply the next records of the log, outside of a transaction, and return which of them are left to `add`.
+
+        Args:
+            records: of partitions, of one kind and version.
+            offsets: of each record in the metadata log.
+            times: of each record, in ms.
+            places: the number of the batch of each record.
+
+        Returns:
+            Numbers of records among these: those of unknown partitions or topics, and those that can't be decoded.
+        """
         if records.are_changes:
             return self.partitions.change_all(records, offsets, times, places)
         origins = map(Origin, offsets.tolist(), times.tolist(), places.tolist())
         return self.partitions.record_all(records, self.topics, origins)
 
     def finish(self, last_offset: int) -> None:
-        """End the log behind an offset: what an open transaction holds does not count."""
+        """End the log behind an offset: what an open transaction holds does not count.
+
+        Args:
+            last_offset: the last one of the log.
+        """
         if self._pending is not None:
             self._drop(UNFINISHED, last_offset)
 
     def apply_snapshot(self, messages: Iterable[Decoded], when: When, place: int) -> None:
-        """Replace the whole state by a snapshot, outside of a transaction: what the snapshot lacks is removed."""
+        """Replace the whole state by a snapshot, outside of a transaction: what the snapshot lacks is removed.
+
+        Args:
+            messages: all records of the snapshot, decoded.
+            when: the offset and time of the snapshot.
+            place: its number.
+        """
         topics: set[str] = set()
         brokers: set[int] = set()
         configs: set[tuple[int, str, str]] = set()
@@ -247,7 +273,11 @@ def _newest_metadata_version(fields: Fields) -> int | Absent:
 
 
 def end_points(fields: Fields) -> tuple[str, ...]:
-    """Return the listeners of a registration as `name://host:port`."""
+    """Return the listeners of a registration as `name://host:port`.
+
+    Args:
+        fields: of a RegisterBrokerRecord or RegisterControllerRecord.
+    """
     return tuple(f"{one['name']}://{one['host']}:{one['port']}" for one in fields["end_points"] or ())
 
 

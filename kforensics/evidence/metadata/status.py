@@ -27,7 +27,11 @@ class PartitionStatus(NamedTuple):
 
 
 def stated_status(fields: Fields) -> PartitionStatus:
-    """Return the status in a PartitionRecord."""
+    """Return the status in a PartitionRecord.
+
+    Args:
+        fields: of any version; what a version lacks is empty.
+    """
     leader = fields["leader"]
     return PartitionStatus(
         Absent.NOT_APPLICABLE if leader == NO_LEADER else leader,
@@ -43,7 +47,12 @@ def stated_status(fields: Fields) -> PartitionStatus:
 
 
 def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
-    """Return the status that a PartitionChangeRecord leads to."""
+    """Return the status that a PartitionChangeRecord leads to (`PartitionRegistration.merge`).
+
+    Args:
+        status: before.
+        fields: of any version; a field that is null, or unchanged by its own value for that, keeps what was there.
+    """
     get = fields.get
     leader = status.leader
     if fields["leader"] != LEADER_UNCHANGED:
@@ -63,7 +72,11 @@ def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
 
 
 def has_elr(status: PartitionStatus) -> bool:
-    """Return whether a replica outside the ISR may become leader."""
+    """Return whether a replica outside the ISR may become leader.
+
+    Args:
+        status: with members of the ELR, or a last known one.
+    """
     return bool(status.eligible_leader_replicas or status.last_known_elr)
 
 

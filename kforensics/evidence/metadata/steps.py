@@ -96,14 +96,27 @@ class PartitionReplay:
         return steps
 
     def record(self, fields: Fields, topic: str, origin: Origin, *, from_snapshot: bool = False) -> None:
-        """Take a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step."""
+        """Apply a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step.
+
+        Args:
+            fields: of the record.
+            topic: the name of its topic.
+            origin: its offset, time and place.
+            from_snapshot: whether it is of a snapshot.
+        """
         subject = _subject(fields["topic_id"], fields["partition_id"])
         self._record(subject, topic, self._what(fields), origin, from_snapshot=from_snapshot)
 
     def record_all(
         self, records: PartitionRecords, topics: Mapping[str, TopicState], origins: Iterable[Origin]
     ) -> list[int]:
-        """Take many PartitionRecords; gives which of them were not taken: not understood, or all where a topic is not known."""
+        """Apply many PartitionRecords, and return which of them were not applied: not understood, or all where a topic is not known.
+
+        Args:
+            records: of one version.
+            topics: by id.
+            origins: of each record.
+        """
         names = [topics.get(uuid_text(subject[_PARTITION.size :])) for subject in records.subjects]
         if None in names:
             return list(range(len(names)))
@@ -151,7 +164,12 @@ class PartitionReplay:
         self._write_now(number, status, origin)
 
     def change(self, fields: Fields, origin: Origin) -> bool:
-        """Take a PartitionChangeRecord; false where there is no such partition."""
+        """Apply a PartitionChangeRecord, and return whether there is such a partition.
+
+        Args:
+            fields: of the record.
+            origin: its offset, time and place.
+        """
         number = self._numbers.get(_subject(fields["topic_id"], fields["partition_id"]))
         if number is None:
             return False
@@ -163,7 +181,14 @@ class PartitionReplay:
     def change_all(
         self, changes: PartitionRecords, offsets: NDArray[np.int64], times: NDArray[np.int64], places: NDArray[np.int64]
     ) -> list[int]:
-        """Take many PartitionChangeRecords; gives which of them were not taken: no such partition, or not understood."""
+        """Apply many PartitionChangeRecords, and return which of them were not applied: no such partition, or not understood.
+
+        Args:
+            changes: of one version.
+            offsets: of each record in the metadata log.
+            times: of each record, in ms.
+            places: the number of the batch of each record.
+        """
         if changes.version != self._version:
             self._forget_moves()
             self._version = changes.version
@@ -198,7 +223,13 @@ class PartitionReplay:
         return left
 
     def clear_elr(self, topic: str, is_live: Callable[[str], bool], origin: Origin) -> None:
-        """Take a ClearElrRecord, of one topic or, without a name, of all; `is_live` is asked of topic ids."""
+        """Apply a ClearElrRecord (KIP-966).
+
+        Args:
+            topic: the name; empty for all topics.
+            is_live: whether the topic of an id was not removed.
+            origin: its offset, time and place.
+        """
         self._look_for_elr()
         names = [topic] if topic else list(self._with_elr)
         for number in sorted({number for name in names for number in self._with_elr.pop(name, ())}):

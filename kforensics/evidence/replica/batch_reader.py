@@ -22,7 +22,7 @@ from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, SegmentWindow, iter_records, walk_segment
 from kforensics.source.capture import CapturedSegment, CapturePath
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import EvidenceFile, open_below
 
 _KEPT_TABLES = 8
 """Segments of which tables are kept for the next question."""
@@ -47,7 +47,7 @@ class _Run(NamedTuple):
 class FileBatchReader:
     """Batches and records of collected replicas, from what was kept of them, from their files, or from captures.
 
-    Where any input is a capture, digests stand for the content of records, of those in files too, so that the two can be compared.
+    Where any input is a capture, digests replace the content of records, of those in files too, so that the two can be compared.
 
     Args:
         roots: where each input really is, by its index.
@@ -68,7 +68,12 @@ class FileBatchReader:
         return lacks
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Rows of every sound batch that touches the offsets, in file order; a file that was read before and vanished since gives none.
+        """Return every sound batch that touches the offsets, in file order; a file that was read before and vanished since gives none.
+
+        Args:
+            replica: whose log is read, where its batches were not kept.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
 
         Raises:
             EvidenceError: a segment that was not read whole can't be read: what it lacks then is no lack of the log.
@@ -92,7 +97,13 @@ class FileBatchReader:
         return _joined(parts)
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Every record at the offsets, in file order; damaged places give none."""
+        """Yield every record at the offsets, in file order; damaged places, and segments that can't be read, give none.
+
+        Args:
+            replica: whose log is read.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
         for segment in replica.segments:
             if not _touches(segment, first_offset, last_offset):
                 continue
@@ -124,7 +135,7 @@ class FileBatchReader:
             self._note(file, replica, segment, "records")
 
     def _open(self, replica: Replica, segment: Segment) -> EvidenceFile:
-        return open_evidence(self._roots[replica.input] / segment.path)
+        return open_below(self._roots[replica.input], segment.path)
 
     def _is_captured(self, replica: Replica) -> bool:
         return isinstance(self._roots[replica.input], CapturePath)
@@ -243,7 +254,12 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
 
 
 def start_position(segment: Segment, first_offset: int) -> int:
-    """Return a batch position from which every batch that touches the offset is read."""
+    """Return a batch position from which every batch that touches the offset is read.
+
+    Args:
+        segment: with its batches, or with digests of them, whose buckets give a position too.
+        first_offset: the first one wanted.
+    """
     if not isinstance(segment.batches, Absent):
         before = segment.batches[segment.batches["last_offset"] < first_offset]
         reached = segment.batches[segment.batches["last_offset"] >= first_offset]

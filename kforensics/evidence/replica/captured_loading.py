@@ -43,7 +43,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
         need: what of it.
 
     Raises:
-        MissingBytes: neither the bytes are there, nor what could stand for them.
+        MissingBytes: neither the bytes are there, nor what could replace them.
         EvidenceUnreadable: what the capture says of them can't be.
     """
     capture, inner = path.place()
@@ -215,6 +215,11 @@ def _loaded(
 def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
     """Return the batches of a captured segment that begin between two positions, those too whose checksum fails.
 
+    Args:
+        segment: the captured one.
+        start: the first position.
+        end: the position behind the last one.
+
     Raises:
         MissingBytes: some of them were not taken along.
         EvidenceUnreadable: what the capture says of them can't be.
@@ -244,7 +249,12 @@ def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
 
 
 def lacks_rows(segment: CapturedSegment, lowest: int) -> bool:
-    """Return whether batches of a captured segment with offsets at or above one may have no row."""
+    """Return whether batches of a captured segment with offsets at or above one may have no row.
+
+    Args:
+        segment: the captured one.
+        lowest: the offset.
+    """
     row, rows = segment.row, captured_batches(segment)
     last = row.get("last_offset")
     is_above = not isinstance(last, int) or last >= lowest

@@ -47,7 +47,7 @@ class FoundLogs:
 def find_logs(
     index: int, one: FoundInput, problems: list[Problem], without: Collection[str] = ()
 ) -> tuple[FoundLogs, ...]:
-    """Return the log directories of an input; what can't be read goes to `problems`.
+    """Return the log directories of an input; what can't be read is added to `problems`.
 
     Args:
         index: of the input.

@@ -55,7 +55,7 @@ _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 """Version and type; version and coordinator epoch."""
 _ABORT, _COMMIT = 0, 1
 _LEGACY = Struct(">Ibbq").unpack_from
-"""CRC, magic, attributes and timestamp of a message of magic 1, which stand behind its length."""
+"""CRC, magic, attributes and timestamp of a message of magic 1, which follow its length."""
 
 
 def read_needed(folder: Path, need: Need) -> object:
@@ -115,7 +115,7 @@ class _Window:
         self._file, self._start, self._data = file, 0, b""
 
     def at(self, position: int, length: int) -> memoryview:
-        """Bytes from a position on, fewer at the end of the file."""
+        """Return bytes from a position on, fewer at the end of the file."""
         if position < self._start or position + length > self._start + len(self._data):
             self._start, self._data = position, self._file.read(position, max(length, WINDOW_LENGTH))
         return memoryview(self._data)[position - self._start : position - self._start + length]
@@ -127,7 +127,7 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
     Args:
         file: a segment's log.
         start: where the first one begins.
-        checked: compare checksums (`ensureValid`); the reader goes on behind one that fails, as Kafka's does.
+        checked: compare checksums (`ensureValid`); the reader continues behind one that fails, as Kafka's does.
     """
     window, position, size = _Window(file), start, file.size
     found: list[LoadedBatch] = []
@@ -148,7 +148,12 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
 
 
 def reader_at(file: EvidenceFile, position: int) -> ReaderStep:
-    """Return how `FileLogInputStream.nextBatch` goes on at a position where a batch should begin."""
+    """Return how `FileLogInputStream.nextBatch` continues at a position where a batch should begin.
+
+    Args:
+        file: the segment.
+        position: where the batch before ended.
+    """
     window, size = _Window(file), file.size
     if position >= size - HEADER_UP_TO_MAGIC:
         return ReaderStep.ENDS

@@ -18,7 +18,11 @@ _PAIR, _TRIPLE = 2, 3
 
 
 def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
-    """Return the entries of `leader-epoch-checkpoint`."""
+    """Return the entries of `leader-epoch-checkpoint`, or what reading it throws (`LeaderEpochCheckpointFile`).
+
+    Args:
+        data: the whole file.
+    """
     read = _checkpoint_fields(data, _PAIR, ((0, 32), (1, 64)))
     if isinstance(read, LoadFailure):
         return read
@@ -26,7 +30,11 @@ def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
 
 
 def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | LoadFailure:
-    """Return the offsets of `recovery-point-offset-checkpoint` or `log-start-offset-checkpoint`; of two lines for a partition the later counts."""
+    """Return the offsets of `recovery-point-offset-checkpoint` or `log-start-offset-checkpoint`, or what reading it throws (`OffsetCheckpointFile`).
+
+    Args:
+        data: the whole file; of two lines for a partition the later counts.
+    """
     read = _checkpoint_fields(data, _TRIPLE, ((1, 32), (2, 64)))
     if isinstance(read, LoadFailure):
         return read
@@ -73,7 +81,11 @@ def _checkpoint_fields(
 
 
 def read_topic_id(data: bytes) -> TopicIdFile | LoadFailure:
-    """Return the topic id of `partition.metadata`."""
+    """Return the topic id of `partition.metadata`, or what reading it throws (`PartitionMetadataReadBuffer`).
+
+    Args:
+        data: the whole file.
+    """
     lines = _lines(data)
     if lines is None:
         return _malformed("Input length = 1")

@@ -180,11 +180,19 @@ class Batches:
     """A length below 14 is there, at which the reader throws CorruptRecordException."""
 
     def behind(self, position: int) -> "Batches":
-        """Return those at or behind a position at which one of them begins."""
+        """Return those at or behind a position at which one of them begins.
+
+        Args:
+            position: in the file.
+        """
         return replace(self, batches=tuple(one for one in self.batches if one.position >= position))
 
     def moved(self, start: int) -> "Batches":
-        """Return the values for a file that begins at a position of this one."""
+        """Return the values for a file that begins at a position of this one.
+
+        Args:
+            start: the position that becomes 0.
+        """
         moved = tuple(one._replace(position=one.position - start) for one in self.batches)
         return replace(self, batches=moved, end=self.end - start)
 

@@ -27,7 +27,15 @@ class PartOfFile:
         self.size = min(end, file.size)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position, up to the end of the part."""
+        """Fill the buffer up to the end of the part, and return the number of bytes read.
+
+        Args:
+            position: in bytes from the start of the file.
+            buffer: where the bytes are written.
+
+        Raises:
+            EvidenceUnreadable: the operating system refuses.
+        """
         return self._file.read_into(position, buffer[: max(self.size - position, 0)])
 
 
@@ -47,15 +55,27 @@ class IndexEntries:
         return bisect_right(range(whole), 0, key=lambda at: int(self.position(at) <= 0))
 
     def position(self, at: int) -> int:
-        """Return the position in the segment that an entry names."""
+        """Return the position in the segment that an entry names, as it is on disk.
+
+        Args:
+            at: the number of the entry, from 0.
+        """
         return int.from_bytes(self._entry(at)[4:], signed=True)
 
     def offset(self, at: int) -> int:
-        """Return the offset that an entry names, relative to the base offset of the segment."""
+        """Return the offset that an entry names, relative to the base offset of the segment, as it is on disk.
+
+        Args:
+            at: the number of the entry, from 0.
+        """
         return int.from_bytes(self._entry(at)[:4], signed=True)
 
     def at_or_below(self, offset: int) -> int | None:
-        """Return the number of the last entry whose relative offset is not above another one, none where all are."""
+        """Return the number of the last entry whose relative offset is not above another one, none where all are.
+
+        Args:
+            offset: relative to the base offset of the segment; in an index that does not rise the result means nothing.
+        """
         at = bisect_right(range(self.count), offset, key=self.offset)
         return at - 1 if at else None
 
@@ -67,7 +87,12 @@ class IndexEntries:
 
 
 def indexed_position(index: Path, relative_offset: int | None = None) -> int:
-    """Return the position that an index names for an offset relative to its segment's, that of its last entry where none is given; 0 where it names none."""
+    """Return the position that an index names for an offset; 0 where it names none, or can't be read.
+
+    Args:
+        index: the path of the offset index; what it says is not proven here.
+        relative_offset: to the base offset of the segment; None for the position of its last entry.
+    """
     try:
         with open_evidence(index) as file:
             entries = IndexEntries(file)
@@ -96,7 +121,12 @@ def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: 
 
 
 def batch_at(segment: EvidenceFile, position: int) -> tuple[int, int] | None:
-    """Return the offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there."""
+    """Return the offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there.
+
+    Args:
+        segment: open.
+        position: a claim, as of an index; one outside of the file is allowed.
+    """
     if not 0 <= position < segment.size:
         return None
     return _header(segment.read(position, SHORTEST_ENTRY), segment.size - position)
@@ -114,6 +144,11 @@ def end_of_offsets(segment: EvidenceFile, start: int, last_offset: int) -> int:
     """Return the position behind the first batch that lies above an offset, going from header to header; the end of the file where a header can't be one.
 
     A message of magic 0 and 1 names the last offset that it wraps, so that the first one above the offset may hold it.
+
+    Args:
+        segment: open.
+        start: a position where a batch begins.
+        last_offset: the last one wanted.
     """
     position, page, page_at = start, b"", start
     while position < segment.size:

@@ -168,9 +168,15 @@ NO_END_OF_RECOVERY = frozenset({DamageKind.ORDER, DamageKind.EPOCH})
 
 
 def digest_batches(batches: BatchTable) -> NDArray[np.void]:
-    """128 bits for each bucket of offsets, over (base offset, leader epoch, length, crc) of its batches.
+    """Return 128 bits for each bucket of offsets, over (base offset, leader epoch, length, crc) of its batches.
 
     The sum of two digests is the digest of both sets of batches, so segment rolls do not matter.
+
+    Args:
+        batches: a batch table.
+
+    Returns:
+        One row a bucket, rising, with the number of its batches and the lowest position.
     """
     if not len(batches):
         return np.zeros(0, dtype=DIGEST_DTYPE)
@@ -185,7 +191,13 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
 
 
 def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
-    """One digest a bucket out of several; the sums wrap at 64 bits."""
+    """Return one digest a bucket out of several; the sums wrap at 64 bits.
+
+    Args:
+        parts: of disjoint sets of batches.
+    """
+    if len(parts) == 1 and len(parts[0]) == 1:
+        return parts[0]
     rows = np.concatenate(parts) if parts else np.zeros(0, dtype=DIGEST_DTYPE)
     if not len(rows):
         return rows

@@ -109,7 +109,11 @@ def find_unaccounted(
 
 
 def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
-    """Join ranges of offsets that follow one another into one, shown by the first of their files."""
+    """Join ranges of offsets that follow one another into one, shown by the first of their files.
+
+    Args:
+        found: in the order of offsets.
+    """
     out: list[Unaccounted] = []
     for one in found:
         before = out[-1] if out else None
@@ -121,7 +125,11 @@ def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
 
 
 def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
-    """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray."""
+    """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray.
+
+    Args:
+        replica: with its segments; one that was not read whole has none.
+    """
     if replica.state != "live" or not replica.is_read_whole:
         return ()
     ends = [
@@ -150,6 +158,9 @@ def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
     """Return the offsets that a replica should hold and does not, as far as its own files show it.
 
     Numbers above a log end are ordinary where a broker ran while it was copied, or lost power: they count after a clean stop, or where the log is empty.
+
+    Args:
+        replica: with its segments.
     """
     return tuple(
         one
@@ -176,7 +187,7 @@ def is_empty(replica: Replica) -> bool:
 
 
 def value_of(value: CheckpointValue | Absent) -> int | None:
-    """Return the number of a checkpoint, where there is one."""
+    """Return the number of a checkpoint, none where there is none."""
     return None if isinstance(value, Absent) else value.value
 
 

@@ -63,7 +63,11 @@ class SealCounts:
     problems: list[Problem] = field(default_factory=list)
 
     def count(self, one: SealEntry | Problem) -> None:
-        """Add one entry or problem."""
+        """Add one entry or problem.
+
+        Args:
+            one: an entry with a problem of its own counts as both.
+        """
         if isinstance(one, Problem):
             self._complain(one)
             return
@@ -85,7 +89,13 @@ class SealCounts:
 
 
 def manifest_pieces(head: ManifestHead, entries: Iterable[SealEntry | Problem], counts: SealCounts) -> Iterator[str]:
-    """Yield the manifest, line by line; `counts` is complete when the last piece is out."""
+    """Yield the manifest, line by line.
+
+    Args:
+        head: what is known before the first file is read.
+        entries: in the order of inputs and path components.
+        counts: complete when the last piece is out.
+    """
     opening = {
         "schema": SCHEMA,
         "tool_version": head.tool_version,

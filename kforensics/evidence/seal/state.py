@@ -81,7 +81,16 @@ class Difference(NamedTuple):
 
 
 def seal_input(number: int, root: Path, *, jobs: int = 1) -> Iterator[SealEntry | Problem]:
-    """Everything below a root with its hash, in the order of path components whatever the number of threads."""
+    """Yield everything below a root with its hash, in the order of path components whatever the number of threads.
+
+    Args:
+        number: of the input, from 0.
+        root: a local path; no link is followed.
+        jobs: the number of threads that read and hash.
+
+    Yields:
+        Entries, of which one that can't be read has a problem in the place of its hash, and problems of what can't be looked at.
+    """
 
     def seal(found: list[TreeEntry | Obstacle]) -> list[SealEntry | Problem]:
         return [_seal(number, root, one) for one in found]
@@ -107,7 +116,10 @@ def compare_seals(
 ) -> Iterator[Difference | SealEntry]:
     """Yield what differs, and each sealed entry that holds; both sides come in their order and neither is held in memory.
 
-    A path that could not be read is added to `problems`.
+    Args:
+        sealed: those of the manifest.
+        found: those of now, in the same order.
+        problems: where a path that could not be read is added.
     """
     now = _entries(found, problems)
     before = iter(sealed)
@@ -199,7 +211,11 @@ def _kind(mode: int) -> EntryKind:
 
 
 def exact_utc(time_ns: int) -> str | Absent:
-    """Return a time with all nine digits behind the point, which a number in JSON would lose."""
+    """Return a time with all nine digits behind the point, which a number in JSON would lose; unknown where it is in no year from 1 to 9999.
+
+    Args:
+        time_ns: since 1970.
+    """
     seconds, rest = divmod(time_ns, 1_000_000_000)
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)

@@ -155,7 +155,14 @@ _CHANGE_WORDS = {
 
 
 def change_words(name: str) -> str:
-    """Return a change as sentences and columns have it."""
+    """Return a change between two audits as sentences and columns have it.
+
+    Args:
+        name: the value of a `Change`.
+
+    Raises:
+        ValueError: there is no such change.
+    """
     return _CHANGE_WORDS.get(Change(name), name)
 
 

@@ -45,6 +45,10 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer
 
 
 def is_membership_shown(inputs: Sequence[Input]) -> bool:
-    """Whether each of several nodes' directories names its cluster."""
+    """Whether each of several nodes' directories names its cluster; true where there is one node.
+
+    Args:
+        inputs: all that were given.
+    """
     nodes = [one for one in inputs if one.kind in _NODES]
     return len({one.broker_id for one in nodes}) < 2 or not any(isinstance(one.cluster_id, Absent) for one in nodes)

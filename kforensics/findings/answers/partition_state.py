@@ -10,7 +10,7 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.unaccounted import is_empty, missing_offsets
+from kforensics.evidence.replica.unaccounted import is_empty
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -84,7 +84,15 @@ class Concern:
 
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:
-    """Return the concern of its plain values, as the tables of an audit hold them."""
+    """Return the concern of its plain values, as the tables of an audit hold them.
+
+    Args:
+        plain: the fields by name, lists where the concern has tuples.
+
+    Raises:
+        KeyError: state or kind is missing.
+        ValueError: state or kind is none that this version knows.
+    """
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
     values["places"] = tuple((number, path) for number, path in plain.get("places", ()))
     values["state"], values["kind"] = State(plain["state"]), ConcernKind(plain["kind"])
@@ -255,7 +263,7 @@ def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Co
     electable = frozenset() if isinstance(report.electable, Absent) else report.electable
     for one in live:
         replica = one.view.replica
-        lacks = missing_offsets(replica)
+        lacks = one.view.missing
         if not lacks:
             continue
         words = f"{lacks[0].words} are unaccounted for by its own files"

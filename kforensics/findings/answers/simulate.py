@@ -10,7 +10,11 @@ from kforensics.words import byte_count, counted, listed
 
 
 def list_answer(count: int) -> Answer:
-    """Return the answer to which scenarios there are."""
+    """Return the answer to which scenarios there are.
+
+    Args:
+        count: how many are built in.
+    """
     return Answer(state=State.COMPLETE, headline=f"{counted(count, 'scenario')} built in.")
 
 

@@ -45,7 +45,11 @@ class TraceTally:
         self._of_partition: dict[TopicPartition, int] = {}
 
     def add(self, one: TracedRecord) -> None:
-        """One more record, in order of partition and offset."""
+        """Count one more record.
+
+        Args:
+            one: records come in the order of partition and offset.
+        """
         state = State(one.state)
         of = self.states.setdefault(state, _Of())
         of.records += 1

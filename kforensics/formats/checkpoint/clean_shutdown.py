@@ -26,7 +26,14 @@ class CleanShutdown:
 
 
 def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
-    """Parse the file; its presence shows a clean shutdown even if the content is malformed."""
+    """Parse `.kafka_cleanshutdown`; its presence shows a clean shutdown even if the content is malformed.
+
+    Args:
+        data: the whole file, empty up to 3.6.
+
+    Returns:
+        The broker epoch; what can't be read of it is damage of gravity `stale`, and no error is raised.
+    """
     if not len(data):
         return CleanShutdown(broker_epoch=Absent.NOT_APPLICABLE)
     try:
@@ -40,7 +47,11 @@ def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
 
 
 def encode_clean_shutdown(marker: CleanShutdown) -> bytes:
-    """Encode the file as a broker writes it: empty if an epoch is not applicable."""
+    """Encode the file as a broker writes it (`CleanShutdownFileHandler`).
+
+    Args:
+        marker: its epoch `NOT_APPLICABLE` makes the empty file of brokers up to 3.6; any other absence is written as -1.
+    """
     if marker.broker_epoch is Absent.NOT_APPLICABLE:
         return b""
     epoch = NO_BROKER_EPOCH if isinstance(marker.broker_epoch, Absent) else marker.broker_epoch

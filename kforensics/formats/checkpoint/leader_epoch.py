@@ -49,6 +49,12 @@ class LeaderEpochCheckpoint:
 def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckpoint:
     """Parse a `leader-epoch-checkpoint` (`LeaderEpochCheckpointFile`) into its entries and damage.
 
+    Args:
+        data: the whole file; an empty one has no entries.
+
+    Returns:
+        The entries in the order of the file, those whose epoch does not rise included; a line that is no entry is damage only.
+
     Raises:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
     """
@@ -66,7 +72,11 @@ def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckp
 
 
 def encode_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
-    """Encode the file as a broker writes it."""
+    """Encode the file as a broker writes it (`LeaderEpochCheckpointFile`).
+
+    Args:
+        checkpoint: its lines are written in their order and are not checked; damage is no content.
+    """
     return encode_frame(f"{epoch} {start}" for epoch, start in checkpoint.entries)
 
 

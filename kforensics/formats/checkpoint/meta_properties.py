@@ -63,6 +63,12 @@ class MetaProperties:
 def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
     """Parse `meta.properties`, the identity of a log directory.
 
+    Args:
+        data: the whole file; what lies behind `TEXT_FILE_LIMIT` is reported as damage.
+
+    Returns:
+        The identity as the file claims it; a value that can't be read, or that no broker writes, is damage.
+
     Raises:
         FormatError: the file holds no property that a broker writes.
     """
@@ -105,7 +111,11 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
 
 
 def encode_meta_properties(properties: MetaProperties) -> bytes:
-    """Encode the properties in their order, without the comment with the date that a broker writes above them."""
+    """Encode the properties in their order, without the comment with the date that a broker writes above them.
+
+    Args:
+        properties: only its `entries` are written; the other fields are what was understood of them.
+    """
     lines = [f"{_escape(entry.key, key=True)}={_escape(entry.value, key=False)}\n" for entry in properties.entries]
     return "".join(lines).encode("ascii")
 
@@ -113,7 +123,14 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
 def meta_properties(
     *, version: int, node_id: int, cluster_id: str | Absent, directory_id: str | Absent = Absent.NOT_WRITTEN
 ) -> MetaProperties:
-    """Build the properties of a log directory of this node, with the keys of the version."""
+    """Build the properties of a log directory of this node, with the keys of the version.
+
+    Args:
+        version: 0 with `broker.id` (ZooKeeper), 1 with `node.id` (KRaft).
+        node_id: the id of the broker, controller or combined node.
+        cluster_id: absent for a file without one, as before 0.10.1.
+        directory_id: a `Uuid` of 22 characters, written since 3.7.
+    """
     pairs = {"version": str(version), "node.id" if version else "broker.id": str(node_id)}
     if not isinstance(cluster_id, Absent):
         pairs["cluster.id"] = cluster_id
@@ -126,7 +143,11 @@ def meta_properties(
 
 
 def parse_properties(data: bytes | memoryview) -> Iterator[Property]:
-    """Yield the keys and values of a java.util.Properties text, with the line on which each begins."""
+    """Yield the keys and values of a `java.util.Properties` text, with the line on which each begins.
+
+    Args:
+        data: the whole file in ISO 8859-1, of which the first `TEXT_FILE_LIMIT` bytes are read.
+    """
     for line in _logical_lines(data):
         text = line.content.decode("latin-1")
         at = 0

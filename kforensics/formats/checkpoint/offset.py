@@ -64,6 +64,12 @@ class Checkpoint:
 def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
     """Parse an offset checkpoint (`OffsetCheckpointFile`) into its entries and damage.
 
+    Args:
+        data: the whole file; an empty one has no entries.
+
+    Returns:
+        The entries in the order of the file; a line that is no entry, and a wrong count, are damage.
+
     Raises:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
     """
@@ -75,6 +81,9 @@ def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
 
 def check_checkpoint(data: bytes | memoryview) -> Checkpoint:
     """Check an offset checkpoint and return its damage without the entries, which may be a million.
+
+    Args:
+        data: the whole file; an empty one is sound.
 
     Raises:
         FormatError: as `parse_checkpoint` does.
@@ -88,6 +97,10 @@ def check_checkpoint(data: bytes | memoryview) -> Checkpoint:
 def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[CheckpointEntry]:
     """Yield the entries one by one, for a caller that keeps few of them.
 
+    Args:
+        data: the whole file; an empty one has no entries.
+        damage: where lines that are no entries are added; complete once the last entry was taken.
+
     Raises:
         FormatError: as `parse_checkpoint` does.
     """
@@ -98,18 +111,30 @@ def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[Ch
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """Encode the file as a broker writes it; line numbers and damage are no content."""
+    """Encode the file as a broker writes it (`OffsetCheckpointFile`).
+
+    Args:
+        checkpoint: its entries are written in their order and are not checked; line numbers and damage are no content.
+    """
     return encode_frame(f"{entry.topic} {entry.partition} {entry.offset}" for entry in checkpoint.entries)
 
 
 def encode_frame(lines: Iterable[str]) -> bytes:
-    """Encode the version, count and lines of a checkpoint file (`CheckpointFile`)."""
+    """Encode the version, count and lines of a checkpoint file (`CheckpointFile`).
+
+    Args:
+        lines: the entries without line ends.
+    """
     body = list(lines)
     return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(body), *body)).encode()
 
 
 def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLine]:
     """Yield the entry lines of a checkpoint file (`CheckpointFile`); a wrong count becomes damage once the lines are read.
+
+    Args:
+        data: the whole file; an empty one, or one without a count, has no lines.
+        damage: where a count that is no number or that differs from the lines is added.
 
     Raises:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.

@@ -42,7 +42,13 @@ class PartitionMetadata:
 
 
 def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
-    """Parse `partition.metadata`, the topic id of a partition directory.
+    """Parse `partition.metadata`, the topic id of a partition directory (`PartitionMetadataFile`, KIP-516).
+
+    Args:
+        data: the whole file, of which `MOST_LINES` lines are read.
+
+    Returns:
+        The topic id, `UNREADABLE` where the line is missing or holds no id that a topic can have; damage says why.
 
     Raises:
         FormatError: the file holds no line that a broker writes; `UnsupportedFormat` where the version is not 0.
@@ -73,7 +79,11 @@ def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
 
 
 def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
-    """Encode the file as a broker writes it, without a line break at the end."""
+    """Encode the file as a broker writes it, without a line break at the end (`PartitionMetadataFile`).
+
+    Args:
+        metadata: its topic id must not be absent, which the file can't say.
+    """
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
 
 
@@ -83,12 +93,20 @@ def is_uuid(text: str) -> bool:
 
 
 def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of a Kafka `Uuid` of 22 characters."""
+    """Return the 16 bytes of a Kafka `Uuid`.
+
+    Args:
+        text: 22 characters of URL-safe base64; `is_uuid` says whether they are.
+    """
     return base64.urlsafe_b64decode(text + "==")
 
 
 def uuid_text(data: bytes) -> str:
-    """Return the 22 characters of a Kafka `Uuid` of 16 bytes."""
+    """Return the text form of a Kafka `Uuid`: 22 characters of URL-safe base64 without padding.
+
+    Args:
+        data: the 16 bytes of the id.
+    """
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
 
 

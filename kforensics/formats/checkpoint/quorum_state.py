@@ -38,7 +38,13 @@ class QuorumState:
 
 
 def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
-    """Parse `quorum-state`, the vote and the leader that a node knows.
+    """Parse `quorum-state`, the vote and the leader that a KRaft node knows (`FileQuorumStateStore`).
+
+    Args:
+        data: the whole file, one JSON object.
+
+    Returns:
+        The fields of its version; one that is missing or malformed is `UNREADABLE`, with damage, but that missing voters are none.
 
     Raises:
         FormatError: the bytes are no JSON object; `UnsupportedFormat` where its version is neither 0 nor 1.
@@ -67,7 +73,11 @@ def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
 
 
 def encode_quorum_state(state: QuorumState) -> bytes:
-    """Encode the file as a node writes it, in the order of its fields."""
+    """Encode the file as a node writes it, in the order of its fields (`FileQuorumStateStore`).
+
+    Args:
+        state: an absent leader or vote is written as -1, as Kafka does; of version 0, absent voters as none.
+    """
     leader = {
         "leaderId": _sentinel(state.leader_id),
         "leaderEpoch": _sentinel(state.leader_epoch),

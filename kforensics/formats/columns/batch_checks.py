@@ -36,7 +36,14 @@ class WindowBatches:
         self.damage: list[Damage] = []
 
     def reject(self, row: int, kind: DamageKind, expected: str, found: str) -> None:
-        """Record that a batch is malformed."""
+        """Record that a batch is malformed: it is sound no longer, and its whole extent becomes damage.
+
+        Args:
+            row: the number of the batch in `table`.
+            kind: the defect.
+            expected: what the format asks for, in words for people.
+            found: what is there instead.
+        """
         batch = self.table[row]
         self.sound[row] = False
         self.damage.append(
@@ -50,7 +57,13 @@ class WindowBatches:
         )
 
     def reject_body(self, row: int, error: FormatError, start: int | None = None) -> None:
-        """Record the exact reader's error in a batch; `start` is the position of the batch in the buffer to which the error's span belongs."""
+        """Record the exact reader's error in a batch; the kind of damage follows from the class of the error.
+
+        Args:
+            row: the number of the batch in `table`.
+            error: its span is relative to the buffer that was read.
+            start: the position of the batch in that buffer, for a position in the file; None where the bytes were decompressed.
+        """
         batch = self.table[row]
         if isinstance(error, OutputLimitReached | WindowTooLarge | TooManyHeaders):
             kind, where = DamageKind.TOO_LARGE, ""
@@ -66,7 +79,11 @@ class WindowBatches:
 
 
 def check_headers(batches: WindowBatches) -> None:
-    """Reject impossible numbers in magic 2 headers."""
+    """Reject impossible numbers in headers: codecs, offset deltas and record counts.
+
+    Args:
+        batches: those found sound are checked; the count of a compressed body is only held against the offsets.
+    """
     table = batches.table
     counts = table["count"].astype(np.int64)
     deltas = table["last_offset"] - table["base_offset"]
@@ -95,7 +112,11 @@ def check_headers(batches: WindowBatches) -> None:
 
 
 def open_wrappers(batches: WindowBatches) -> None:
-    """Fill in the first offset and the record count of wrappers, which only their messages show, and check these messages."""
+    """Fill in the first offset and the record count of wrappers, which only their messages show, and check these messages.
+
+    Args:
+        batches: `base_offset` and `count` of its compressed messages of magic 0 and 1 are set in place; malformed ones are rejected.
+    """
     table = batches.table
     is_wrapper = batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK > 0)
     for row in np.flatnonzero(is_wrapper).tolist():
@@ -110,7 +131,11 @@ def open_wrappers(batches: WindowBatches) -> None:
 
 
 def check_records(batches: WindowBatches) -> None:
-    """Check every record of every sound batch: lengths, counts, rising offsets."""
+    """Check every record of every sound batch: lengths, counts, rising offsets.
+
+    Args:
+        batches: malformed ones are rejected; bodies are decompressed into its payload buffer.
+    """
     _check_messages(batches)
     for found in _bodies(batches):
         if isinstance(found, BodyDamage):

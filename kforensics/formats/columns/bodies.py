@@ -33,7 +33,17 @@ class BodyDamage(NamedTuple):
 
 
 def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int) -> Bodies:
-    """Return the uncompressed bodies without a copy."""
+    """Return the uncompressed bodies without a copy.
+
+    Args:
+        window: the bytes of the batches, whole.
+        table: the batches.
+        rows: the numbers of uncompressed batches of magic 2 in `table`.
+        file_position: the position of the window's first byte in the file.
+
+    Returns:
+        Lanes whose counts, which are claims of the headers, are limited to one record more than the bytes can hold.
+    """
     starts = table["position"][rows] - file_position
     return Bodies(window, _lanes(table, rows, starts + BATCH_HEADER.length, starts + table["length"][rows]))
 
@@ -41,7 +51,18 @@ def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64],
 def compressed_bodies(
     window: WordBuffer, payload: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int
 ) -> Iterator[Bodies | BodyDamage]:
-    """Yield the compressed bodies in file order, as many at a time as the payload buffer holds."""
+    """Yield the compressed bodies in file order, as many at a time as the payload buffer holds.
+
+    Args:
+        window: the bytes of the batches, whole.
+        payload: where bodies are decompressed to; it grows up to the output limit of the codec, and shrinks again.
+        table: the batches.
+        rows: the numbers of compressed batches of magic 2 in `table`.
+        file_position: the position of the window's first byte in the file.
+
+    Yields:
+        Bodies, valid until the next ones are asked for, and each batch that can't be decompressed.
+    """
     places = (table["position"][rows] - file_position).tolist()
     lengths = table["length"][rows].tolist()
     codecs = (table["attributes"][rows] & CODEC_MASK).tolist()

@@ -39,7 +39,7 @@ class Lanes:
     last_offset_deltas: Values
 
     def part(self, first: int, end: int) -> "Lanes":
-        """Return the lanes from `first` up to `end`."""
+        """Return the lanes from `first` up to `end`, without `end`."""
         chosen = slice(first, end)
         return Lanes(
             self.rows[chosen],
@@ -71,7 +71,15 @@ class Piece:
 
 
 def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
-    """Yield the records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`; counts must be checked against the bodies' lengths before."""
+    """Yield the records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`.
+
+    Args:
+        buffer: the bytes in which the lanes lie.
+        lanes: the bodies; their counts must have been limited to what the bodies' lengths can hold.
+
+    Yields:
+        Whole lanes, or a stretch of one long lane, which ends at its first record that does not fit.
+    """
     totals = np.cumsum(lanes.counts)
     first = 0
     while first < len(totals):

@@ -39,7 +39,7 @@ class RecordColumns:
     end: Positions
 
     def part(self, first: int, end: int) -> "RecordColumns":
-        """Return the records from `first` up to `end`."""
+        """Return the records from `first` up to `end`, without `end`."""
         return RecordColumns(*(getattr(self, name)[first:end] for name in self.__slots__))
 
 
@@ -58,7 +58,11 @@ class ExactReads:
         self._left = allowance
 
     def take(self, length: int) -> bool:
-        """Return whether this many bytes may be read, and take them from the budget."""
+        """Return whether this many bytes may be read, and take them from the budget.
+
+        Args:
+            length: bytes of a body; nothing is taken where it exceeds what is left.
+        """
         if length > self._left:
             return False
         self._left -= length
@@ -66,7 +70,13 @@ class ExactReads:
 
 
 def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> list[LaneDamage]:
-    """Return the lanes whose records are malformed."""
+    """Return the lanes whose records are malformed.
+
+    Args:
+        buffer: the bytes in which the lanes lie.
+        lanes: decompressed bodies of batches of magic 2.
+        exact: the budget of the exact reader; a doubtful lane beyond it counts as malformed, without the first wrong record.
+    """
     doubtful: set[int] = set()
     previous_delta = -1
     for piece in chain_pieces(buffer, lanes):
@@ -83,7 +93,13 @@ def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> l
 
 
 def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterator[RecordColumns | LaneDamage]:
-    """Yield the columns of all records in file order, and each damage behind the readable records of its lane."""
+    """Yield the columns of all records in file order, and each damage behind the readable records of its lane.
+
+    Args:
+        buffer: the bytes in which the lanes lie, and to which the columns refer.
+        lanes: decompressed bodies of batches of magic 2.
+        exact: the budget of the exact reader; of a doubtful lane beyond it no record is yielded.
+    """
     previous_delta = -1
     given_up = -1
     for piece in chain_pieces(buffer, lanes):

@@ -14,7 +14,11 @@ _COLUMNS = tuple(field.name for field in fields(RecordChunk) if field.name not i
 
 
 def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
-    """Yield the parts of a chunk in their order, and whether a part holds control records."""
+    """Yield the parts of a chunk in their order, and whether a part holds control records.
+
+    Args:
+        chunk: at least one record; control records are those of batches of magic 2 with the control bit.
+    """
     batches = chunk.batches
     is_control = (batches["magic"] >= 2) & (batches["attributes"] & CONTROL_BIT != 0)
     if not is_control.any():
@@ -27,11 +31,21 @@ def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
 
 
 def behind(chunk: RecordChunk, position: int) -> RecordChunk:
-    """Return the records whose batches begin at or behind a position in the file."""
+    """Return the records whose batches begin at or behind a position in the file.
+
+    Args:
+        chunk: the records.
+        position: in bytes, of a batch and not of a record.
+    """
     kept = chunk.batches["position"][chunk.rows] >= position
     return chunk if kept.all() else part_of(chunk, kept)
 
 
 def part_of(chunk: RecordChunk, kept: slice | np.ndarray) -> RecordChunk:
-    """Return some records of a chunk."""
+    """Return some records of a chunk, which share its bytes and batch table.
+
+    Args:
+        chunk: the records.
+        kept: a slice, or a mask or row numbers as numpy takes them.
+    """
     return replace(chunk, **{name: getattr(chunk, name)[kept] for name in _COLUMNS})

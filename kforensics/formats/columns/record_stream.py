@@ -73,7 +73,14 @@ class RecordChunk:
 
 
 def iter_chunks(batches: WindowBatches) -> Iterator[RecordChunk | Damage]:
-    """Yield the records of all batches whose checksum holds, and of a batch that breaks off its damage behind the records before the break."""
+    """Yield the records of all batches whose checksum holds, and of a batch that breaks off its damage behind the records before the break.
+
+    Args:
+        batches: the batches of one window, whole; what breaks off is also rejected there.
+
+    Yields:
+        Chunks, each valid until the next one is asked for, and damage in its place.
+    """
     table = batches.table
     kinds = np.where(table["magic"] < 2, 2, table["attributes"] & CODEC_MASK > 0)
     rows = np.flatnonzero(table["crc_valid"])

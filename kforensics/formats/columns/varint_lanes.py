@@ -31,7 +31,15 @@ _HIGH_28, _LOW_28 = np.uint64(0x0FFFFFFF00000000), np.uint64(0x000000000FFFFFFF)
 
 
 def read_varints(buffer: WordBuffer, positions: Positions) -> tuple[Values, Positions, AllOrFlags]:
-    """Zig-zag int32 values, the positions behind them, and which of them end within the five bytes that are allowed."""
+    """Return zig-zag int32 values, the positions behind them, and which of them end within the five bytes that are allowed.
+
+    Args:
+        buffer: the bytes; eight bytes behind the last position must be readable, as its padding provides.
+        positions: where the varints begin in the buffer.
+
+    Returns:
+        Values and positions, which mean nothing where the flag is false.
+    """
     short = _read_short(buffer, positions)
     if short is not None:
         return *short, np.True_
@@ -41,7 +49,15 @@ def read_varints(buffer: WordBuffer, positions: Positions) -> tuple[Values, Posi
 
 
 def read_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Values, Positions, AllOrFlags]:
-    """Zig-zag values, the positions behind them, and which of them end within eight bytes."""
+    """Return zig-zag int64 values, the positions behind them, and which of them end within eight bytes.
+
+    Args:
+        buffer: the bytes; eight bytes behind the last position must be readable, as its padding provides.
+        positions: where the varlongs begin in the buffer.
+
+    Returns:
+        Values and positions; a false flag leaves a valid varlong of nine or ten bytes to the exact reader.
+    """
     short = _read_short(buffer, positions)
     if short is not None:
         return *short, np.True_
@@ -51,7 +67,12 @@ def read_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Values, Pos
 
 
 def skip_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Positions, AllOrFlags]:
-    """Return the positions behind varlongs, and which of them end within eight bytes."""
+    """Return the positions behind varlongs, and which of them end within eight bytes.
+
+    Args:
+        buffer: the bytes; eight bytes behind the last position must be readable, as its padding provides.
+        positions: where the varlongs begin in the buffer.
+    """
     first = buffer.octets[positions]
     behind = positions + 1
     if not _continues(first):

@@ -72,26 +72,49 @@ def parse_offset_index(data: bytes | memoryview, length: int | None = None) -> O
 
 
 def encode_offset_index(index: OffsetIndex) -> bytes:
-    """Encode the file with its preallocated tail."""
+    """Encode the file with its preallocated tail of zeros (`OffsetIndex`).
+
+    Args:
+        index: its entries are written as they are, malformed ones included.
+    """
     return np.ascontiguousarray(index.entries, dtype=OFFSET_INDEX_LAYOUT.dtype).tobytes() + bytes(
         index.zero_tail.length
     )
 
 
 def offset_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> OffsetIndex:
-    """Build an index from (relative offset, position) pairs; `preallocated` is the length of the untrimmed file in bytes."""
+    """Build an index for a file to be written.
+
+    Args:
+        entries: pairs of an offset relative to the segment's base offset and a position in bytes.
+        preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
+    """
     array = np.array(entries, dtype=OFFSET_INDEX_LAYOUT.dtype)
     used = len(entries) * INDEX_ENTRY_LENGTH
     return OffsetIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))
 
 
 def entry_span(at: int, entry_length: int) -> Span:
-    """Return the span of the entry with this number, from 0."""
+    """Return the span of an entry in an index.
+
+    Args:
+        at: the number of the entry, from 0.
+        entry_length: the length of each entry in bytes.
+    """
     return Span(at * entry_length, entry_length)
 
 
 def split_preallocated(data: bytes | memoryview, length: int, layout: FixedLayout) -> tuple[NDArray[Any], Span]:
-    """Return the entries up to the last one that is not all zeros, and the run of zeros behind it up to the length of the file."""
+    """Return the entries up to the last one that is not all zeros, and the run of zeros behind it up to the length of the file.
+
+    Args:
+        data: the file, or all of it but zeros at its end.
+        length: the length of the file in bytes.
+        layout: the layout of one entry.
+
+    Returns:
+        The entries in big-endian fields, and the zeros; where bytes of an incomplete last entry are not zero, these are not among them.
+    """
     count = length // layout.length
     data = bytes(data) + bytes(min(-len(data) % layout.length, length - len(data)))
     held = min(len(data) // layout.length, count)
@@ -106,7 +129,14 @@ def split_preallocated(data: bytes | memoryview, length: int, layout: FixedLayou
 
 
 def check_rounded(length: int, tail: Span, entry_length: int, damage: DamageList) -> None:
-    """Record an incomplete entry at the end of the file."""
+    """Record an incomplete entry at the end of the file.
+
+    Args:
+        length: the length of the file in bytes.
+        tail: the zeros at its end, as `split_preallocated` returns them.
+        entry_length: the length of each entry in bytes.
+        damage: where the incomplete entry is added.
+    """
     rest = length % entry_length
     if rest:
         found = f"{rest} bytes" + (" of zeros" if tail.end == length else "")

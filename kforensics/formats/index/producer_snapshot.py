@@ -70,6 +70,12 @@ class ProducerSnapshot:
 def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
     """Parse a producer snapshot (`ProducerStateManager.readSnapshot`); with a wrong checksum the entries are decoded all the same.
 
+    Args:
+        data: the whole file.
+
+    Returns:
+        As many whole entries as the file holds, whatever its count claims; a wrong count or checksum is damage.
+
     Raises:
         UnexpectedEnd: the file is shorter than its header (brokers up to 2.7 could leave it empty, KAFKA-9892).
         UnsupportedFormat: the version is not 1.
@@ -103,7 +109,11 @@ def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
 
 
 def encode_producers(entries: Iterable[ProducerEntry]) -> bytes:
-    """Encode a snapshot of these producers."""
+    """Encode a snapshot of these producers with its checksum (`ProducerStateManager.writeSnapshot`, version 1).
+
+    Args:
+        entries: written in their order, with Kafka's -1 for what a producer does not have.
+    """
     body = [ENTRY_LAYOUT.struct.pack(*entry) for entry in entries]
     covered = HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, 0, len(body))[_CRC_COVERS_FROM:] + b"".join(body)
     return HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(covered), len(body))[:_CRC_COVERS_FROM] + covered

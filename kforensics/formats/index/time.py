@@ -114,12 +114,21 @@ def _entry(data: bytes) -> TimeEntry | None:
 
 
 def encode_time_index(index: TimeIndex) -> bytes:
-    """Encode the file with its preallocated tail."""
+    """Encode the file with its preallocated tail of zeros (`TimeIndex`).
+
+    Args:
+        index: its entries are written as they are, malformed ones included.
+    """
     return np.ascontiguousarray(index.entries, dtype=TIME_INDEX_LAYOUT.dtype).tobytes() + bytes(index.zero_tail.length)
 
 
 def time_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> TimeIndex:
-    """Build an index from (timestamp in ms, relative offset) pairs; `preallocated` is the length of the untrimmed file in bytes."""
+    """Build a time index for a file to be written.
+
+    Args:
+        entries: pairs of a timestamp in ms and an offset relative to the segment's base offset.
+        preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
+    """
     array = np.array(entries, dtype=TIME_INDEX_LAYOUT.dtype)
     used = len(entries) * TIME_ENTRY_LENGTH
     return TimeIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))

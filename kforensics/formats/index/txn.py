@@ -50,7 +50,11 @@ class TxnIndex:
 
 
 def parse_txn_index(data: bytes | memoryview) -> TxnIndex:
-    """Parse a transaction index (`TransactionIndex`); malformed entries stay among the entries."""
+    """Parse a transaction index (`TransactionIndex`); malformed entries stay among the entries.
+
+    Args:
+        data: the whole file; an incomplete entry at its end is damage, and no entry.
+    """
     damage = DamageList()
     whole = len(data) // TXN_ENTRY_LENGTH * TXN_ENTRY_LENGTH
     entries = tuple(AbortedTransaction(*values) for values in TXN_INDEX_LAYOUT.struct.iter_unpack(data[:whole]))
@@ -65,7 +69,11 @@ def parse_txn_index(data: bytes | memoryview) -> TxnIndex:
 
 
 def encode_aborted_transactions(entries: Iterable[AbortedTransaction]) -> bytes:
-    """Encode entries in their order."""
+    """Encode a transaction index of these entries (`TransactionIndex`).
+
+    Args:
+        entries: written in their order; a broker writes them with rising offsets of their markers.
+    """
     return b"".join(TXN_INDEX_LAYOUT.struct.pack(*entry) for entry in entries)
 
 

@@ -41,5 +41,9 @@ DELETE_HORIZON_BIT = 0x40
 
 
 def empty_batches(count: int = 0) -> BatchTable:
-    """Return a table of `count` zeroed rows."""
+    """Return a batch table of zeroed rows.
+
+    Args:
+        count: the number of rows.
+    """
     return np.zeros(count, dtype=BATCH_DTYPE)

@@ -101,7 +101,13 @@ def _parse_nullable(data: Buffer, start: int, end: int) -> tuple[bytes | None, i
 
 
 def computed_crc(data: Buffer, start: int, end: int) -> int:
-    """Compute the CRC-32 of the message from `start` to `end`."""
+    """Return the CRC-32 of a message as it should be.
+
+    Args:
+        data: the bytes that hold the message.
+        start: the position of the message in `data`.
+        end: the position behind it.
+    """
     return crc32(memoryview(data)[start + CRC_COVERED_POSITION : end])
 
 
@@ -229,7 +235,11 @@ def _check_inner(
 
 
 def encode_message(message: Message) -> bytes:
-    """Encode one message with its checksum."""
+    """Encode one message with its checksum.
+
+    Args:
+        message: magic 0 or 1; its `crc` is ignored and computed, its offset written as it is.
+    """
     body = bytearray((message.magic, message.attributes))
     if message.magic == 1:
         body += message.timestamp_ms.to_bytes(8, signed=True)

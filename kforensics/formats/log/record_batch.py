@@ -91,7 +91,11 @@ def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> Record
 
 
 def encode_record_batch(batch: RecordBatch) -> bytes:
-    """Encode a batch with its checksum."""
+    """Encode a batch of magic 2 with its length and checksum (`DefaultRecordBatch`).
+
+    Args:
+        batch: its records are compressed where its attributes name a codec; its numbers are not checked against each other.
+    """
     body = encode_body_records(batch.records)
     codec = batch.attributes & CODEC_MASK
     if codec:
@@ -115,7 +119,11 @@ def encode_record_batch(batch: RecordBatch) -> bytes:
 
 
 def with_right_crc(batch: bytes) -> bytes:
-    """Return the batch with its checksum recomputed from its content."""
+    """Return the batch with its checksum recomputed from its content.
+
+    Args:
+        batch: exactly the bytes of a batch of magic 2.
+    """
     crc = crc32c(memoryview(batch)[CRC_COVERED_POSITION:])
     return batch[:CRC_POSITION] + crc.to_bytes(4) + batch[CRC_COVERED_POSITION:]
 
@@ -131,7 +139,18 @@ def build_record_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> RecordBatch:
-    """Encode a batch of consecutive (timestamp, key, value) records as a producer sends them."""
+    """Build a batch of consecutive records as a producer sends them.
+
+    Args:
+        base_offset: the offset of the first record; the others follow without gaps.
+        records: timestamp in ms, key and value of each; the first timestamp is the base timestamp.
+        partition_leader_epoch: what a leader writes when it appends.
+        codec: the codec of the body.
+        attributes: the bits beside the codec.
+        producer_id: -1 for a producer that is not idempotent.
+        producer_epoch: -1 likewise.
+        base_sequence: the sequence of the first record, -1 likewise.
+    """
     given = list(records)
     base_timestamp = given[0][0] if given else -1
     return RecordBatch(
@@ -217,7 +236,12 @@ def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OU
 
 
 def sequence_of(base_sequence: int, delta: int) -> int:
-    """Return a record's sequence number: 0 follows 2^31-1, and -1 means none (`DefaultRecordBatch.incrementSequence`)."""
+    """Return a record's sequence number: 0 follows 2^31-1, and -1 means none (`DefaultRecordBatch.incrementSequence`).
+
+    Args:
+        base_sequence: of the batch, negative for a producer that is not idempotent.
+        delta: the offset delta of the record.
+    """
     if base_sequence < 0:
         return -1
     sequence = base_sequence + delta

@@ -101,9 +101,19 @@ def parse_body_records(body: Buffer, count: int) -> Iterator[BodyRecord]:
 def iter_record_layouts(
     body: Buffer, start: int, end: int, count: int, last_offset_delta: int | None = None
 ) -> Iterator[RecordLayout]:
-    """Read the layout of each record exactly, and raise `FormatError` at the first malformed record.
+    """Yield the layout of each record of an uncompressed body, read one after the other (`DefaultRecord.readFrom`).
 
-    With `last_offset_delta`, offset deltas that do not rise or go above it are an error too, once all records are read.
+    Args:
+        body: the buffer that holds the body.
+        start: the position of the body in the buffer.
+        end: the position behind the body.
+        count: the number of records that the batch header claims.
+        last_offset_delta: where given, offset deltas that do not rise or that are above it are an error too, once all records are read.
+
+    Raises:
+        CountMismatch: the body holds fewer or more records.
+        TooManyHeaders: a record has more than `MOST_HEADERS` headers.
+        FormatError: a record is malformed; the records before it were yielded. Spans are positions in the buffer.
     """
     position = start
     previous_delta = -1
@@ -176,7 +186,17 @@ def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
 
 
 def skip_headers(body: Buffer, position: int, end: int, count: int) -> int:
-    """Return the position behind a record's headers."""
+    """Return the position behind a record's headers.
+
+    Args:
+        body: the buffer that holds the record.
+        position: of the first header.
+        end: the position behind the record, which no header may cross.
+        count: the number of headers that the record claims.
+
+    Raises:
+        FormatError: a length leads behind `end`, or a header has no name.
+    """
     while count:
         position, count = _skip_short_headers(body, position, end, count)
         if count:
@@ -214,7 +234,17 @@ _NULL = 1
 
 
 def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:
-    """Names and values of a record's headers."""
+    """Return names and values of a record's headers.
+
+    Args:
+        body: the buffer that holds the record.
+        position: of the first header, as its `RecordLayout` says.
+        end: the position behind the record.
+        count: the number of headers.
+
+    Raises:
+        FormatError: a length leads behind `end`; none of a layout that the exact reader gave.
+    """
     headers = []
     for _ in range(count):
         length, behind = _read_nullable(body, position, end)
@@ -226,7 +256,13 @@ def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:
 
 
 def slice_nullable(body: Buffer, position: int, length: int) -> bytes | None:
-    """Return the bytes at a checked place; a length of -1 is null."""
+    """Return a copy of the bytes at a place, or None for a length of -1.
+
+    Args:
+        body: the buffer.
+        position: of the first byte; a checked one, since a slice that crosses the end is shortened in silence.
+        length: in bytes, -1 for null.
+    """
     return None if length < 0 else bytes(body[position : position + length])
 
 
@@ -239,7 +275,11 @@ def _read_nullable(body: Buffer, start: int, end: int) -> tuple[int, int]:
 
 
 def encode_body_records(records: Iterable[BodyRecord]) -> bytes:
-    """Return the uncompressed body of a magic 2 batch."""
+    """Return the uncompressed body of a magic 2 batch (`DefaultRecord.writeTo`).
+
+    Args:
+        records: with deltas to the base offset and base timestamp of the batch.
+    """
     body = bytearray()
     for record in records:
         inner = b"".join(

@@ -33,7 +33,14 @@ _VALUE = re.compile(
 
 
 def parse_configuration(text: bytes) -> dict[str, FieldValue]:
-    """Return the settings of retention, replication, election and coordinators by their names; secrets are never among them."""
+    """Return the settings of retention, replication, election and coordinators by their names; secrets are never among them.
+
+    Args:
+        text: what follows on the line `KafkaConfig values:`, from its line end on; the first line that is not indented ends it.
+
+    Returns:
+        Numbers and booleans where the text is one, else the text; settings that are not kept, or not printed, are missing.
+    """
     end = _END.search(text, 1)
     return dict(_values(text[: end.start()] if end else text))
 

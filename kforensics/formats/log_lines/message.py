@@ -46,7 +46,11 @@ LONGEST_REMEMBERED = 1 << 11
 
 
 def parse_message(text: bytes) -> Message | None:
-    """Return the message in the text behind a line's level, or None if the text only begins like one."""
+    """Return the message in the text behind a line's level, or None if the text only begins like one.
+
+    Args:
+        text: the identity in brackets, if there is one, and the message, without the line end.
+    """
     return _remembered(text) if len(text) <= LONGEST_REMEMBERED else _parse(text)
 
 

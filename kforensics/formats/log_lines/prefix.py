@@ -65,7 +65,14 @@ class LineTime(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_topic_partition(name: bytes) -> TopicPartition:
-    """Return the partition that `orders-0` or `[orders,0]` names; the caller's pattern has checked the shape."""
+    """Return the partition that `orders-0` or `[orders,0]` names.
+
+    Args:
+        name: a text whose shape the caller's pattern has checked.
+
+    Raises:
+        ValueError: no number follows on the topic.
+    """
     topic, _, partition = name.strip(b"[]").replace(b",", b"-").rpartition(b"-")
     return TopicPartition(topic.decode("ascii", "replace"), int(partition))
 
@@ -85,7 +92,14 @@ def _second_ms(text: bytes) -> int | None:
 
 
 def parse_moment(text: bytes) -> LineTime:
-    """Return the time at the beginning of the text, `2024-05-01 12:00:00,123` with or without a zone."""
+    """Return the time at the beginning of the text, `2024-05-01 12:00:00,123` with or without a zone.
+
+    Args:
+        text: from the first digit of the year on.
+
+    Returns:
+        Milliseconds since 1970, `UNREADABLE` where the text begins with no time; read as UTC where it names no zone.
+    """
     found = _TIME.match(text)
     base = _second_ms(text[:19]) if found else None
     if found is None or base is None:
@@ -101,13 +115,21 @@ def parse_moment(text: bytes) -> LineTime:
 
 
 def parse_head_moment(head: bytes) -> LineTime:
-    """Return the time of a line that begins with a `TEXT_HEAD`."""
+    """Return the time of a line that begins with a `TEXT_HEAD`.
+
+    Args:
+        head: what `TEXT_HEAD` matched, from the first digit of the year on.
+    """
     seconds = _second_ms(head[:19]) if head[23] in _BEHIND_LOCAL_TIME else None
     return parse_moment(head) if seconds is None else LineTime(seconds + int(head[20:23]), False)
 
 
 def line_moment(line: bytes) -> LineTime:
-    """Return the time of a line of a text or a JSON layout; one of neither has none."""
+    """Return the time of a line of a text or a JSON layout; one of neither has none.
+
+    Args:
+        line: one line, with or without its line end.
+    """
     if line.lstrip().startswith(b"{"):
         parsed = parse_json_line(line)
         return LineTime(parsed, False) if isinstance(parsed, Absent) else parsed.moment
@@ -117,7 +139,11 @@ def line_moment(line: bytes) -> LineTime:
 
 @lru_cache(maxsize=4096)
 def parse_identity(text: bytes) -> Identity:
-    """Return the partition, node, leader and directory that the bracket before a message names."""
+    """Return the partition, node, leader and directory that the bracket before a message names.
+
+    Args:
+        text: the bracket, or empty where a message has none: then all are `NOT_WRITTEN`.
+    """
     partition = _IDENTITY_PARTITION.search(text)
     old = None if partition else _IDENTITY_OLD_PARTITION.search(text)
     topic_partition: TopicPartition | Absent = Absent.NOT_WRITTEN
@@ -147,7 +173,11 @@ class JsonLine(NamedTuple):
 
 
 def parse_json_line(line: bytes) -> JsonLine | Absent:
-    """Return one log event of a JSON layout, absent if the line is no such object."""
+    """Return one log event of a JSON layout, absent if the line is no such object.
+
+    Args:
+        line: one line; of unknown layouts too, as long as it is an object with a `message` or `msg`.
+    """
     try:
         value: Any = json.loads(line)
     except (ValueError, RecursionError):

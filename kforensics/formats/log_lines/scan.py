@@ -57,7 +57,11 @@ class LogWindow(NamedTuple):
 
 
 def looks_like_broker_log(head: bytes) -> bool:
-    """Return whether the bytes hold a line that begins as a broker's log line does, in a text or a JSON layout."""
+    """Return whether the bytes hold a line that begins as a broker's log line does, in a text or a JSON layout.
+
+    Args:
+        head: the beginning of a file; of a JSON layout, its first 50 lines are tried.
+    """
     if _TEXT_LINE.search(head) is not None:
         return True
     return any(

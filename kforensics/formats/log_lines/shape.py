@@ -91,12 +91,21 @@ def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: Field
 
 
 def number(name: str) -> bytes:
-    """Return the pattern of a named group that holds a number of at most 19 digits."""
+    """Return the pattern of a named group that holds a number of at most 19 digits.
+
+    Args:
+        name: the field that the number becomes; with `old_` before it, that field in the words of old versions.
+    """
     return rb"(?P<" + name.encode() + rb">-?\d{1,19})"
 
 
 def match_shape(candidate: Shape, message: bytes) -> ShapeMatch | None:
-    """Return the fields of the message, or None if it does not have this shape."""
+    """Return the fields of the message, or None if it does not have this shape.
+
+    Args:
+        candidate: the declared text.
+        message: the line from the beginning of the message on, behind level and identity.
+    """
     found = candidate.pattern.match(message)
     if found is None:
         return None

@@ -34,12 +34,20 @@ ASSIGNMENT = message(
 
 
 def parse_subscription(blob: bytes) -> Decoded | Undecoded:
-    """Decode the subscription of a member."""
+    """Decode the subscription of a member of a classic group (`ConsumerProtocolSubscription`).
+
+    Args:
+        blob: the version and the message; a version above the newest known one is read as that, as Kafka does.
+    """
     return _parse(SUBSCRIPTION, blob)
 
 
 def parse_assignment(blob: bytes) -> Decoded | Undecoded:
-    """Decode the assignment of a member."""
+    """Decode the assignment of a member of a classic group (`ConsumerProtocolAssignment`).
+
+    Args:
+        blob: the version and the message; a version above the newest known one is read as that, as Kafka does.
+    """
     return _parse(ASSIGNMENT, blob)
 
 

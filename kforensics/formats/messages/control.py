@@ -94,7 +94,15 @@ _NUMBERS = {kind: number for number, (kind, _) in CONTROL_TABLES.items()}
 
 
 def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecord:
-    """Decode a control record as far as possible."""
+    """Decode a control record as far as possible (`ControlRecordType`).
+
+    Args:
+        key: the version and type, as stored in a record of a control batch.
+        value: the message of that type, which names its own version.
+
+    Returns:
+        The record; an unknown type, or a message that does not fit, is `Undecoded` with the reason.
+    """
     if key is None or len(key) < _KEY.size:
         found = "no key" if key is None else f"a key of {len(key)} bytes"
         return ControlRecord(ControlType.UNKNOWN, None, Undecoded(f"{found} names no type"))
@@ -108,6 +116,14 @@ def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecor
 
 
 def encode_control_record(kind: ControlType, fields: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Encode the key and value of a control record; `fields["version"]` is the version of the message, 0 if it is missing."""
+    """Encode the key and value of a control record.
+
+    Args:
+        kind: any but `UNKNOWN`.
+        fields: of the message; `version` is the version of the message, 0 if it is missing.
+
+    Raises:
+        ValueError: the message does not have this version.
+    """
     number = _NUMBERS[kind]
     return _KEY.pack(0, number), encode_message(CONTROL_TABLES[number][1], fields.get("version", 0), fields)

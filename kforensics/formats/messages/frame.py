@@ -41,7 +41,16 @@ class CoordinatorRecord(NamedTuple):
 def parse_framed(
     data: bytes, tables: Mapping[int, Message], preview_tables: Mapping[int, Message]
 ) -> Decoded | Undecoded:
-    """Decode a message in its frame (`AbstractApiMessageSerde`); the schemas of the preview also decode messages of 3.0 to 3.2 that fit only them."""
+    """Decode a message in its frame (`AbstractApiMessageSerde`).
+
+    Args:
+        data: the value of the record: frame version, api key, version and message.
+        tables: the messages of frame version 1, by api key.
+        preview_tables: those of frame version 0, by api key; they also decode messages of 3.0 to 3.2 that fit only them.
+
+    Returns:
+        The message, or `Undecoded` with the reason; bytes behind a message that fits no table whole are counted as trailing.
+    """
     try:
         frame_version, api_key, version, position = data[0], data[1], data[2], 3
         if (frame_version | api_key | version) >= 0x80:
@@ -70,7 +79,17 @@ def parse_framed(
 def encode_framed(
     table: Message, version: int, fields: Mapping[str, Any], *, frame_version: int = FRAME_VERSION
 ) -> bytes:
-    """Encode a message in its frame."""
+    """Encode a message in its frame (`AbstractApiMessageSerde`).
+
+    Args:
+        table: the schema of the message.
+        version: the version of the message.
+        fields: the values; one that is not given gets its default.
+        frame_version: 0 for the 2.8 preview, 1 since 3.0.
+
+    Raises:
+        ValueError: the message has no api key, or not this version.
+    """
     if table.api_key is None:
         raise ValueError(table.name)
     out = bytearray()
@@ -80,7 +99,16 @@ def encode_framed(
 
 
 def parse_coordinator_record(key: bytes | None, value: bytes | None, tables: CoordinatorTables) -> CoordinatorRecord:
-    """Decode the key and value of a record of a coordinator topic, each as far as possible (`CoordinatorRecordSerde`)."""
+    """Decode the key and value of a record of a coordinator topic, each as far as possible (`CoordinatorRecordSerde`).
+
+    Args:
+        key: the record type and the key's message; None is a record without a key.
+        value: the version and the value's message; None is a tombstone.
+        tables: the messages of the topic, by record type.
+
+    Returns:
+        Both parts; the `version` of the key is the record type.
+    """
     parsed_key = _parse_coordinator_key(key, tables)
     if value is None:
         return CoordinatorRecord(parsed_key, None)

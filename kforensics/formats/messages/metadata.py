@@ -323,13 +323,31 @@ PREVIEW_TABLES = by_api_key(
 
 
 def parse_metadata_record(value: bytes) -> Decoded | Undecoded:
-    """Decode a record of the metadata log, of a metadata snapshot or of `bootstrap.checkpoint` (`MetadataRecordSerde`)."""
+    """Decode a record of the metadata log, of a metadata snapshot or of `bootstrap.checkpoint` (`MetadataRecordSerde`).
+
+    Args:
+        value: the value of a record that is not in a control batch.
+
+    Returns:
+        The message, or `Undecoded` with the reason.
+    """
     return parse_framed(value, METADATA_TABLES, PREVIEW_TABLES)
 
 
 def encode_metadata_record(
     api_key: int, version: int, fields: Mapping[str, Any], *, frame_version: int = FRAME_VERSION
 ) -> bytes:
-    """Encode the value of a record of the metadata log."""
+    """Encode the value of a record of the metadata log (`MetadataRecordSerde`).
+
+    Args:
+        api_key: the type of the record.
+        version: the version of the message.
+        fields: the values; one that is not given gets its default.
+        frame_version: 0 for the 2.8 preview, which has some messages of its own; 1 since 3.0.
+
+    Raises:
+        KeyError: no record has this api key.
+        ValueError: the message does not have this version.
+    """
     preview = PREVIEW_TABLES.get(api_key) if frame_version == PREVIEW_FRAME_VERSION else None
     return encode_framed(preview or METADATA_TABLES[api_key], version, fields, frame_version=frame_version)

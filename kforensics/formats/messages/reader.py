@@ -72,7 +72,12 @@ def decode_message(table: Message, version: int, data: bytes, position: int = 0)
 
 @cache
 def message_reader(table: Message, version: int) -> Reader | None:
-    """Return the compiled reader of a version, or None if the schema does not have this version."""
+    """Return the compiled reader of a version, or None if the schema does not have this version.
+
+    Args:
+        table: the schema of the message.
+        version: of the message; each is compiled once.
+    """
     if version not in table.versions:
         return None
     return _struct_reader(table.fields, version, flexible=version in table.flexible)
@@ -80,6 +85,10 @@ def message_reader(table: Message, version: int) -> Reader | None:
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned LEB128 number of at most 32 bits and return it with the position behind it.
+
+    Args:
+        data: the bytes that hold the number.
+        position: where the number begins in `data`.
 
     Raises:
         IndexError: the data ends within the number.
@@ -101,7 +110,11 @@ def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=65_536)
 def uuid_text(raw: bytes) -> str:
-    """Return Kafka's text form of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters."""
+    """Return Kafka's text form of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters.
+
+    Args:
+        raw: the 16 bytes of the id.
+    """
     return b2a_base64(raw, newline=False)[:22].translate(_TO_URL_SAFE).decode("ascii")
 
 

@@ -58,5 +58,12 @@ REMOTE_LOG_TABLES = by_api_key(
 
 
 def parse_remote_log_record(value: bytes) -> Decoded | Undecoded:
-    """Decode a record of `__remote_log_metadata`."""
+    """Decode a record of `__remote_log_metadata` (KIP-405).
+
+    Args:
+        value: as stored, in the frame of `AbstractApiMessageSerde`.
+
+    Returns:
+        The message, or `Undecoded` with the reason.
+    """
     return parse_framed(value, REMOTE_LOG_TABLES, {})

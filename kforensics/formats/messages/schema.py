@@ -104,7 +104,11 @@ class Undecoded(NamedTuple):
 
 
 def versions(text: str) -> range:
-    """Parse a range of versions as Kafka's schemas write it: `0`, `0-3` or `2+`."""
+    """Parse a range of versions as Kafka's schemas write it: `0`, `0-3` or `2+`.
+
+    Raises:
+        ValueError: the text is none of these.
+    """
     first, dash, last = text.partition("-")
     if text.endswith("+"):
         return range(int(text[:-1]), _LAST_VERSION)
@@ -120,7 +124,16 @@ def field(
     nullable: bool = False,
     default: Any = None,
 ) -> Field:
-    """Declare a field of the versions `since`; a tagged field without a default has the zero of its type, or null."""
+    """Declare a field of a message or struct.
+
+    Args:
+        name: Kafka's name in snake_case.
+        kind: the type.
+        since: the versions that hold the field, as Kafka's schemas write them.
+        tag: the number of a tagged field; None for one in the order of the fields.
+        nullable: whether null may be written.
+        default: the value where the field is not written; a tagged field without one has the zero of its type, or null.
+    """
     if tag is not None and default is None and not nullable:
         default = zero(kind)
     return Field(name, kind, versions(since), tag, nullable, default)
@@ -134,7 +147,15 @@ def struct(*fields: Field) -> Struct:
 def message(
     name: str, *fields: Field, valid: str = "0", flexible: str | None = None, api_key: int | None = None
 ) -> Message:
-    """Declare a message with the versions `valid`, of which the versions `flexible` use the flexible encoding (KIP-482)."""
+    """Declare a message of Kafka's.
+
+    Args:
+        name: Kafka's name of the schema.
+        fields: in their order on disk.
+        valid: the versions that are known, as Kafka's schemas write them.
+        flexible: those of them that use the flexible encoding (KIP-482); None for none.
+        api_key: the type of a framed record; None where a message has no frame.
+    """
     return Message(
         name=name,
         versions=versions(valid),
@@ -145,7 +166,11 @@ def message(
 
 
 def zero(kind: FieldType) -> Any:
-    """Return the value that a type has if the schema names no default."""
+    """Return the value that a type has if the schema names no default.
+
+    Args:
+        kind: of an array it is empty, of a struct the zeros and defaults of its members.
+    """
     if isinstance(kind, Array):
         return ()
     if isinstance(kind, Struct):
@@ -154,7 +179,14 @@ def zero(kind: FieldType) -> Any:
 
 
 def by_api_key(tables: Iterable[Message]) -> Mapping[int, Message]:
-    """Return the messages by their api key; each key occurs once."""
+    """Return the messages by their api key.
+
+    Args:
+        tables: messages with an api key each.
+
+    Raises:
+        ValueError: a message has no api key, or two have the same.
+    """
     keyed: dict[int, Message] = {}
     for table in tables:
         if table.api_key is None or table.api_key in keyed:

@@ -21,7 +21,16 @@ _NO_VALUE = object()
 
 
 def encode_message(table: Message, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Encode one message; a field that is not given gets its default, or the zero of its type."""
+    """Encode one message.
+
+    Args:
+        table: the schema of the message.
+        version: the version of the message.
+        fields: the values; one that is not given gets its default, or the zero of its type.
+
+    Raises:
+        ValueError: the message does not have this version.
+    """
     if version not in table.versions:
         raise ValueError(f"{table.name} has no version {version}")
     out = bytearray()
@@ -30,7 +39,12 @@ def encode_message(table: Message, version: int, fields: Mapping[str, Any]) -> b
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Append an unsigned LEB128 number."""
+    """Append an unsigned LEB128 number.
+
+    Args:
+        out: where the bytes are appended.
+        value: a number of 0 or more.
+    """
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -38,7 +52,11 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of a uuid in Kafka's text form."""
+    """Return the 16 bytes of a uuid in Kafka's text form.
+
+    Args:
+        text: 22 characters of URL-safe base64 without padding.
+    """
     return urlsafe_b64decode(text + "==")
 
 

@@ -84,7 +84,12 @@ class WindowTooLarge(FormatError):  # noqa: N818  # likewise
 
 
 def output_limit(codec: int, data: Buffer) -> int:
-    """Return the most bytes that a batch may decompress to, given the memory that its codec needs beside them."""
+    """Return the most bytes that a batch may decompress to, given the memory that its codec needs beside them.
+
+    Args:
+        codec: the codec of the batch, 0 to 4.
+        data: the compressed bytes, whose zstd frames declare their windows.
+    """
     if codec != Codec.ZSTD:
         return OUTPUT_LIMIT
     window = max(zstd_windows(memoryview(data)), default=0)
@@ -254,7 +259,11 @@ def _frame_header(data: memoryview, start: int) -> FrameHeader:
 
 
 def zstd_windows(data: memoryview) -> Iterator[int]:
-    """Yield the window of each frame in bytes, as far as the headers and lengths can be followed."""
+    """Yield the window of each frame in bytes, as far as the headers and lengths can be followed.
+
+    Args:
+        data: the compressed bytes; what they declare is a claim.
+    """
     start = 0
     while start + _SHORTEST_FRAME_HEADER < len(data):
         if int.from_bytes(data[start : start + 4], "little") in ZSTD_SKIPPABLE:
@@ -289,7 +298,16 @@ def _with_right_header_checksum(data: memoryview) -> Buffer:
 
 
 def compress(codec: int, data: Buffer, *, wrong_lz4_header: bool = False) -> bytes:
-    """Compress bytes as Kafka's producer frames them; `wrong_lz4_header` writes the header checksum of magic 0 (KAFKA-3160)."""
+    """Compress bytes as Kafka's producer frames them.
+
+    Args:
+        codec: the codec of the batch, 1 to 4.
+        data: the bytes.
+        wrong_lz4_header: whether to write the header checksum of magic 0, which covers the wrong bytes (KAFKA-3160).
+
+    Raises:
+        UnsupportedFormat: there is no such codec.
+    """
     match codec:
         case Codec.GZIP:
             encoder = zlib.compressobj(wbits=31)

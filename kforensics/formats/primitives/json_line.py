@@ -15,6 +15,10 @@ JSON_FILE_LIMIT = 1024 * 1024
 def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str, Any]:
     """Return the JSON object in the file.
 
+    Args:
+        data: the whole file.
+        expected: what the caller looks for, in words for the error.
+
     Raises:
         FormatError: the bytes are no JSON object, or too many.
     """

@@ -23,7 +23,11 @@ class FixedLayout:
         self.length: int = self.struct.size
 
     def position_of(self, name: str) -> int:
-        """Return the position of a field from the start of the layout, in bytes."""
+        """Return the position of a field from the start of the layout, in bytes.
+
+        Args:
+            name: a field that the layout declares.
+        """
         field = self.dtype.fields[name] if self.dtype.fields is not None else None
         assert field is not None
         return int(field[1])

@@ -37,7 +37,11 @@ class TextLine(NamedTuple):
 
 
 def walk_lines(data: bytes | memoryview) -> Iterator[TextLine]:
-    """Yield the lines of the first `TEXT_FILE_LIMIT` bytes; the last one may lack its line break."""
+    """Yield the lines of the first `TEXT_FILE_LIMIT` bytes, as `BufferedReader.readLine` splits them; the last one may lack its line break.
+
+    Args:
+        data: the whole file.
+    """
     text = bytes(data[:TEXT_FILE_LIMIT])
     position = 0
     number = 1
@@ -50,7 +54,11 @@ def walk_lines(data: bytes | memoryview) -> Iterator[TextLine]:
 
 
 def shown(content: bytes | memoryview) -> str:
-    """Return bytes of a text file for a message: quoted, escaped and shortened."""
+    """Return bytes of a text file for a message: quoted, escaped and shortened.
+
+    Args:
+        content: any bytes; 60 of them are shown.
+    """
     part = bytes(content[:_SHOWN_BYTES])
     try:
         quoted = repr(part.decode("utf-8"))
@@ -60,7 +68,12 @@ def shown(content: bytes | memoryview) -> str:
 
 
 def parse_integer(text: bytes, *, bits: int) -> int | None:
-    """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, or None if it refuses the text."""
+    """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, or None if it refuses the text.
+
+    Args:
+        text: ASCII digits with or without a sign; blanks are refused, as Kafka refuses them.
+        bits: the width of the signed number.
+    """
     if len(text) > 40 or not re.fullmatch(rb"[+-]?[0-9]+", text):
         return None
     value = int(text)
@@ -68,7 +81,11 @@ def parse_integer(text: bytes, *, bits: int) -> int | None:
 
 
 def beyond_limit(length: int) -> tuple[Damage, ...]:
-    """Return the damage of a text file of `length` bytes that is too large for a broker to have written it."""
+    """Return the damage of a text file that is too large for a broker to have written it, none for a smaller one.
+
+    Args:
+        length: of the file in bytes; what lies behind `TEXT_FILE_LIMIT` is the damage.
+    """
     if length <= TEXT_FILE_LIMIT:
         return ()
     rest = Span(TEXT_FILE_LIMIT, length - TEXT_FILE_LIMIT)
@@ -89,7 +106,15 @@ class DamageList:
         self._rest = Span(0, 0)
 
     def add(self, span: Span, kind: DamageKind, *, expected: str, found: str, line: int | None = None) -> None:
-        """Add a damaged place; the message names `line` before `found`."""
+        """Add a damaged place, or count it where `MOST_DAMAGE` are listed already.
+
+        Args:
+            span: the bytes in the file.
+            kind: the defect.
+            expected: what the format asks for, in words for people.
+            found: what is there instead.
+            line: the number of the line, which the message names before `found`; None where the file has no lines.
+        """
         if len(self._places) >= MOST_DAMAGE:
             start = self._rest.position if self._more else span.position
             self._more += 1

@@ -39,13 +39,31 @@ def read_uvarint(data: Buffer, position: int, end: int, limit: int = VARINT_LENG
 
 
 def read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Read a zig-zag varint (int32) and return it with the position behind it (`ByteUtils.readVarint`)."""
+    """Read a zig-zag varint (int32) and return it with the position behind it (`ByteUtils.readVarint`).
+
+    Args:
+        data: the bytes that hold the varint.
+        position: where the varint begins in `data`.
+        end: the position that the varint must not cross.
+
+    Raises:
+        FormatError: the varint crosses `end` or is longer than 5 bytes.
+    """
     raw, position = read_uvarint(data, position, end)
     return (raw >> 1) ^ -(raw & 1), position
 
 
 def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """Read a zig-zag varlong (int64) and return it with the position behind it (`ByteUtils.readVarlong`)."""
+    """Read a zig-zag varlong (int64) and return it with the position behind it (`ByteUtils.readVarlong`).
+
+    Args:
+        data: the bytes that hold the varlong.
+        position: where the varlong begins in `data`.
+        end: the position that the varlong must not cross.
+
+    Raises:
+        FormatError: the varlong crosses `end` or is longer than 10 bytes.
+    """
     raw, position = read_uvarint(data, position, end, VARLONG_LENGTH)
     return (raw >> 1) ^ -(raw & 1), position
 

@@ -21,7 +21,12 @@ class SegmentBytes(Protocol):
         ...
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the file."""
+        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the file.
+
+        Args:
+            position: in bytes from the start of the file.
+            buffer: where the bytes are written; what lies behind those read keeps its content.
+        """
         ...
 
 
@@ -62,14 +67,26 @@ class WordBuffer:
         self._allocate(capacity)
 
     def load(self, source: SegmentBytes, position: int, length: int) -> int:
-        """Read a run of a file into the buffer and return the number of bytes read."""
+        """Read a run of a file into the buffer and return the number of bytes read.
+
+        Args:
+            source: the file.
+            position: where the run begins in the file.
+            length: of the run; fewer bytes are read where the file ends before, and `filled` says how many.
+        """
         self.ensure(length)
         self.filled = source.read_into(position, self.view[:length])
         return self.filled
 
 
 def read_exactly(source: SegmentBytes, position: int, length: int) -> bytes:
-    """Read a short run of a file, shorter at the end of the file, for places that are read once."""
+    """Read a short run of a file, shorter at the end of the file, for places that are read once.
+
+    Args:
+        source: the file.
+        position: where the run begins in the file; behind its end nothing is read.
+        length: of the run in bytes; it is allocated at once, but never more than the file has.
+    """
     buffer = memoryview(bytearray(max(0, min(length, source.size - position))))
     return bytes(buffer[: source.read_into(position, buffer)])
 
@@ -82,7 +99,12 @@ class MemoryBytes:
         self.size = len(data)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the data."""
+        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the data.
+
+        Args:
+            position: in bytes from the start of the data.
+            buffer: where the bytes are written; what lies behind those read keeps its content.
+        """
         part = self._view[position : position + len(buffer)]
         buffer[: len(part)] = part
         return len(part)

@@ -12,6 +12,11 @@ def nonzero_windows(source: SegmentBytes, start: int, end: int) -> Iterator[tupl
     """Yield position and bytes of each window between two positions that is not all zeros; the bytes are valid until the next one.
 
     Every byte is looked at, but for those that the file system names as a hole. A file that has become shorter ends there.
+
+    Args:
+        source: the file.
+        start: the first position.
+        end: the position behind the last one.
     """
     next_data: Callable[[int], tuple[int, int] | None] | None = getattr(source, "next_data", None)
     buffer = bytearray(min(_WINDOW_LENGTH, max(end - start, 0)))
@@ -32,14 +37,24 @@ def nonzero_windows(source: SegmentBytes, start: int, end: int) -> Iterator[tupl
 
 
 def first_nonzero(source: SegmentBytes, start: int, end: int) -> int:
-    """Return the position of the first byte between two positions that is not zero, `end` where there is none."""
+    """Return the position of the first byte between two positions that is not zero, `end` where there is none.
+
+    Args:
+        source: the file, of which holes are not read where it names them.
+        start: the first position that is searched.
+        end: the position behind the last one.
+    """
     for position, view in nonzero_windows(source, start, end):
         return position + len(view) - len(bytes(view).lstrip(b"\0"))
     return end
 
 
 def without_zero_tail(source: SegmentBytes) -> bytes:
-    """Return a file up to its last byte that is not zero."""
+    """Return a file up to its last byte that is not zero.
+
+    Args:
+        source: a file whose content may be held in memory; its holes are not read where it names them.
+    """
     out = bytearray()
     for position, view in nonzero_windows(source, 0, source.size):
         out += bytes(position - len(out))

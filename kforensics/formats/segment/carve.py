@@ -28,7 +28,7 @@ _PROOF_FACTOR = 8
 
 
 def carve_batches(source: SegmentBytes, start: int, end: int) -> Iterator[BatchTable]:
-    """Every batch whose checksum holds in a run of bytes, some that lie one behind the other at a time.
+    """Yield every batch whose checksum holds in a run of bytes, some that lie one behind the other at a time.
 
     Args:
         source: the bytes.

@@ -52,7 +52,15 @@ class DamagedPlaces:
         """The sound batch before is a wrapper message."""
 
     def first_unresolved(self, table: BatchTable, last_offset: int) -> int:
-        """Return the first bad row that the chain of lengths does not lead out of: behind it no row is good, or a sound batch begins within it."""
+        """Return the first bad row that the chain of lengths does not lead out of: behind it no row is good, or a sound batch begins within it.
+
+        Args:
+            table: batches that follow each other by their lengths, which are claims where a checksum fails.
+            last_offset: the last offset of the sound batches before them, -1 for none.
+
+        Returns:
+            The number of the row; that behind the last where every bad run is followed by a good batch.
+        """
         bad = ~table["crc_valid"]
         if not bad.any():
             return len(table)
@@ -68,7 +76,12 @@ class DamagedPlaces:
         return unresolved
 
     def isolated(self, entries: Entries, last_offset: int) -> list[Damage]:
-        """Return the damage of those bad rows of a chain that a good row follows."""
+        """Return the damage of those bad rows of a chain that a good row follows.
+
+        Args:
+            entries: the accepted part of a chain with its computed checksums; without checksums no row is bad.
+            last_offset: the last offset of the sound batches before them, -1 for none.
+        """
         table, computed = entries.table, entries.computed
         bad = ~table["crc_valid"]
         if computed is None or not bad.any():
@@ -93,7 +106,13 @@ class DamagedPlaces:
         return damage
 
     def resolve(self, position: int, entries: Entries, last_offset: int) -> Resolution:
-        """Return a place where the chain of lengths breaks; `entries` are the bad ones from there on, as far as a chain can be followed."""
+        """Return the damage of a place where the chain of lengths breaks, and where the walk continues.
+
+        Args:
+            position: where the place begins in the file.
+            entries: the bad ones from there on, as far as a chain can be followed.
+            last_offset: the last offset of the sound batches before them, -1 for none.
+        """
         self._listed += 1
         search_from = position + (1 if self._listed < MOST_PLACES else _STRIDE)
         expected = self._expectation(position, last_offset)
@@ -165,7 +184,12 @@ class DamagedPlaces:
 
 
 def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
-    """Return the first offset of a sound batch, which a wrapper holds inside."""
+    """Return the first offset of a sound batch, which a wrapper holds inside; the base offset where the wrapper can't be opened.
+
+    Args:
+        source: the segment.
+        batch: as `find_sound_batch` returns it.
+    """
     header = read_header(source, batch.position)
     if header is None or header.magic == 2:
         return batch.base_offset

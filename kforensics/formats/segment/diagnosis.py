@@ -53,7 +53,12 @@ class Header(NamedTuple):
 
 
 def read_header(source: SegmentBytes, position: int) -> Header | None:
-    """Read the header of an entry at a position without checking it; None if the file ends before its magic."""
+    """Read the header of an entry at a position without checking it; None if the file ends before its magic.
+
+    Args:
+        source: the segment.
+        position: any position, not only one where an entry begins.
+    """
     head = read_exactly(source, position, BATCH_HEADER.length)
     if len(head) < SHORTEST_ENTRY:
         return None
@@ -69,7 +74,12 @@ def read_header(source: SegmentBytes, position: int) -> Header | None:
 
 
 def is_likely(header: Header, near_offset: int) -> bool:
-    """Return whether the offsets could follow those known before."""
+    """Return whether the offsets of a header could follow those known before.
+
+    Args:
+        header: as it is on disk, unproven.
+        near_offset: the last offset of the sound batches before it; a negative one asks only that the header agrees with itself.
+    """
     near = near_offset if near_offset >= 0 else header.base_offset
     return (
         0 <= header.base_offset <= header.last_offset
@@ -80,7 +90,16 @@ def is_likely(header: Header, near_offset: int) -> bool:
 def batch_damage(
     source: SegmentBytes, position: int, header: Header, stored: int, computed: int, around: Neighbours
 ) -> Damage:
-    """Describe a batch whose extent is known and whose checksum is wrong."""
+    """Describe a batch whose extent is known and whose checksum is wrong.
+
+    Args:
+        source: the segment.
+        position: where the batch begins in the file.
+        header: of the batch, as it is on disk.
+        stored: the checksum in the header.
+        computed: the checksum of the bytes.
+        around: the sound batches around it; without one behind it, and without a flipped bit that explains it, it is a torn tail.
+    """
     span = Span(position, header.length)
     if (wrong_magic := _wrong_magic(source, span, header, around)) is not None:
         return wrong_magic
@@ -99,7 +118,14 @@ def batch_damage(
 
 
 def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours) -> Damage:
-    """Describe a run of bytes without a sound batch: one batch with a wrong header, a hole, a shifted or foreign write, or the torn tail of the file."""
+    """Describe a run of bytes without a sound batch: one batch with a wrong header, a hole, a shifted or foreign write, or the torn tail of the file.
+
+    Args:
+        source: the segment.
+        position: where the run begins in the file.
+        end: the position behind the run: that of the next sound batch, or the end of the file.
+        around: the sound batches around it.
+    """
     header = read_header(source, position)
     span = Span(position, end - position)
     if header is not None and (lying := _lying_header(source, span, header, around)) is not None:
@@ -261,7 +287,12 @@ def _flip_in_batch(
 
 
 def zero_page(source: SegmentBytes, span: Span) -> DamageCause | None:
-    """Zeros from one sector boundary of the file to another, or from one to the end of the run."""
+    """Return the cause `zero-page` where zeros reach from one sector boundary of the file to another, or from one to the end of the run.
+
+    Args:
+        source: the segment.
+        span: the damaged run, of which the first MiB is looked into.
+    """
     data = read_exactly(source, span.position, min(span.length, _LOOKED_INTO))
     for unit in (PAGE_LENGTH, SECTOR_LENGTH):
         first = -span.position % unit

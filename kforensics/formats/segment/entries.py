@@ -49,14 +49,25 @@ class Entries(NamedTuple):
     """Whether the chain may continue at its end."""
 
     def part(self, first: int, end: int) -> "Entries":
-        """Return the entries from `first` up to `end` with the end of the whole chain."""
+        """Return the entries from `first` up to `end`, without `end`; the end of the whole chain stays."""
         return self._replace(
             table=self.table[first:end], computed=None if self.computed is None else self.computed[first:end]
         )
 
 
 def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, *, with_checksums: bool) -> Entries:
-    """All whole entries that follow each other from `start` and begin before `stop` in the window, which is at `file_position` in the file."""
+    """Return all whole entries that follow each other by their lengths, from a place in the window on.
+
+    Args:
+        window: a loaded run of the segment.
+        start: where the first entry begins, relative to the window.
+        stop: entries that begin here or behind it are left out, relative to the window.
+        file_position: the position of the window's first byte in the file.
+        with_checksums: whether checksums are computed; without, every entry counts as valid.
+
+    Returns:
+        The entries up to the first whose header is impossible, whose end is behind the window, or that is one too many.
+    """
     positions, end = _follow(window.view, start, min(stop - 1, window.filled - SHORTEST_ENTRY), window.filled)
     starts = np.array(positions, dtype=np.int64)
     headers = window.headers[starts].view(BATCH_HEADER.dtype)
@@ -85,13 +96,26 @@ _SMALLEST_BY_MAGIC = np.array([SMALLEST_LENGTH.get(magic, 1 << 31) for magic in 
 
 
 def claimed_length(view: memoryview, place: int) -> int | None:
-    """Return the length of the entry at a position, or None if its header is impossible."""
+    """Return the length that an entry claims, its 12 bytes of offset and length included, or None if its header is impossible.
+
+    Args:
+        view: the bytes, of which 17 from `place` on must be there.
+        place: where the entry begins in `view`.
+    """
     length, magic = _LENGTH_AND_MAGIC(view, place)
     return length + LOG_OVERHEAD if magic in SMALLEST_LENGTH and length >= SMALLEST_LENGTH[magic] else None
 
 
 def header_entry(window: WordBuffer, file_position: int) -> BatchTable:
-    """Return the row of the entry at the start of the window, of which only the header needs to be there."""
+    """Return the row of the entry at the start of the window, of which only the header needs to be there.
+
+    Args:
+        window: a loaded run of the segment that begins with the entry.
+        file_position: the position of the window's first byte in the file.
+
+    Returns:
+        One row, whose `crc_valid` is not checked yet.
+    """
     headers = window.headers[:1].view(BATCH_HEADER.dtype)
     table = _table(headers, np.zeros(1, dtype=np.int64), file_position)
     if headers["magic"][0] < 2:

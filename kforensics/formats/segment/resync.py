@@ -56,7 +56,17 @@ NOTHING_KNOWN = Expectation()
 def find_sound_batch(
     source: SegmentBytes, start: int, end: int, expected: Expectation = NOTHING_KNOWN
 ) -> SoundBatch | None:
-    """Return the first batch that begins in `start` … `end` - 1, is as expected, and whose checksum holds."""
+    """Return the first batch that begins in `start` … `end` - 1, is as expected, and whose checksum holds.
+
+    Args:
+        source: the segment.
+        start: the first position that is searched.
+        end: the position behind the last one; a batch may reach beyond it.
+        expected: what the log before says of offsets and of plain messages.
+
+    Returns:
+        The batch, or None; also None where plausible headers used up the bytes that may be read for proofs.
+    """
     end = min(end, source.size)
     allowance = _PROOF_ALLOWANCE
     length = _FIRST_SEARCH_LENGTH
@@ -129,13 +139,26 @@ def _is_plausible_batch(headers: NDArray[np.void]) -> NDArray[np.bool_]:
 
 
 def is_sound(source: SegmentBytes, position: int, length: int) -> bool:
-    """Return whether the checksum of the entry is right; the entry is read in pieces, whatever its length."""
+    """Return whether the checksum of the entry is right; the entry is read in pieces, whatever its length.
+
+    Args:
+        source: the segment.
+        position: where the entry begins in the file.
+        length: of the whole entry; bytes behind the end of the file are missing from the checksum.
+    """
     stored, computed = checksums_of(source, position, length)
     return stored == computed
 
 
 def checksums_of(source: SegmentBytes, position: int, length: int, magic: int | None = None) -> tuple[int, int]:
-    """Return the stored and the computed checksum of an entry, read as its own magic or as another."""
+    """Return the stored and the computed checksum of an entry, read as its own magic or as another.
+
+    Args:
+        source: the segment.
+        position: where the entry begins in the file.
+        length: of the whole entry, at least that of its header; it is read in pieces.
+        magic: the magic to read it as, None for its own: 2 has a CRC-32C, every other number a CRC-32.
+    """
     buffer = memoryview(bytearray(min(_PROOF_PIECE, length)))
     filled = source.read_into(position, buffer)
     is_batch = (buffer[16] if magic is None else magic) == 2

@@ -7,6 +7,7 @@ continues with the next sound batch. Kafka: FileRecords, FileLogInputStream, Log
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from kforensics.formats.segment.resync import checksums_of, find_sound_batch
 
 __all__ = [
     "SHORTEST_ENTRY",
+    "Buffers",
     "Level",
     "MemoryBytes",
     "SegmentBytes",
@@ -80,6 +82,12 @@ def walk_segment(
     """Walk a segment and yield every batch and every damage that begins between `start` and `end`.
 
     The last window's span ends where the next batch begins, at or behind `end`: where a range of a file is walked on its own, that is the seam to check.
+
+    Args:
+        source: the segment; where it becomes shorter during the walk, the walk ends there without damage.
+        level: how much of each batch is checked.
+        start: a position where a batch begins.
+        end: the position behind the range; None for the end of the file.
     """
     length = WINDOW_LENGTH if level is Level.RECORDS else max(WINDOW_LENGTH // SMALLER_FOR_HEADERS, 1)
     walk = _Walk(source, level, source.size if end is None else min(end, source.size), length)
@@ -91,24 +99,41 @@ def walk_segment(
 
 
 def find_batch_start(source: SegmentBytes, position: int) -> int | None:
-    """Return the first place at or behind a position where a sound batch begins; a record may hold the bytes of one, so the seam wants checking."""
+    """Return the first position at or behind another where a sound batch begins, or None; a record may hold the bytes of one, so the seam wants checking.
+
+    Args:
+        source: the segment.
+        position: where the search begins; nothing before it is known, so offsets are not judged.
+    """
     found = find_sound_batch(source, position, source.size)
     return None if found is None else found.position
+
+
+class Buffers(NamedTuple):
+    """The memory of a walk, which the next one may use again."""
+
+    window: WordBuffer
+    payload: WordBuffer
+
+    @classmethod
+    def empty(cls) -> "Buffers":
+        """Buffers that grow as they are used."""
+        return cls(WordBuffer(0), WordBuffer(0))
 
 
 class _Walk:
     """A pass over a segment or a range of it."""
 
-    def __init__(self, source: SegmentBytes, level: Level, limit: int, window_length: int) -> None:
+    def __init__(
+        self, source: SegmentBytes, level: Level, limit: int, window_length: int, buffers: "Buffers | None" = None
+    ) -> None:
         self.limit = limit
         self._source = source
         self._level = level
         self._window_length = window_length
         self._order = LogOrder()
         self._places = DamagedPlaces(source)
-        self._window = WordBuffer(0)
-        # Most files are small: the buffer grows for larger ones.
-        self._payload = WordBuffer(min(PAYLOAD_LENGTH, 4 * limit))
+        self._window, self._payload = buffers or Buffers.empty()
         self._exact = ExactReads(source.size + EXACTLY_READ)
         # A claimed length is read to be disproved; a hostile file must not make this work more than linear.
         self._large_allowance = 4 * source.size + LARGEST_HELD
@@ -154,7 +179,13 @@ class _Walk:
     def chunks(self, table: BatchTable, file_position: int) -> Iterator[RecordChunk | Damage]:
         """Yield the records of batches of the window that was read last."""
         held = table[table["position"] + table["length"] <= self._loaded_end]
-        yield from iter_chunks(WindowBatches(self._window, self._payload, held, file_position, self._exact))
+        yield from iter_chunks(self._batches(held, file_position))
+
+    def _batches(self, table: BatchTable, file_position: int) -> WindowBatches:
+        if (table["attributes"] & CODEC_MASK).any():
+            # Most files are small: the buffer grows for larger ones.
+            self._payload.ensure(min(PAYLOAD_LENGTH, 4 * self.limit))
+        return WindowBatches(self._window, self._payload, table, file_position, self._exact)
 
     def _load(self, start: int, length: int) -> None:
         wanted = min(max(length, self._window.capacity), self.limit - start + _OVERHANG, self._source.size - start)
@@ -202,7 +233,7 @@ class _Walk:
         """Take batches whose extents are sure, and look into them as deep as the level says."""
         if not len(entries.table):
             return
-        batches = WindowBatches(self._window, self._payload, entries.table, start, self._exact)
+        batches = self._batches(entries.table, start)
         is_held = int(entries.table["length"][-1]) <= self._window.filled
         check_headers(batches)
         if is_held:
@@ -233,7 +264,7 @@ class _Findings:
         self.record_count = 0
 
     def window(self, span: Span) -> SegmentWindow:
-        """All of it, in file order."""
+        """Return all of it, in file order."""
         match self.tables:  # joining costs more than a small segment
             case []:
                 table = empty_batches()
@@ -246,7 +277,13 @@ class _Findings:
 
 
 def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None) -> Iterator[Record | Damage]:
-    """Every record, and every damage in its place; of a batch that breaks off, the records before the break."""
+    """Yield every record, and every damage in its place; of a batch that breaks off, the records before the break.
+
+    Args:
+        source: the segment.
+        start: a position where a batch begins.
+        end: batches that begin here or behind it are left out; None for the end of the file.
+    """
     for part in iter_record_chunks(source, start=start, end=end):
         if isinstance(part, Damage):
             yield part
@@ -255,18 +292,32 @@ def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None
 
 
 def iter_record_chunks(
-    source: SegmentBytes, *, start: int = 0, end: int | None = None
+    source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
 ) -> Iterator[RecordChunk | Damage]:
-    """Yield the same as `iter_records`, as columns over the bytes of many records at a time."""
-    for _, found in iter_windows_with_records(source, start=start, end=end):
+    """Yield the same as `iter_records`, as columns over the bytes of many records at a time.
+
+    Args:
+        source: the segment.
+        start: position of the first batch.
+        end: position up to which batches begin.
+        buffers: to be used again where many short runs are read.
+    """
+    for _, found in iter_windows_with_records(source, start=start, end=end, buffers=buffers):
         yield from found
 
 
 def iter_windows_with_records(
-    source: SegmentBytes, *, start: int = 0, end: int | None = None
+    source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
 ) -> Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]:
-    """Each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for."""
-    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH)
+    """Yield each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for.
+
+    Args:
+        source: the segment.
+        start: a position where a batch begins.
+        end: batches that begin here or behind it are left out; None for the end of the file.
+        buffers: to be used again where many short runs are read.
+    """
+    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH, buffers)
     position = start
     while position < walk.limit:
         window = walk.next_window(position)

@@ -58,7 +58,11 @@ class Disk:
             raise thrown(exception, f"{name}: Is a directory", is_io=True)
 
     def length(self, name: str) -> int:
-        """Bytes of a file."""
+        """Return the length of a file in bytes.
+
+        Raises:
+            KeyError: there is no such file.
+        """
         return self.files[name].length
 
     def is_unreadable(self, name: str) -> bool:
@@ -66,7 +70,12 @@ class Disk:
         return self.files[name].origin in self._given.unreadable
 
     def content(self, name: str, content: Content, position: int = 0) -> object:
-        """Return the bytes that the rules wrote into a file, or those of the evidence.
+        """Return what the rules wrote into a file, or what was read of it from the evidence.
+
+        Args:
+            name: the name that the file has now.
+            content: how its bytes are to be read.
+            position: of the first batch, where batches are asked for.
 
         Raises:
             LoadingError: IOException, where the file can't be read.
@@ -85,6 +94,11 @@ class Disk:
     def create(self, name: str, length: int, rule: str) -> None:
         """Make a file that was not there.
 
+        Args:
+            name: of the file.
+            length: in bytes.
+            rule: why it is made.
+
         Raises:
             LoadingError: a folder has this name.
         """
@@ -93,7 +107,18 @@ class Disk:
         self._forget(name)
 
     def write(self, name: str, length: int, rule: str, content: Content | None = None, value: object = None) -> None:
-        """Replace the content of a file, or make it."""
+        """Replace the content of a file, or make it.
+
+        Args:
+            name: of the file.
+            length: its new length in bytes.
+            rule: why it is written; a file that another rule changed before keeps that one.
+            content: how `value` is to be read again; None where nothing reads it.
+            value: the new content.
+
+        Raises:
+            LoadingError: a folder has this name.
+        """
         file = self.files.get(name)
         if file is None:
             self.create(name, length, rule)
@@ -104,14 +129,25 @@ class Disk:
             self._written[name, content] = value
 
     def resize(self, name: str, length: int, rule: str) -> None:
-        """Truncate or extend a file, whose bytes up to the shorter length stay."""
+        """Truncate or extend a file, whose bytes up to the shorter length stay.
+
+        Args:
+            name: of a file that is there.
+            length: the new length in bytes; nothing changes where it is the present one.
+            rule: why; a file that another rule changed before keeps that one.
+        """
         file = self.files[name]
         if file.length != length:
             file.length = length
             file.rule = file.rule or rule
 
     def delete(self, name: str, rule: str) -> None:
-        """Remove a file."""
+        """Remove a file.
+
+        Args:
+            name: of a file that is there.
+            rule: why it is removed.
+        """
         file = self.files.pop(name)
         self._forget(name)
         if file.origin:
@@ -119,6 +155,11 @@ class Disk:
 
     def rename(self, name: str, to_name: str, rule: str) -> None:
         """Move a file, over one that is there.
+
+        Args:
+            name: of a file that is there.
+            to_name: its new name; a file of this name is removed.
+            rule: why it is renamed.
 
         Raises:
             NotModelledError: a folder has the new name, which is replaced where it is empty.
@@ -146,7 +187,7 @@ class Disk:
         return {Need(name, content): value for (name, content), value in self._written.items()}
 
     def origins(self) -> dict[str, str]:
-        """Files that kept their bytes, or the first of them, by their names now, with the names they had."""
+        """Return files that kept their bytes, or the first of them, by their names now, with the names they had."""
         return {name: file.origin for name, file in self.files.items() if file.origin and not file.is_rewritten}
 
     def changes(self) -> tuple[FileChange, ...]:

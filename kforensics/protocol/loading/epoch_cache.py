@@ -45,7 +45,15 @@ class EpochCache:
             self.epochs = assign(self.epochs, entry.leader_epoch, entry.start_offset, rules.epochs)
 
     def found(self, leader_epoch: int, base_offset: int) -> None:
-        """Take in a batch that recovery has read."""
+        """Take in a batch that recovery has read; its epoch is added, and written, where it is above the latest.
+
+        Args:
+            leader_epoch: of the batch, negative for none.
+            base_offset: of the batch.
+
+        Raises:
+            LoadingError: IllegalArgumentException, where the offset is negative and the epoch is not.
+        """
         if base_offset < 0 <= leader_epoch:
             raise thrown("IllegalArgumentException", "Received invalid partition leader epoch entry")
         entries = (EpochEntry(leader_epoch, base_offset),)
@@ -62,7 +70,12 @@ class EpochCache:
         self._write("epochs-cleared")
 
     def trim(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Remove what starts at or behind the log end, and what lies below the checkpointed log start."""
+        """Remove what starts at or behind the log end, and what lies below the checkpointed log start.
+
+        Args:
+            log_start_offset: of the loaded log.
+            log_end_offset: of the loaded log.
+        """
         after = repair_epochs_at_load(self.epochs, log_start_offset, log_end_offset, self._rules.epochs)
         # Since KAFKA-7415 an entry at the log start itself counts as removed and is entered again: the file is written.
         rewrites_first = self._rules.epochs.repairs_conflicts

@@ -6,7 +6,7 @@ from typing import cast
 from kforensics.evidence.replica.loader_values import AbortedEntry, Content
 from kforensics.formats.index.time import TimeEnds
 from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.values import LARGEST_INT32, thrown
+from kforensics.protocol.loading.values import LARGEST_INT32, NotModelledError, thrown
 
 OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH = 8, 12, 34
 WARM_LENGTH = 8_192
@@ -35,7 +35,11 @@ class OffsetIndex:
         """The offset appended last, which relative offsets of 32 bits may not hold before 2.0."""
 
     def entry(self, at: int) -> tuple[int, int]:
-        """Relative offset and position of an entry; zeros where the file was extended."""
+        """Return relative offset and position of an entry; zeros where the file was extended.
+
+        Args:
+            at: the number of the entry, from 0.
+        """
         entries = self._own
         if entries is None:
             entries = cast("list[tuple[int, int]]", self._disk.content(self._name, Content.OFFSET_INDEX))
@@ -49,7 +53,11 @@ class OffsetIndex:
         return self._base + (self.entry(self.count - 1)[0] if self.count else 0)
 
     def lookup(self, target: int) -> int:
-        """Return the position from which to look for an offset: that of the largest entry not above it, or 0."""
+        """Return the position from which to look for an offset: that of the largest entry not above it, or 0.
+
+        Args:
+            target: an absolute offset.
+        """
         slot = self._slot(target)
         return 0 if slot < 0 else self.entry(slot)[1]
 
@@ -69,7 +77,14 @@ class OffsetIndex:
         self._disk.write(self._name, self._largest, self._rule, Content.OFFSET_INDEX, self._own)
 
     def resize(self, length: int) -> None:
-        """Truncate or extend the file (`AbstractIndex.resize`)."""
+        """Truncate or extend the file to whole entries (`AbstractIndex.resize`).
+
+        Args:
+            length: in bytes, rounded down to a multiple of an entry's.
+
+        Raises:
+            LoadingError: IllegalArgumentException, where the entries do not fit.
+        """
         rounded = length // OFFSET_ENTRY_LENGTH * OFFSET_ENTRY_LENGTH
         if self._disk.length(self._name) != rounded and self.count * OFFSET_ENTRY_LENGTH > rounded:
             raise thrown("IllegalArgumentException", "newPosition > limit")
@@ -80,7 +95,15 @@ class OffsetIndex:
         self.resize(self.count * OFFSET_ENTRY_LENGTH)
 
     def append(self, offset: int, position: int) -> None:
-        """Take an entry, which must be above the last one."""
+        """Add an entry, which must be above the last one (`OffsetIndex.append`).
+
+        Args:
+            offset: absolute; it is stored relative to the base offset as int32, and wraps where it does not fit.
+            position: of the batch in the segment.
+
+        Raises:
+            LoadingError: IllegalArgumentException of a full index, InvalidOffsetException of an offset that is not above.
+        """
         assert self._own is not None
         if self.count >= self._disk.length(self._name) // OFFSET_ENTRY_LENGTH:
             raise thrown("IllegalArgumentException", f"Attempt to append to a full index (size = {self.count}).")
@@ -91,7 +114,11 @@ class OffsetIndex:
         self.count += 1
 
     def truncate(self, offset: int) -> None:
-        """Remove the entries at and above an offset (`OffsetIndex.truncateTo`)."""
+        """Remove the entries at and above an offset (`OffsetIndex.truncateTo`).
+
+        Args:
+            offset: absolute; below the first entry, all are removed.
+        """
         slot = self._slot(offset)
         kept = 0
         if slot >= 0:
@@ -160,7 +187,14 @@ class TimeIndex:
         self._disk.write(self._name, self._largest, self._rule)
 
     def resize(self, length: int) -> None:
-        """Truncate or extend the file."""
+        """Truncate or extend the file to whole entries (`AbstractIndex.resize`).
+
+        Args:
+            length: in bytes, rounded down to a multiple of an entry's.
+
+        Raises:
+            LoadingError: IllegalArgumentException, where the entries do not fit.
+        """
         rounded = length // TIME_ENTRY_LENGTH * TIME_ENTRY_LENGTH
         if self._disk.length(self._name) != rounded and self.count * TIME_ENTRY_LENGTH > rounded:
             raise thrown("IllegalArgumentException", "newPosition > limit")
@@ -171,7 +205,16 @@ class TimeIndex:
         self.resize(self.count * TIME_ENTRY_LENGTH)
 
     def append(self, timestamp: int, offset: int, *, skips_full_check: bool = False) -> None:
-        """Take an entry where its timestamp is above the last one's (`TimeIndex.maybeAppend`)."""
+        """Add an entry where its timestamp is above the last one's (`TimeIndex.maybeAppend`).
+
+        Args:
+            timestamp: in ms.
+            offset: absolute.
+            skips_full_check: whether the last slot may be taken, as at the end of a scan.
+
+        Raises:
+            LoadingError: IllegalArgumentException of a full index, InvalidOffsetException of an offset below the last one.
+        """
         if not skips_full_check and self.count >= self._disk.length(self._name) // TIME_ENTRY_LENGTH - 1:
             raise thrown("IllegalArgumentException", f"Attempt to append to a full time index (size = {self.count}).")
         if self.count and offset < self._last[1]:
@@ -205,6 +248,10 @@ class TxnIndex:
                 return True
         return False
 
+    def rename(self, name: str) -> None:
+        """Take another name: a file that lies there under it is not opened before the first entry (`TransactionIndex.renameTo`)."""
+        self._name = name
+
     def reset(self) -> None:
         """Remove all entries."""
         self._own = []
@@ -218,12 +265,21 @@ class TxnIndex:
             self._is_open = False
 
     def append(self, last_offset: int) -> None:
-        """Take an aborted transaction; the file is made where it is the first."""
+        """Add an aborted transaction; the file is made where it is the first (`TransactionIndex.append`).
+
+        Args:
+            last_offset: that of its marker.
+
+        Raises:
+            LoadingError: IllegalArgumentException, where the marker before is at this offset or above.
+        """
         assert self._own is not None
         if self._own and self._own[-1].last_offset >= last_offset:
             raise thrown(
                 "IllegalArgumentException", "The last offset of appended transactions must increase sequentially"
             )
+        if not self._is_open and self._name in self._disk.files:
+            raise NotModelledError("entries over those of a transaction index that another segment left")
         self._own.append(AbortedEntry(0, last_offset))
         self._is_open = True
         length = len(self._own) * TXN_ENTRY_LENGTH
@@ -231,5 +287,10 @@ class TxnIndex:
 
 
 def can_be_relative(base_offset: int, offset: int) -> bool:
-    """Whether an index can hold an offset of a segment (`AbstractIndex.canAppendOffset`)."""
+    """Return whether an index can hold an offset of a segment (`AbstractIndex.canAppendOffset`).
+
+    Args:
+        base_offset: of the segment.
+        offset: absolute.
+    """
     return 0 <= offset - base_offset <= LARGEST_INT32

@@ -24,6 +24,9 @@ def padded(offset: int) -> str:
 def offset_of(name: str) -> int:
     """Return the offset in a file name: the number before its first dot, padded or not.
 
+    Args:
+        name: of a segment, index or snapshot file, with any suffix.
+
     Raises:
         LoadingError: NumberFormatException.
     """
@@ -37,7 +40,7 @@ def offset_of(name: str) -> int:
 def partition_of_directory(
     name: str, *, knows_strays: bool = True, knows_futures: bool = True
 ) -> tuple[str, int] | None:
-    """Topic and partition of a directory name; None where it does not parse, which ends the start.
+    """Return topic and partition of a directory name; None where it does not parse, which ends the start.
 
     Args:
         name: of the directory; `-delete`, `-future` and `-stray` stand behind a dot and an id.

@@ -151,7 +151,11 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
 
 
 def newest_level(version: KafkaVersion) -> int:
-    """Return the newest metadata.version that a release reads."""
+    """Return the newest metadata.version that a release reads.
+
+    Args:
+        version: of the release; of an unknown one, the newest level of those before.
+    """
     known = _KNOWN_LEVELS.get((version.major, version.minor))
     if known is not None:
         return known
@@ -209,7 +213,7 @@ def refuse_registration(
 def unclean_for_controller(
     marker_epochs: Sequence[int | Absent], registered_epoch: int | Absent, version: KafkaVersion
 ) -> str:
-    """Why the controller takes the last stop as unclean when a broker registers, and takes it out of every ISR and ELR (KIP-966, 4.0).
+    """Return why the controller takes the last stop as unclean when a broker registers, and takes it out of every ISR and ELR (KIP-966, 4.0).
 
     Args:
         marker_epochs: the broker epoch in the marker of each log directory; not written where it has no marker.

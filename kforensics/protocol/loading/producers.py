@@ -108,11 +108,19 @@ class Producers:
         return min((*self._ongoing, *self._unreplicated), default=None)
 
     def high_watermark_reached(self, offset: int) -> None:
-        """Forget completed transactions below the high watermark."""
+        """Forget completed transactions below the high watermark (`onHighWatermarkUpdated`).
+
+        Args:
+            offset: the high watermark; a transaction whose marker is at it, or above, is kept.
+        """
         self._unreplicated = {at: one for at, one in self._unreplicated.items() if one.last_offset >= offset}
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
-        """Delete snapshots that are no segment's base, but the newest behind the last segment's base (`removeStraySnapshots`, 2.8)."""
+        """Delete snapshots that are no segment's base, but the newest behind the last segment's base (`removeStraySnapshots`, 2.8).
+
+        Args:
+            base_offsets: those of all segments of the log.
+        """
         bases = set(base_offsets)
         self._known = self._list()
         strays = sorted(offset for offset in self._snapshots if offset not in bases)
@@ -122,20 +130,33 @@ class Producers:
                 self._delete(offset, "snapshot-of-no-segment")
 
     def mark_deleted(self, offset: int) -> None:
-        """Rename the snapshot of a segment that is deleted, to be deleted later (`removeAndMarkSnapshotForDeletion`, 3.0 to 3.2)."""
+        """Rename the snapshot of a segment that is deleted, to be deleted later (`removeAndMarkSnapshotForDeletion`, 3.0 to 3.2).
+
+        Args:
+            offset: the base offset of the segment; without a snapshot there nothing changes.
+        """
         name = self._snapshots.pop(offset, None)
         if name is not None and name in self._disk.files:
             self._disk.rename(name, f"{name}{DELETED}", "log-start-above-log-end")
 
     def truncate_fully(self, offset: int) -> None:
-        """Forget all producers and delete all snapshots (`truncateFullyAndStartAt`)."""
+        """Forget all producers and delete all snapshots (`truncateFullyAndStartAt`).
+
+        Args:
+            offset: where the log starts again.
+        """
         self._clear()
         for known in list(self._snapshots):
             self._delete(known, "log-start-above-log-end")
         self._snapshot_end, self.map_end = 0, offset
 
     def reload(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Delete snapshots outside of the log and start from the newest that can be read (`truncateAndReload`)."""
+        """Delete snapshots outside of the log and start from the newest that can be read (`truncateAndReload`).
+
+        Args:
+            log_start_offset: of the log; a snapshot at it is deleted too.
+            log_end_offset: of the log; where it is the end of what is known already, no snapshot is read.
+        """
         for offset in list(self._snapshots):
             if offset > log_end_offset or offset <= log_start_offset:
                 self._delete(offset, "snapshot-outside-of-log")
@@ -182,7 +203,14 @@ class Producers:
         return self._settings.now_ms - one.last_timestamp >= self._settings.producer_expiration_ms
 
     def take_in(self, batch: LoadedBatch) -> CompletedTransaction | None:
-        """Take in one batch of a scan; its completed transaction is still to be closed with `complete`."""
+        """Take in one batch of a scan; its completed transaction is still to be closed with `complete`.
+
+        Args:
+            batch: of any producer; one without a producer id changes nothing.
+
+        Returns:
+            The transaction that the batch ends, or None.
+        """
         if batch.producer_id <= NO_PRODUCER:
             return None
         producer = self.by_id.get(batch.producer_id, _Producer())
@@ -193,13 +221,27 @@ class Producers:
         return completed
 
     def complete(self, one: CompletedTransaction) -> None:
-        """Close a transaction."""
+        """Close a transaction (`completeTxn`).
+
+        Args:
+            one: as `take_in` returned it.
+
+        Raises:
+            LoadingError: IllegalArgumentException, where no such transaction is open.
+        """
         if self._ongoing.pop(one.first_offset, None) is None:
             raise thrown("IllegalArgumentException", "Attempted to complete transaction which was not started")
         self._unreplicated[one.first_offset] = one
 
     def load(self, batches: Iterable[LoadedBatch]) -> None:
-        """Take in batches below the log end together (`UnifiedLog.loadProducersFromRecords`)."""
+        """Take in batches below the log end together (`UnifiedLog.loadProducersFromRecords`).
+
+        Args:
+            batches: in the order of their offsets.
+
+        Raises:
+            LoadingError: what Kafka throws at the first batch whose header it can't read, or at a transaction that is not open.
+        """
         changed: dict[int, _Producer] = {}
         started: list[tuple[int, int]] = []
         completed: list[CompletedTransaction] = []
@@ -224,7 +266,11 @@ class Producers:
             self.complete(one)
 
     def take_snapshot(self, rule: str = "snapshot-written") -> None:
-        """Write a snapshot at the end of what is known, unless one was taken there (`takeSnapshot`)."""
+        """Write a snapshot at the end of what is known, unless one was taken there (`takeSnapshot`).
+
+        Args:
+            rule: why it is written.
+        """
         if self.map_end <= self._snapshot_end:
             return
         name = f"{padded(self.map_end)}{SNAPSHOT}"

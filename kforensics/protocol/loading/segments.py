@@ -82,6 +82,11 @@ class Segment:
     def batches(self, start: int, end: int | None = None, *, checked: bool = False) -> Iterator[LoadedBatch]:
         """Yield the batches between two positions, as `FileLogInputStream` reads them.
 
+        Args:
+            start: the position of the first batch.
+            end: the position behind the last; None for the end of the file.
+            checked: whether each batch is read with its checksum, as a scan reads it.
+
         Raises:
             LoadingError: CorruptRecordException at a length below 14.
         """
@@ -126,7 +131,18 @@ class Segment:
         return None
 
     def read(self, offset: int, position_limit: int) -> Iterator[LoadedBatch] | None:
-        """Return the batches from an offset on and before a position; none where the segment ends below it (`LogSegment.read`)."""
+        """Return the batches from an offset on and before a position (`LogSegment.read`).
+
+        Args:
+            offset: the first one that is wanted; its batch may begin below it.
+            position_limit: the position behind the last batch.
+
+        Returns:
+            The batches, or None where the segment ends below the offset.
+
+        Raises:
+            LoadingError: IllegalArgumentException, where the offset lies behind the position.
+        """
         start = self.position_of(offset)
         if start is None:
             return None
@@ -135,7 +151,15 @@ class Segment:
         return self.batches(start, position_limit)
 
     def read_up_to(self, offset: int, end: int) -> Iterator[LoadedBatch] | None:
-        """Return the batches from an offset up to the one that holds another (`LogSegment.read` with a largest offset, before 2.4)."""
+        """Return the batches from an offset up to the one that holds another (`LogSegment.read` with a largest offset, before 2.4).
+
+        Args:
+            offset: the first one that is wanted; its batch may begin below it.
+            end: the exclusive end; the batch that holds it is left out.
+
+        Returns:
+            The batches, or None where the segment ends below the first offset.
+        """
         start = self.position_of(offset)
         if start is None:
             return None
@@ -145,7 +169,7 @@ class Segment:
         return self.batches(start, self.length if position is None else position)
 
     def next_offset(self) -> int:
-        """Behind its last batch, read from the last index entry on, unchecked (`readNextOffset`)."""
+        """Return the offset behind its last batch, read from the last index entry on, unchecked (`readNextOffset`)."""
         found = self.read(self.offset_index.last_offset, self.length)
         last: LoadedBatch | None = None
         for batch in found or ():
@@ -153,7 +177,11 @@ class Segment:
         return self.base_offset if last is None else last_offset_of(last) + 1
 
     def put_in_place(self, rule: str) -> None:
-        """Rename a segment that replaces others: its files lose the suffix."""
+        """Rename a segment that replaces others: its files lose the suffix.
+
+        Args:
+            rule: why its files are renamed, and those that they replace deleted.
+        """
         for ending, name in self.names.items():
             plain = name.removesuffix(self._suffix)
             if name in self._disk.files:
@@ -162,7 +190,7 @@ class Segment:
                 self._disk.rename(name, plain, rule)
             self.names[ending] = plain
         self._offset_index = self._time_index = None
-        self.txn_index = TxnIndex(self._disk, self.names[TXN_INDEX], self.base_offset)
+        self.txn_index.rename(self.names[TXN_INDEX])
 
     def recover(self, producers: Producers, epochs: EpochCache | None) -> int:
         """Scan it, truncate it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
@@ -308,7 +336,12 @@ class Segment:
         self.time_index.resize(self._settings.index_length)
 
     def sanity_check(self, *, has_index: bool, has_time_index: bool) -> bool:
-        """Whether its indexes are sound; else it is scanned (`sanityCheck`)."""
+        """Return whether its indexes are sound; else the segment is scanned (`sanityCheck`).
+
+        Args:
+            has_index: whether the offset index was there before the load, which makes it where it is missing.
+            has_time_index: likewise the time index.
+        """
         if not has_index and self._rules.scans_without_index:
             return False
         is_sound = self._are_indexes_sound(has_time_index=has_time_index)
@@ -330,7 +363,11 @@ class Segment:
         return not self.txn_index.is_corrupt()
 
     def mark_deleted(self, rule: str) -> None:
-        """Rename its files, to be deleted later (`changeFileSuffixes`)."""
+        """Rename its files, to be deleted later (`changeFileSuffixes`).
+
+        Args:
+            rule: why the segment is deleted.
+        """
         for ending, name in self.names.items():
             if name in self._disk.files:
                 self._disk.rename(name, name + DELETED, rule)
@@ -339,6 +376,9 @@ class Segment:
 
 def last_offset_of(batch: LoadedBatch) -> int:
     """Return the last offset of a batch, for which its header is read.
+
+    Args:
+        batch: as loading reads it.
 
     Raises:
         LoadingError: the file ends within the header.

@@ -111,9 +111,13 @@ class Start(NamedTuple):
 
 
 def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
-    """Whether loading looks at a directory: not at the metadata log's, nor at the index cache of remote storage (3.5).
+    """Return whether loading looks at a directory: not at the metadata log's, nor at the index cache of remote storage (3.5).
 
     A name that does not parse ends the start, so it is looked at.
+
+    Args:
+        name: of a directory in a log directory.
+        rules: those of the broker's version; None for those of 4.3.
     """
     rules = rules or LoadingRules()
     partition = partition_of_directory(name, knows_strays=rules.knows_strays, knows_futures=rules.knows_futures)

@@ -22,8 +22,17 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
     Where the name of a `.cleaned` file holds no number, loading ends there; which `.deleted` files it has removed by then depends on the order in which
     the file system lists them. Here it is by name.
 
+    Args:
+        disk: the partition directory, which is changed.
+        settings: those of the topic.
+        rules: those of the broker's version.
+
     Returns:
         Logs that are still to be swapped in once the segments are loaded (before 3.0).
+
+    Raises:
+        LoadingError: what Kafka throws, as at a name that holds no number.
+        NeedError: a segment that is to be swapped in has to be read, and was not given yet.
     """
     if not rules.renames_swaps:
         return _collect_swaps(disk, rules)

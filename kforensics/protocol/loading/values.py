@@ -138,5 +138,11 @@ class NotModelledError(Exception):
 
 
 def thrown(exception: str, message: str, *, is_io: bool = False) -> LoadingError:
-    """Kafka's exception, to be raised."""
+    """Return Kafka's exception, to be raised.
+
+    Args:
+        exception: the name of the class in Java, without its package.
+        message: as Kafka words it.
+        is_io: whether it counts as an I/O error, at which the log directory goes offline.
+    """
     return LoadingError(LoadFailure(exception, message, is_io))

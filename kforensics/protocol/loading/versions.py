@@ -36,6 +36,8 @@ class LoadingRules:
     """Before 2.8: where a log ends below its log start, epochs are trimmed as ever and producers forgotten without deleting snapshots."""
     reads_topic_ids: bool = True
     """2.8: `partition.metadata` is read."""
+    lists_snapshots_first: bool = False
+    """2.8: producer snapshots are listed before the epoch file is opened or made (`Log.apply`)."""
     removes_stray_snapshots: bool = True
     """2.8: snapshots that are no segment's base are deleted (KAFKA-9393)."""
     completes_unknown_transactions: bool = False
@@ -53,7 +55,7 @@ class LoadingRules:
     forgets_producers_in_recovery: bool = False
     """Before 2.8: while a segment is recovered, producers of earlier segments are looked up in the state of the log, which is still empty (`Log.updateProducers`)."""
     empty_swap_replaces: bool = False
-    """Before 2.5: a segment without batches that is swapped in replaces the one before it where that one goes on (`Log.logSegments`)."""
+    """Before 2.5: a segment without batches that is swapped in replaces the one before it where that one continues (`Log.logSegments`)."""
     indexes_split_batches: bool = True
     """3.9.1, 4.0.1: the batches of a segment that is split are indexed one by one (`LogSegment.append`); before, those that were copied together as one."""
     evicts_producers_below_start: bool = False
@@ -126,6 +128,9 @@ class LoadingRules:
 def loading_rules(version: KafkaVersion) -> LoadingRules:
     """Return the rules of a version, from 0.11 to 4.3.
 
+    Args:
+        version: of the broker that is started.
+
     Raises:
         ValueError: another version, whose loader these rules do not model.
     """
@@ -143,6 +148,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         recovery_point_reaches_end=version < (2, 8),
         keeps_state_below_log_start=version < (2, 8),
         reads_topic_ids=version >= (2, 8),
+        lists_snapshots_first=(2, 8) <= version < (3, 0),
         removes_stray_snapshots=version >= (2, 8),
         completes_unknown_transactions=version < (2, 8),
         checks_epoch_entries=version >= (2, 7),
@@ -191,7 +197,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
 
 
 def distinct_rules() -> tuple[KafkaVersion, ...]:
-    """One version for each set of rules, oldest first: where these agree, all modelled versions do."""
+    """Return one version for each set of rules, oldest first: where these agree, all modelled versions do."""
     return (
         OLDEST_MODELLED,
         KafkaVersion(1, 0),

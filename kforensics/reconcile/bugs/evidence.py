@@ -31,12 +31,22 @@ class BrokerVersions:
     """The lowest version that the cluster's metadata.version requires of every broker."""
 
     def epoch_rules(self, broker: int | Absent, protocol: ProtocolName) -> EpochRules:
-        """Return the rules of the broker's leader epoch cache; of the last release of the protocol if its version is not known."""
+        """Return the rules of the broker's leader epoch cache; of the last release of the protocol if its version is not known.
+
+        Args:
+            broker: its node id, absent where the log belongs to no known node.
+            protocol: by which it truncates.
+        """
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
 
     def confidence(self, broker: int | Absent, jira: str) -> str | None:
-        """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None."""
+        """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None.
+
+        Args:
+            broker: its node id, absent where the trace belongs to no known node.
+            jira: a key of the known bugs, such as `KAFKA-10432`.
+        """
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         if version is not None:
             return "likely" if is_affected(version, jira) else None
@@ -128,7 +138,12 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def traced(seen: Seen, versions: BrokerVersions) -> BugTrace | None:
-    """Return the bug that left the trace, or None if the broker's version does not have it."""
+    """Return the bug that left the trace, or None if the broker's version does not have it.
+
+    Args:
+        seen: a trace; one that is not conclusive makes the bug `possible` at most.
+        versions: those of the brokers, as far as they are known.
+    """
     confidence = versions.confidence(seen.broker_id, seen.jira)
     if confidence is None:
         return None

@@ -18,7 +18,11 @@ EPOCH_FILE = "leader-epoch-checkpoint"
 
 @rule("KAFKA-10432", "KAFKA-16541", "KAFKA-9892", "KAFKA-3968", "KAFKA-9491", "KAFKA-5634", "KAFKA-3330")
 def of_files(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Checkpoints and producer snapshots that contradict the log."""
+    """Yield checkpoints and producer snapshots that contradict the log.
+
+    Args:
+        evidence: what is known of one partition.
+    """
     for copy in evidence.replicas:
         yield from _in_files_of(copy, evidence)
 
@@ -68,7 +72,11 @@ def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
 
 @rule("KAFKA-10706")
 def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield an epoch that begins at the log end of a replica that is behind the others."""
+    """Yield an epoch that begins at the log end of a replica that is behind the others (KAFKA-10706).
+
+    Args:
+        evidence: what is known of one partition.
+    """
     newest = evidence.leaderships[-1] if evidence.leaderships else None
     for copy in evidence.copies:
         claimed = copy.view.replica.checkpoint_epochs
@@ -90,7 +98,11 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
 
 @rule("KAFKA-7601")
 def of_formats(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Leader epochs of a log whose newest batches are of an old message format (KAFKA-7601)."""
+    """Yield leader epochs of a log whose newest batches are of an old message format (KAFKA-7601).
+
+    Args:
+        evidence: what is known of one partition.
+    """
     for copy in evidence.replicas:
         yield from _epochs_of_old_format(copy)
 
@@ -107,10 +119,13 @@ def _epochs_of_old_format(copy: LogCopy) -> Iterator[Seen]:
 
 @rule("KAFKA-14055")
 def of_lost_markers(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
+    """Yield transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
 
     Cleaners stop at the first open transaction, so each that they have passed had an end. A truncation may have removed it too, but that lowers the checkpoint: then the trace
     shows less.
+
+    Args:
+        evidence: what is known of one partition.
     """
     for copy in evidence.replicas:
         yield from _lost_marker(evidence, copy)
@@ -150,7 +165,11 @@ def _last_offsets(rows: BatchTable, name: str) -> dict[int, int]:
 
 @rule("KAFKA-14616")
 def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield a directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616)."""
+    """Yield a directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616).
+
+    Args:
+        evidence: what is known of one partition.
+    """
     for sign in evidence.signs:
         if sign.kind is not SignKind.DIRECTORY_FAILED or not isinstance(sign.broker_id, int):
             continue

@@ -38,7 +38,11 @@ class Sign:
 
 
 def partition_signs(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Sign, ...]]:
-    """Yield the signs in lines about partitions."""
+    """Return the signs in lines about partitions, by partition; one without a sign is missing.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
     found: dict[TopicPartition, list[Sign]] = {}
     leaders: dict[tuple[int | Absent, TopicPartition], int] = {}
     for item in events:
@@ -76,7 +80,11 @@ def _of_line(
 
 
 def broker_signs(events: Iterable[LoggedEvent]) -> tuple[Sign, ...]:
-    """Yield the signs in lines about brokers and their log directories."""
+    """Return the signs in lines about brokers and their log directories.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
     found: list[Sign] = []
     stopped: dict[int | Absent, LoggedEvent] = {}
     failed: set[int | Absent] = set()

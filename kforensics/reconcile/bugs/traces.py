@@ -22,12 +22,21 @@ _WORDS_OF_BROKERS = {
 
 
 def bug_traces(evidence: TraceEvidence) -> tuple[BugTrace, ...]:
-    """Return every known bug whose trace is found, each once per broker and truncation."""
+    """Return every known bug whose trace is found, each once per broker and truncation.
+
+    Args:
+        evidence: what is known of one partition.
+    """
     return _once(_all_seen(evidence), evidence.versions)
 
 
 def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTrace, ...]:
-    """Return known bugs whose traces are in the brokers' log lines about their starts and stops."""
+    """Return known bugs whose traces are in the brokers' log lines about their starts and stops.
+
+    Args:
+        signs: as `broker_signs` found them.
+        versions: those of the brokers; a bug that a broker's version does not have is left out.
+    """
     seen = []
     for sign in signs:
         if sign.kind in _WORDS_OF_BROKERS:
@@ -65,6 +74,11 @@ def doubted_high_watermarks(
     """Return by broker the offset from which its recorded high watermark proves nothing (KAFKA-14704, KAFKA-13141).
 
     A follower of an affected version raised its high watermark over records that it then truncated; truncations with another explanation do not count.
+
+    Args:
+        logged: the truncations of one partition that log lines report.
+        versions: those of the brokers, as far as they are known.
+        ordinary_truncations: the offsets of truncations that something else explains.
     """
     doubted: dict[int, int] = {}
     for line in logged:

@@ -20,7 +20,11 @@ _EPOCH_FILE = "leader-epoch-checkpoint"
 
 @rule("KAFKA-1211", "KAFKA-6361", "KAFKA-6857", "KAFKA-7164")
 def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield replicas that stay different, by the protocol that leaves the difference."""
+    """Yield replicas that stay different, by the protocol that leaves the difference (KAFKA-1211, KAFKA-6361, KAFKA-6857, KAFKA-7164).
+
+    Args:
+        evidence: what is known of one partition.
+    """
     for one in evidence.residuals:
         where = (
             f"broker {one.broker_id} differs from the leader from offset {one.offset} on and does not truncate there"
@@ -56,7 +60,11 @@ def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
 
 @rule("KAFKA-14704", "KAFKA-13141", "KAFKA-1211", "KAFKA-1647", "KAFKA-2143", "KAFKA-7897")
 def of_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield truncations below or to a high watermark, to 0, of a whole log, and by epoch on an old message format."""
+    """Yield truncations below or to a high watermark, to 0, of a whole log, and by epoch on an old message format.
+
+    Args:
+        evidence: what is known of one partition.
+    """
     for line in evidence.logged:
         if not is_below_high_watermark(line) or line.to_offset in evidence.ordinary_truncations:
             continue
@@ -97,7 +105,11 @@ def _seen_in(
 
 @rule(RECOVERY_IO_ERROR)
 def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield segments that recovery emptied, as it does after an I/O error since 4.0, and also for batches out of order."""
+    """Yield segments that recovery emptied, as it does after an I/O error since 4.0, and also for batches out of order.
+
+    Args:
+        evidence: what is known of one partition; conclusive is one that an earlier snapshot shows to have been sound.
+    """
     for line in evidence.logged:
         if not line.empties_segment or line.has_effect is False:
             continue
@@ -129,13 +141,21 @@ def _is_at_high_watermark(truncation: ObservedTruncation) -> bool:
 
 
 def is_below_high_watermark(line: LoggedTruncation) -> bool:
-    """Return whether the line reports a truncation below the replica's own high watermark."""
+    """Return whether the line reports a truncation below the replica's own high watermark.
+
+    Args:
+        line: one without a high watermark does not.
+    """
     return isinstance(line.high_watermark, int) and line.to_offset < line.high_watermark
 
 
 @rule("KAFKA-7415")
 def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield leaders whose checkpoint lacks one of their epochs, if a follower then truncated against the rules (KAFKA-7415)."""
+    """Yield leaders whose checkpoint lacks one of their epochs, if a follower then truncated against the rules (KAFKA-7415).
+
+    Args:
+        evidence: what is known of one partition.
+    """
     newest = max((state.leader_epoch for state in evidence.leaderships), default=-1)
     for broker, target in sorted(evidence.disagreeing, key=str):
         for state in evidence.leaderships:
@@ -153,7 +173,11 @@ def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
 
 @rule("KAFKA-7128")
 def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield losses of committed records by a clean election without a lost page cache: the new leader joined the ISR too early (KAFKA-7128)."""
+    """Yield the first loss of committed records by a clean election without a lost page cache: the new leader joined the ISR too early (KAFKA-7128).
+
+    Args:
+        evidence: what is known of one partition; any truncation that shows another reason, or that no line reports, leaves no trace of it.
+    """
     if any(
         truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged
         for truncation in evidence.truncations
@@ -198,7 +222,11 @@ def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Le
 
 @rule("KAFKA-12460")
 def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield truncations of the metadata log that removed records which the final leader still holds (KAFKA-12460)."""
+    """Yield truncations of the metadata log that removed records which the final leader still holds (KAFKA-12460).
+
+    Args:
+        evidence: what is known of the metadata log.
+    """
     if evidence.leader is None or evidence.leader.view.replica.topic_partition.topic not in METADATA_TOPICS:
         return
     for truncation in evidence.truncations:
@@ -212,7 +240,11 @@ def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
 
 @rule("KAFKA-13207", "KAFKA-12996", "KAFKA-18723")
 def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
-    """Yield traces of fetcher threads: a truncation by a stale fetcher, and a failed fetch below the leader's log start offset."""
+    """Yield traces of fetcher threads: a truncation by a stale fetcher, and a failed fetch below the leader's log start offset.
+
+    Args:
+        evidence: what is known of one partition.
+    """
     start = evidence.leader.view.log_start_offset if evidence.leader is not None else None
     for sign in evidence.signs:
         copy = next((c for c in evidence.copies if c.broker_id == sign.broker_id and is_in_use(c)), None)

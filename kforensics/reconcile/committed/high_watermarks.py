@@ -11,7 +11,14 @@ MARK_INTERVAL_MS = 5_000
 
 
 def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership]) -> int:
-    """Return the offset below which the high watermark recorded for a log proves its records committed; 0 where none is recorded."""
+    """Return the offset below which the high watermark recorded for a log proves its records committed; 0 where none is recorded.
+
+    Args:
+        view: the log, once it is loaded.
+        facts: what is known of restarts.
+        leaderships: the recorded states of the partition, the oldest first; without any, only the records below the log's newest epoch count
+            after an unclean shutdown.
+    """
     recorded = view.replica.high_watermark
     if isinstance(recorded, Absent):
         return 0
@@ -28,9 +35,15 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
 def start_of_unmarked_term(
     view: LoadedLog, facts: ClusterFacts, leaderships: Sequence[Leadership], otherwise: int
 ) -> int:
-    """Where the log was written again since its broker came back from a crash so lately that the high watermark may be from before.
+    """Return where the log was written again since its broker came back from a crash so lately that the high watermark may be from before.
 
     A crash can take the end of a log while the high watermark stays, and the next leader writes other records there.
+
+    Args:
+        view: the log, once it is loaded.
+        facts: what is known of unclean restarts.
+        leaderships: the recorded states of the partition, the oldest first.
+        otherwise: the offset to return where nothing was written again so lately.
     """
     broker = view.replica.broker_id
     restarts = facts.unclean_restarts(broker) if isinstance(broker, int) else ()

@@ -62,7 +62,11 @@ class CommittedCounts:
 
     @classmethod
     def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
-        """Return the counts of several runs."""
+        """Return the counts of several runs, by certainty.
+
+        Args:
+            runs: with their records counted.
+        """
         by_certainty = {"certain": 0, "possible": 0, "no": 0}
         for run in runs:
             by_certainty[run.certainty] += run.records
@@ -115,7 +119,15 @@ class CommitJudge:
         self._is_quorum = is_quorum
 
     def runs(self, view: LoadedLog, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
-        """Return the offsets in runs of one certainty, in order."""
+        """Return the offsets in runs of one certainty, in order.
+
+        Args:
+            view: the log in which the records are; another log may hold others at the same offsets.
+            offsets: those to judge; an empty range has no runs.
+
+        Returns:
+            Runs without counts, which `count_runs` adds.
+        """
         if offsets.count <= 0:
             return ()
         if self._is_quorum:
@@ -135,9 +147,18 @@ class CommitJudge:
             out.append(_run(end, offsets.last, "no", never))
         return tuple(out)
 
-    def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
-        """As `CommitProofs.never_after`: where a clean election proves that records of these epochs were not committed."""
-        return self._proofs.never_after(first_epoch, last_epoch, holder)
+    def never_after(
+        self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
+    ) -> Bound | None:
+        """Return where a clean election proves that records of these epochs were not committed, as `CommitProofs.never_after` does.
+
+        Args:
+            first_epoch: the leader epoch of the first record.
+            last_epoch: the leader epoch of the last record.
+            holder: the broker whose log held them.
+            until: the leader epoch up to which every election must be clean, where some records may be of later epochs.
+        """
+        return self._proofs.never_after(first_epoch, last_epoch, holder, until=until)
 
     def _why_possible(self, view: LoadedLog) -> str:
         if not self._proofs.leaderships:
@@ -158,7 +179,13 @@ def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> Committed
 
 
 def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReader) -> tuple[CommittedRun, ...]:
-    """Return the runs with their records counted from the batches of the replica's log."""
+    """Return the runs with their records counted from the batches of the replica's log.
+
+    Args:
+        runs: in the order of their offsets.
+        view: the log that they are of.
+        reader: reads its batches; control records are counted as markers, not as records.
+    """
     if not runs:
         return ()
     rows = reader.batches(view.replica, runs[0].offsets.first, runs[-1].offsets.last)
@@ -179,7 +206,12 @@ def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReade
 
 
 def count_records(rows: BatchTable, offsets: OffsetRange) -> tuple[int, int]:
-    """Count data records and control markers at the offsets; a batch that compaction thinned out counts what it still holds at most."""
+    """Return how many data records and control markers there are at the offsets; a batch that compaction thinned out counts what it still holds at most.
+
+    Args:
+        rows: a batch table of one log.
+        offsets: both ends included.
+    """
     first = np.maximum(rows["base_offset"], offsets.first)
     last = np.minimum(rows["last_offset"], offsets.last)
     inside = np.minimum(np.maximum(last - first + 1, 0), rows["count"])

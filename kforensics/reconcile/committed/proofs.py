@@ -61,7 +61,12 @@ class CommitProofs:
     """High watermarks that log lines state of logs among `views`."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
-        """Return the highest offset below which everything in the log is proven to be committed."""
+        """Return the highest offset below which everything in the log is proven to be committed, or None without a proof.
+
+        Args:
+            view: the log, once it is loaded.
+            offsets: those in question, for the proofs that look for records among them.
+        """
         bounds = [
             *self._by_high_watermarks(view),
             *self._by_logged_high_watermarks(view),
@@ -255,7 +260,14 @@ class CommitProofs:
         return record is not None and record.key is not None and record.key[2:4] == b"\x00\x01"
 
     def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
-        """Return the commitment by voters: a record that a majority holds is committed, and with all voters here no other is (KIP-595)."""
+        """Return what voters prove of a log of the metadata quorum: a record that a majority holds is committed, and with all voters here no other is (KIP-595).
+
+        Args:
+            view: the log, once it is loaded.
+
+        Returns:
+            The bound below which all is committed, and the one from which nothing is; each None without a proof.
+        """
         newest = self.leaderships[-1] if self.leaderships else None
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
             return None, None
@@ -279,9 +291,16 @@ class CommitProofs:
         return certain, never
 
     def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
-        """Beyond the log of a replica that was in the ISR, or eligible to lead (KIP-966), and took over cleanly, nothing was committed.
+        """Return the offset from which nothing was committed: the end of a replica that was in the ISR, or eligible (KIP-966), and took over cleanly.
 
         Its log had to hold all that was committed before, and the start of its term says where its log ended then.
+
+        Args:
+            view: the log that holds the records in question.
+            offsets: those in question; their leader epochs decide which elections count.
+
+        Returns:
+            The bound, or None without a proof.
         """
         first = epoch_at(view.batch_epochs, offsets.first)
         last = epoch_at(view.batch_epochs, offsets.last)
@@ -289,7 +308,9 @@ class CommitProofs:
             return None
         return self.never_after(first, last, view.replica.broker_id)
 
-    def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
+    def never_after(
+        self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
+    ) -> Bound | None:
         """Return the records that a clean election proves not committed, by the leader epochs in which they were written.
 
         An election proves it only of records that the elected replica never had: it did not lead when they were written, its log was never shortened, and since
@@ -299,6 +320,7 @@ class CommitProofs:
             first_epoch: the leader epoch of the first of the records.
             last_epoch: of the last of them.
             holder: the broker whose log they are in; its own election proves nothing of them.
+            until: the leader epoch up to which every election must be clean, where some of the records may be of later epochs than that of the last.
 
         Returns:
             The offset from which on nothing of these epochs was committed, none where nothing proves it.
@@ -310,6 +332,7 @@ class CommitProofs:
         bounds = []
         led = {state.leader for state in terms if state.leader_epoch == first_epoch}
         came_back = self._led_on(terms)
+        reached = terms[0].leader_epoch
         for at, (before, state) in enumerate(pairwise(terms), start=1):
             if state.leader_epoch > before.leader_epoch + 1 or state.unclean:
                 # What was committed until then may be missing from every later leader.
@@ -326,6 +349,7 @@ class CommitProofs:
             if not is_in_sync or leader in self.weakened or not self._is_whole(leader, terms[: at + 1]):
                 # It may have lost what was committed until then, and every later leader follows it.
                 break
+            reached = state.leader_epoch
             successor = by_broker.get(leader)
             if state.leader_epoch <= last_epoch or was_leader or leader == holder or successor is None:
                 continue
@@ -336,6 +360,8 @@ class CommitProofs:
             reason = f"broker {leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
             bounds.append(Bound(offset=start, reason=reason, citations=(state.citation,)))
         bound = min(bounds, key=lambda bound: bound.offset, default=None)
+        if until is not None and reached < until:
+            return None
         if bound is None or any(self._may_commit(state, bound.offset, by_broker) for state in terms if state.unclean):
             return None
         return bound

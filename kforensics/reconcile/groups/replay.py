@@ -93,14 +93,14 @@ class Change(NamedTuple):
     reason: str
     citations: tuple[Citation, ...]
     group_was_empty: bool | None
-    """None where the records that would tell are gone."""
+    """None where the records that would show it were removed."""
     had_members: bool
     """The group had members before, as far as the log shows."""
     is_transactional: bool = False
 
     @property
     def set_back(self) -> int:
-        """By how many offsets the position went back."""
+        """By how many offsets the position moved back."""
         if self.offset is None or self.previous is None:
             return 0
         return max(self.previous - self.offset, 0)
@@ -128,9 +128,9 @@ class Retention:
     """The times after which the coordinator lets committed offsets expire."""
 
     retention_ms: int | None
-    """`offsets.retention.minutes` by the configuration among the inputs; None where none tells."""
+    """`offsets.retention.minutes` by the configuration among the inputs; None where none says it."""
     inferred_ms: int | None = None
-    """What the removals of several groups have in common, where no configuration tells."""
+    """What the removals of several groups have in common, where no configuration says it."""
     removed_topics: Callable[[Name, int], bool]
     """Whether the metadata log records that a topic was deleted shortly before a time."""
 
@@ -155,7 +155,7 @@ class Replay:
     pending: dict[int, dict[CommitKey, Commit]] = field(default_factory=dict)
     last_epoch: int = -1
     unexplained: list[tuple[Name, int]] = field(default_factory=list)
-    """Groups whose position was removed by expiry or deletion, no input tells which, and after how many milliseconds; some of them."""
+    """Groups whose position was removed by expiry or deletion, no input shows which, and after how many milliseconds; some of them."""
     _saved: dict[CommitKey, Position | None] | None = None
     """While records of a detour are played: the positions before them."""
 

@@ -76,7 +76,12 @@ class GroupState:
 
 
 def changed(known: GroupState | None, change: GroupChange) -> GroupState | None:
-    """Return the group after a record about it; none where the record removes it."""
+    """Return the group after a record about it; none where the record removes it.
+
+    Args:
+        known: the group before; None where no record was about it yet. It may be changed in place.
+        change: the record, decoded; a value of None is a tombstone.
+    """
     record_type = change.record_type
     if record_type == CLASSIC:
         return None if change.value is None else _classic(known, change.value, change.at.time_ms)

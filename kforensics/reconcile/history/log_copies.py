@@ -110,7 +110,12 @@ def _is_of_other_topic(replica: Replica, current: str | Absent) -> bool:
 
 
 def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tuple[LogCopy, ...]:
-    """Return the copies with their file times put aside where an earlier snapshot would be younger than the last log line."""
+    """Return the copies with their file times put aside where an earlier snapshot would be younger than the last log line.
+
+    Args:
+        copies: of one partition's log.
+        last_logged_ms: the UTC time of the last line of all brokers; absent where there are none, and all times stay.
+    """
     if not isinstance(last_logged_ms, int):
         return tuple(copies)
     return tuple(
@@ -153,6 +158,11 @@ def final_leader(
     """Return the log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
 
     A cluster that was stopped ends without a leader; then the last one before counts. A broker that is asked for comes before all.
+
+    Args:
+        copies: the final ones of the partition, in use, one a broker.
+        leaderships: the recorded states of the partition, the oldest first.
+        wanted: the broker that the caller names; ignored where it holds no copy here.
     """
     by_broker = {copy.broker_id: copy for copy in copies}
     if wanted in by_broker:
@@ -178,7 +188,12 @@ class Agreement:
         self._found: dict[tuple[int, int], Divergence | None] = {}
 
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """Return the first difference in the range that both hold, be it an open question, none where they do not differ."""
+        """Return the first difference in the range that both hold, be it an open question, none where they do not differ.
+
+        Args:
+            one: a log; each pair is compared once.
+            other: the other.
+        """
         key = (id(one), id(other))
         if key not in self._found:
             found = first_divergence(one, other, self._reader, witnesses=self._witnesses)
@@ -186,17 +201,32 @@ class Agreement:
         return self._found[key]
 
     def parted_at(self, one: LoadedLog, other: LoadedLog) -> int | None:
-        """Return the first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference."""
+        """Return the first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference.
+
+        Args:
+            one: a log.
+            other: the other; an open question between them counts as no difference.
+        """
         found = self.divergence(one, other)
         return None if found is None or found.is_open else found.offset
 
     def batch_start(self, view: LoadedLog, offset: int) -> int:
-        """Return the base offset of the batch that holds the offset, the offset itself where none does."""
+        """Return the base offset of the batch that holds the offset, the offset itself where none does.
+
+        Args:
+            view: the log.
+            offset: of a record.
+        """
         rows = self._reader.batches(view.replica, offset, offset)
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
     def shares_nothing(self, one: LoadedLog, other: LoadedLog) -> bool:
-        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones show."""
+        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones show.
+
+        Args:
+            one: a log.
+            other: the other; `MOST_OFFSETS_COMPARED` offsets of them are compared.
+        """
         common = common_range(one, other)
         parted = self.parted_at(one, other)
         if common is None or parted is None or parted > common.first:
@@ -212,7 +242,12 @@ class Agreement:
         return bool(mine) and bool(its) and not mine & its
 
     def until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """Return the offset up to which they hold the same."""
+        """Return the exclusive offset up to which they hold the same; 0 where they have no offset in common.
+
+        Args:
+            one: a log.
+            other: the other.
+        """
         return agreed_until(one, other, self.parted_at(one, other))
 
 
@@ -220,6 +255,12 @@ def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, s
     """Whether nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
 
     A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
+
+    Args:
+        copy: the log in question.
+        leader: the log of the topic as it is now.
+        parted_at: where they are shown to differ; None where they are not.
+        shares_nothing: whether it is shown that no batch is the same.
     """
     first = max(copy.content_start_offset, leader.content_start_offset)
     if parted_at is None or parted_at > first:
@@ -247,12 +288,14 @@ def of_one_incarnation(
 
 def _is_of_earlier(copy: LogCopy, leader: LogCopy, agreement: Agreement, created_ms: int | Absent) -> bool:
     taken = copy.taken_ms
-    if isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms:
-        return True
+    is_older = isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms
     parted = agreement.parted_at(copy.view, leader.view)
-    if parted is None:
+    if parted is None and not is_older:
         return False
     shares_nothing = agreement.shares_nothing(copy.view, leader.view)
+    if is_older or parted is None:
+        # A clock that is behind makes a file older than its topic: its batches show whose it is.
+        return is_older and (shares_nothing or common_range(copy.view, leader.view) is None)
     if isinstance(created_ms, int) and not copy.has_times and shares_nothing:
         newest = [one.max_timestamp_ms for one in copy.view.segments if isinstance(one.max_timestamp_ms, int)]
         return bool(newest) and max(newest) < created_ms

@@ -105,7 +105,7 @@ def find_losses(
 def lost_batches(
     leader: LogCopy, others: Sequence[LogCopy], agreement: Agreement, reader: BatchReader
 ) -> tuple[LostBatch, ...]:
-    """Every batch that some copy shows and the leader's log lacks, by offset.
+    """Return every batch that some copy shows and the leader's log lacks, by offset.
 
     Args:
         leader: the log of the final leader.
@@ -172,7 +172,7 @@ class _Held:
         self._reached = np.maximum.accumulate(self.rows["last_offset"]) if len(self.rows) else self.rows["last_offset"]
 
     def over(self, first: int, last: int) -> BatchTable:
-        """Batches that touch the offsets."""
+        """Return batches that touch the offsets."""
         begin = int(np.searchsorted(self._reached, first, side="left"))
         end = int(np.searchsorted(self.rows["base_offset"], last, side="right"))
         near = self.rows[begin:end]
@@ -286,7 +286,11 @@ _STRENGTH: dict[Certainty, int] = {"certain": 0, "no": 1, "possible": 2}
 
 
 def is_in_use(copy: LogCopy) -> bool:
-    """Return a replica as it is now, in a directory that its broker serves."""
+    """Whether a copy is a replica as it is now, in a directory that its broker serves.
+
+    Args:
+        copy: not in use are earlier snapshots, what renamed files keep, and directories that are set aside.
+    """
     return copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
 
 

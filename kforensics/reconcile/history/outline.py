@@ -35,7 +35,11 @@ class LogOutline:
 
 
 def outline_of(copy: LogCopy) -> LogOutline:
-    """Return the outline that a picture of the copy shows."""
+    """Return the outline that a picture of the copy shows.
+
+    Args:
+        copy: its epochs are those of its checkpoint, or of its batches where it has none.
+    """
     view = copy.view
     replica = view.replica
     recorded = replica.high_watermark

@@ -27,7 +27,7 @@ class PastEnd:
 def high_watermarks_past_end(
     copies: Sequence[LogCopy], known: Iterable[OffsetRange], *, is_stopped: bool = False
 ) -> tuple[PastEnd, ...]:
-    """Every replica in use with a high watermark past the end of all of them.
+    """Return every replica in use with a high watermark past the end of all of them.
 
     Args:
         copies: all copies of the partition's log.

@@ -26,7 +26,11 @@ class Recomputation:
     leader: LogCopy
 
     def agrees(self, truncation: ObservedTruncation) -> bool:
-        """Whether the broker truncated where the rules say, or at the end of one of the rounds before."""
+        """Whether the broker truncated where the rules say, or at the end of one of the rounds before.
+
+        Args:
+            truncation: what the broker did.
+        """
         rounds = {step.truncate_to for step in self.outcome.steps if isinstance(step.truncate_to, int)}
         return truncation.to_offset == self.expected_offset or truncation.to_offset in rounds
 

@@ -32,7 +32,7 @@ class Residual:
 def residuals(
     leader: LogCopy, copies: Iterable[LogCopy], agreement: Agreement, protocol_of: Protocols
 ) -> tuple[Residual, ...]:
-    """Every replica in use that differs from the leader below the offset that it would truncate to.
+    """Return every replica in use that differs from the leader below the offset that it would truncate to.
 
     Args:
         leader: the log of the final leader.

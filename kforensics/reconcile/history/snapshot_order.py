@@ -70,7 +70,12 @@ class Order:
 
 
 def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
-    """Return which of them was later, and by what."""
+    """Return which of two moments was later, and by what: the metadata log before all, file times only where nothing better shows it.
+
+    Args:
+        one: the nodes of one moment.
+        other: those of the other; a positive `later` says that this is the later one.
+    """
     metadata = [(sign, words) for sign, words in _proofs(one, other) if words.startswith("the metadata log")]
     for votes in (metadata, list(_proofs(one, other))):
         sign = _decided(votes)
@@ -90,7 +95,11 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
 
 
 def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
-    """Return the places of the moments, the earliest first; those that nothing distinguishes stay as they were given."""
+    """Return the places of the moments, the earliest first; those that nothing distinguishes stay as they were given.
+
+    Args:
+        moments: the nodes of each, in the order of their inputs.
+    """
 
     def compare(one: int, other: int) -> int:
         found = order_of(moments[one], moments[other]).later
@@ -100,7 +109,12 @@ def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
 
 
 def is_same(one: SnapshotNodes, other: SnapshotNodes) -> bool:
-    """Return the nodes whose logs are the same in both: one moment given twice."""
+    """Whether the logs of all nodes are the same in both: one moment given twice.
+
+    Args:
+        one: the nodes of one moment; without a known node, or without logs, it is no other's double.
+        other: those of the other.
+    """
     return bool(one.node_ids) and any(node.logs for node in one.nodes) and _content(one) == _content(other)
 
 

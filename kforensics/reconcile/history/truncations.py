@@ -51,7 +51,7 @@ def find_truncations(
     *,
     others: Sequence[LogCopy] = (),
 ) -> tuple[ObservedTruncation, ...]:
-    """Every truncation of the partition's replicas that had an effect, by time.
+    """Return every truncation of the partition's replicas that had an effect, by time.
 
     Args:
         partition: whose replicas.

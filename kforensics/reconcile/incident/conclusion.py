@@ -69,7 +69,17 @@ def conclude(
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
 ) -> Words:
-    """Return the sentences that follow from all incidents."""
+    """Return the sentences that follow from all incidents.
+
+    Args:
+        incidents: of all partitions.
+        timeline: of all partitions and nodes.
+        operations: what operators did, such as reassignments.
+        broker_bugs: those that brokers' own log lines show.
+        log_files: the log files that were read, to say which are missing.
+        inputs: all that were given.
+        clocks: those of the log files.
+    """
     losses = [
         loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
     ]
@@ -152,7 +162,15 @@ def _loss_sentence(
 def missing_replicas_of(
     losses: Iterable[LossEntry], by_partition: Mapping[TopicPartition, PartitionIncident]
 ) -> list[int]:
-    """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records."""
+    """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records.
+
+    Args:
+        losses: of any partitions.
+        by_partition: the incident of each of these partitions.
+
+    Returns:
+        Node ids, rising.
+    """
     return sorted({broker for loss in losses for broker in by_partition[loss.topic_partition].missing_replicas})
 
 
@@ -171,17 +189,29 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def records_lost(losses: Sequence[LossEntry]) -> str:
-    """Return the records of some losses, counted."""
+    """Return the records of some losses, counted: `3 records`.
+
+    Args:
+        losses: of any partitions.
+    """
     return counted(sum(loss.records for loss in losses), "record")
 
 
 def were(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses, in the past."""
+    """Return the verb for the records of some losses, in the past: `was` or `were`.
+
+    Args:
+        losses: of any partitions.
+    """
     return "was" if sum(loss.records for loss in losses) == 1 else "were"
 
 
 def are(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses."""
+    """Return the verb for the records of some losses: `is` or `are`.
+
+    Args:
+        losses: of any partitions.
+    """
     return "is" if were(losses) == "was" else "are"
 
 

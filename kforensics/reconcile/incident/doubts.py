@@ -89,7 +89,11 @@ class Reliance(NamedTuple):
     """The copies, each set enough for itself."""
 
     def holds(self, shortened: Collection[CopyKey]) -> bool:
-        """Whether a set of copies is left of which none shows that its node lost the end of a log."""
+        """Whether a set of copies is left of which none shows that its node lost the end of a log.
+
+        Args:
+            shortened: the copies that show it.
+        """
         return any(not one & frozenset(shortened) for one in self.witnesses)
 
 

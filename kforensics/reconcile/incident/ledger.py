@@ -69,7 +69,18 @@ def logged_loss_entries(
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
 ) -> list[LossEntry]:
-    """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed."""
+    """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
+
+    Args:
+        partition: whose log it is.
+        truncations: those of the log lines, each with its cause and the protocol in force.
+        losses: what copies show; offsets that they cover are left out.
+        causes: the evidence of elections.
+        leader: the log that decides what is lost.
+        needed_in_sync: how many replicas had to be in sync for a commit.
+        judge: knows which elections prove that records were not committed.
+        whole: the account of leadership, where it proves that each leader held all that was committed.
+    """
     if partition.topic in METADATA_TOPICS:
         return []
     found = find_logged_losses(

@@ -56,7 +56,12 @@ _SAME_BATCH = ("base_offset", "last_offset", "crc", "length", "magic")
 
 
 def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-    """Return the offsets that both logs hold on local disk, or None if the ranges do not overlap."""
+    """Return the offsets that both logs hold on local disk, or None if the ranges do not overlap.
+
+    Args:
+        one: a log; what remote storage holds is not in its range.
+        other: the other.
+    """
     first = max(one.content_start_offset, other.content_start_offset)
     last = min(one.log_end_offset, other.log_end_offset) - 1
     return OffsetRange(first, last) if first <= last else None
@@ -131,7 +136,12 @@ def divergence_past_damage(
 
 
 def damage_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
-    """Return the damaged or missing range of any of the logs that an offset lies in."""
+    """Return the damaged or missing range of any of the logs that an offset lies in, or None.
+
+    Args:
+        offset: of a record.
+        views: the logs, of which the first with such a range counts.
+    """
     ranges = (one for view in views for one in view.lost_ranges)
     return next((one for one in ranges if one.first <= offset <= one.last), None)
 
@@ -192,15 +202,29 @@ def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
 
 
 def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:
-    """Return the offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then."""
+    """Return the exclusive offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then.
+
+    Args:
+        one: a log.
+        other: the other.
+        parted_at: the first offset at which they are shown to differ; None where they do not.
+    """
     if common_range(one, other) is None:
         return 0
     return min(one.log_end_offset, other.log_end_offset) if parted_at is None else parted_at
 
 
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
-    """Yield runs of offsets, of bounded size, whose digests do not prove them equal."""
+    """Yield runs of offsets, of bounded size, whose digests do not prove them equal.
+
+    Args:
+        one: a log.
+        other: the other.
+        common: the range that both hold; runs are limited to it.
+    """
     left, right = one.digests, other.digests
+    if left.tobytes() == right.tobytes():
+        return
     buckets = np.union1d(left["bucket"], right["bucket"])
     buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
     run: list[int] = []
@@ -517,7 +541,7 @@ def _unexplained(
     """Find the first record that one log lacks and whose absence compaction does not explain.
 
     A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction. What superseded a
-    record may stand in any log of the partition; below the cleaner's progress a record without a successor is a question, for its successor can
+    record may be in any log of the partition; below the cleaner's progress a record without a successor is a question, for its successor can
     have been removed as well.
     """
     first: Divergence | None = None

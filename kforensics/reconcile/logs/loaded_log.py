@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
-from kforensics.evidence.replica.unaccounted import missing_offsets
+from kforensics.evidence.replica.unaccounted import Unaccounted, missing_offsets
 from kforensics.protocol.outcome import LogState
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
@@ -61,6 +61,16 @@ class LoadedLog:
         )
 
     @cached_property
+    def state_without_high_watermark(self) -> LogState:
+        """The same of a log that others fetch from: equal logs have equal states, whatever high watermark their brokers know."""
+        return replace(self.state, high_watermark=Absent.NOT_APPLICABLE)
+
+    @cached_property
+    def missing(self) -> tuple[Unaccounted, ...]:
+        """The offsets that the replica should hold and does not, as far as its own files show it."""
+        return missing_offsets(self.replica)
+
+    @cached_property
     def digests(self) -> NDArray[np.void]:
         """One digest per bucket over all segments that are kept."""
         return add_digests([segment.digests for segment in self.segments])
@@ -70,14 +80,18 @@ class LoadedLog:
         """The offsets below its end that the log can't give: their bytes are damaged, or their segment is missing."""
         missing = (
             OffsetRange(one.first, one.last)
-            for one in missing_offsets(self.replica)
+            for one in self.missing
             if isinstance(one.last, int) and self.content_start_offset <= one.first and one.last < self.log_end_offset
         )
         return (*(lost.offsets for lost in self.damaged), *missing)
 
 
 def load_log(replica: Replica) -> LoadedLog:
-    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`."""
+    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`.
+
+    Args:
+        replica: as it is on disk; nothing of it is changed.
+    """
     has_file = not isinstance(replica.checkpoint_epochs, Absent)
     loaded = load_replica(replica)
     segments, truncation = _kept(replica, loaded)
@@ -102,9 +116,12 @@ def load_log(replica: Replica) -> LoadedLog:
 
 
 def load_replica(replica: Replica) -> RecoveryOutcome:
-    """Apply the start of its broker to a replica.
+    """Return what the start of its broker makes of a replica's log.
 
     The metadata log is opened as after a crash at every start, with a recovery point of 0.
+
+    Args:
+        replica: as it is on disk; nothing of it is changed.
     """
     is_metadata = replica.topic_partition.topic in METADATA_TOPICS
     return recover_log(
@@ -152,7 +169,11 @@ def _has_remote_storage(replica: Replica) -> bool:
 
 
 def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
-    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log."""
+    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log.
+
+    Args:
+        segments: of one log, in the order of their base offsets; an epoch that returns gets another entry.
+    """
     out: list[EpochEntry] = []
     for segment in segments:
         for entry in segment.epochs:
@@ -179,7 +200,12 @@ def _is_cut(segment: Segment, loaded: RecoveryOutcome) -> bool:
 
 
 def truncate_segment(segment: Segment, position: int) -> Segment:
-    """Return the segment as if its file ended at `position`, a batch boundary."""
+    """Return the segment as if its file ended at a position.
+
+    Args:
+        segment: with its batches, or the summary of one that was not read whole.
+        position: a batch boundary.
+    """
     if isinstance(segment.batches, Absent):
         return _truncate_summary(segment, position)
     rows = segment.batches[segment.batches["position"] < position]

@@ -61,7 +61,7 @@ class DueSegments:
 
 
 class FurtherEnd(NamedTuple):
-    """A file that shows that a log went further than it ends."""
+    """A file that shows that a log was longer than it is."""
 
     file: str
     offset: int
@@ -164,7 +164,7 @@ class MetadataLoad:
     """The log is dropped for a snapshot that ends here."""
     lost: LostRecords
     unknown: str = ""
-    """Why it can't be told."""
+    """Why it is not known."""
 
 
 class VersionOutcome(NamedTuple):

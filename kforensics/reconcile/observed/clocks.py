@@ -55,7 +55,11 @@ class Clock:
     """The part of the shift that is no time zone but a clock that disagrees."""
 
     def utc_ms(self, event: LogEvent) -> int | Absent:
-        """Return the event's time in UTC."""
+        """Return the event's time in UTC, in ms since 1970; absent where the line has no time.
+
+        Args:
+            event: of the log file that this clock is of; a line that names its zone needs no shift.
+        """
         if not isinstance(event.time_ms, int) or event.zone_named:
             return event.time_ms
         return event.time_ms + self.shift_ms
@@ -178,7 +182,12 @@ def _by_mtimes(files: Sequence[LogFile]) -> Clock:
 
 
 def clocks_that_disagree(files: Iterable[LogFile], clocks: Iterable[Clock]) -> dict[int | Absent, int]:
-    """Nodes whose clock had to be corrected, and by how many milliseconds most of their files say."""
+    """Return nodes whose clock had to be corrected, and by how many milliseconds most of their files say.
+
+    Args:
+        files: the log files.
+        clocks: one for each of them, in their order.
+    """
     skews: dict[int | Absent, Counter[int]] = defaultdict(Counter)
     for file, clock in zip(files, clocks, strict=True):
         if clock.skew_ms:

@@ -1,5 +1,6 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -68,31 +69,62 @@ class ClusterFacts(Protocol):
     """Facts beyond the replicas of one partition; any of them may be unknown."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
-        """Return every recorded state of the partition, the oldest first; empty if no metadata is among the inputs."""
+        """Return every recorded state of the partition, the oldest first; empty if no metadata is among the inputs.
+
+        Args:
+            partition: the topic and number.
+            topic_id: that of the directory in question; absent for every topic that had the name.
+        """
         ...
 
     def topic_id(self, topic: str) -> str | Absent:
-        """Return the topic id that the metadata log has now."""
+        """Return the topic id that the metadata log has now; unknown where it has no such topic.
+
+        Args:
+            topic: the name.
+        """
         ...
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
-        """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name."""
+        """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name.
+
+        Args:
+            topic: the name.
+            topic_id: absent where the directory does not say.
+        """
         ...
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """Return the committed offsets of consumer groups, the newest of each group and epoch."""
+        """Return the committed offsets of consumer groups, the newest of each group and epoch.
+
+        Args:
+            partition: whose records the groups read.
+        """
         ...
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
-        """Return the metadata offsets where the broker registered again without a clean shutdown before."""
+        """Return the metadata offsets where the broker registered again without a clean shutdown before.
+
+        Args:
+            broker_id: its node id.
+        """
         ...
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """Every time that the broker came back, oldest first, its first start left out."""
+        """Return every time that the broker came back, oldest first, its first start left out.
+
+        Args:
+            broker_id: its node id.
+        """
         ...
 
     def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:
-        """Return the loads of a partition's log that the broker's lines report, oldest first."""
+        """Return the loads of a partition's log that the broker's lines report, oldest first.
+
+        Args:
+            broker_id: its node id.
+            partition: the topic and number.
+        """
         ...
 
     def verifies_clean_stops(self) -> bool:
@@ -108,23 +140,40 @@ class ClusterFacts(Protocol):
         ...
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
-        """Return the highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does."""
+        """Return the highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does.
+
+        Args:
+            partition: the topic and number.
+        """
         ...
 
-    def heard_brokers(self) -> frozenset[int]:
-        """Brokers whose log files are among the inputs."""
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
+        """Return when the lines of each broker begin whose server.log is among the inputs, milliseconds UTC; unknown where its clock went back in between.
+
+        state-change.log and controller.log do not show how a broker started.
+        """
         ...
 
     def named_brokers(self) -> frozenset[int]:
-        """Brokers that any log line names as leader or in sync."""
+        """Return brokers that any log line names as leader or in sync."""
         ...
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
-        """Return whether the broker's log lines begin before `since_ms` and report no start after an unclean shutdown up to `until_ms`."""
+        """Return whether the broker's log lines begin before a time and report no start after an unclean shutdown up to another.
+
+        Args:
+            broker_id: its node id.
+            since_ms: in UTC.
+            until_ms: in UTC.
+        """
         ...
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
-        """Return the ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log."""
+        """Return the ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log.
+
+        Args:
+            broker_id: its node id.
+        """
         ...
 
     def has_metadata_log(self) -> bool:
@@ -132,13 +181,21 @@ class ClusterFacts(Protocol):
         ...
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
-        """Return `unclean.leader.election.enable` as it was for a topic at a metadata offset; unknown if no input shows it."""
+        """Return `unclean.leader.election.enable` as it was for a topic; unknown if no input shows it.
+
+        Args:
+            topic: the name.
+            recorded_at: the metadata offset of the election; absent for the newest setting.
+        """
         ...
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return how many replicas must be in sync before a leader commits; unknown if no input shows the setting.
 
         `min.insync.replicas` since 3.7 (KIP-966), 1 before, whatever the setting says.
+
+        Args:
+            topic: the name.
         """
         ...
 
@@ -158,7 +215,7 @@ class NoFacts:
         return Absent.UNKNOWN
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
-        """Unknown, so no."""
+        """Return false: whether the topic was deleted is not known."""
         return False
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
@@ -176,31 +233,31 @@ class NoFacts:
         )
 
     def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
-        """There are no lines."""
+        """Return no loads: there are no lines."""
         return self.empty
 
     def verifies_clean_stops(self) -> bool:
-        """Unknown, so no."""
+        """Return false: there is no metadata log."""
         return False
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """There are none."""
+        """Return no gaps: there is no metadata log."""
         return self.empty
 
     def is_newest_metadata(self) -> bool:
-        """Unknown, so no."""
+        """Return false: there is no metadata log."""
         return False
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
-        """There are no lines."""
+        """Return that there is none: there are no lines."""
         return Absent.NOT_APPLICABLE
 
-    def heard_brokers(self) -> frozenset[int]:
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
         """There are none."""
-        return frozenset()
+        return {}
 
     def named_brokers(self) -> frozenset[int]:
-        """There are none."""
+        """Return no brokers: there are no lines."""
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
@@ -208,7 +265,7 @@ class NoFacts:
         return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002
-        """Unknown."""
+        """Return unknown: there is no metadata log."""
         return Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:

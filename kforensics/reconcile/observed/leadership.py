@@ -328,7 +328,13 @@ def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) 
 
 
 def is_before(restart: Restart, state: Leadership, *, unknown: bool = True) -> bool:
-    """Whether the restart came before the state; `unknown` where nothing shows their order."""
+    """Whether a restart came before a state, by metadata offsets where both have one, else by time.
+
+    Args:
+        restart: of a broker.
+        state: of a partition.
+        unknown: the result where nothing shows their order.
+    """
     if isinstance(restart.recorded_at, int) and isinstance(state.recorded_at, int):
         return restart.recorded_at <= state.recorded_at
     if isinstance(restart.time_ms, int) and isinstance(state.time_ms, int):
@@ -380,10 +386,25 @@ def _gaps(
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
         return
     heard = facts.heard_brokers()
-    silent = sorted(facts.named_brokers() - heard)
+    silent = sorted(facts.named_brokers() - heard.keys())
     if silent:
         names = ", ".join(map(str, silent))
-        yield Gap(GapKind.END, f"what broker {names} logged", f"the log files of broker {names}")
+        yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
+    for broker in sorted(_named(states) & heard.keys()):
+        begin = heard[broker]
+        named = next(one for one in states if broker in _named([one]))
+        if isinstance(begin, Absent):
+            yield Gap(
+                GapKind.BROKER,
+                f"when broker {broker} restarted, whose clock went back while it logged",
+                f"an earlier copy of the disks of broker {broker}",
+            )
+        elif isinstance(named.time_ms, int) and begin > named.time_ms:
+            yield Gap(
+                GapKind.BROKER,
+                f"whether broker {broker} restarted before its log lines begin",
+                f"older log files of broker {broker}",
+            )
 
 
 def cited(election: Election) -> Citation:

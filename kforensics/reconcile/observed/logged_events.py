@@ -26,7 +26,12 @@ class LoggedEvent(NamedTuple):
 
 
 def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[LoggedEvent, ...]:
-    """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it."""
+    """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it.
+
+    Args:
+        files: the log files.
+        clocks: one for each of them, in their order.
+    """
     keyed = []
     for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
         latest = 0

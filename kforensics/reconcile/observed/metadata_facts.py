@@ -1,6 +1,6 @@
 """Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
@@ -79,7 +79,7 @@ class MetadataFacts:
         return tuple(_restarts(self._history.brokers.get(broker_id, ())))
 
     def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
-        """There are none: only log files show this."""
+        """Return no loads: only log files show them."""
         return ()
 
     def verifies_clean_stops(self) -> bool:
@@ -95,7 +95,7 @@ class MetadataFacts:
         )
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """Missing and damaged parts of the metadata log."""
+        """Return missing and damaged parts of the metadata log."""
         if self._history is None:
             return ()
         missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
@@ -111,15 +111,15 @@ class MetadataFacts:
         return self._history is not None and self._is_of_now and self._history.is_of_voter
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
-        """There are none: only log files show this."""
+        """Return that there is none: only log files show this."""
         return Absent.NOT_APPLICABLE
 
-    def heard_brokers(self) -> frozenset[int]:
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
         """There are none: only log files show this."""
-        return frozenset()
+        return {}
 
     def named_brokers(self) -> frozenset[int]:
-        """There are none: only log files show this."""
+        """Return no brokers: only log files show this."""
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
@@ -163,7 +163,11 @@ class MetadataFacts:
 
 
 def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[TopicPartition, Leadership, Leadership]]:
-    """Yield every unclean election in the metadata log, with the state before it."""
+    """Yield every unclean election in the metadata log, with the state before it.
+
+    Args:
+        history: the metadata log, played up to its end.
+    """
     partitions = history.partitions
     for before, state in partitions.changes(partitions.rows_that(is_unclean)):
         if before is not None:
@@ -171,7 +175,12 @@ def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[Topic
 
 
 def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:
-    """Return whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966)."""
+    """Return whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966).
+
+    Args:
+        before: the state before, whose ISR and ELR count; None for the first one, which no election led to.
+        state: the one with the new leader.
+    """
     if before is None or isinstance(state.leader, Absent) or state.leader_epoch <= before.leader_epoch:
         return False
     if state.is_recovering and not before.is_recovering:

@@ -37,7 +37,12 @@ class IntactReplicas:
                 self._by_partition[one.context.topic_partition].append(one)
 
     def holders(self, owner: CheckedPartition, damage: Damage) -> tuple[IntactReplica, ...]:
-        """Other replicas of the partition that hold the lost offsets; none where no offset is known to be lost."""
+        """Return other replicas of the partition that hold the lost offsets; none where no offset is known to be lost.
+
+        Args:
+            owner: the partition directory that is damaged.
+            damage: with the offsets that are lost by it.
+        """
         lost = damage.offsets_lost
         if isinstance(lost, Absent) or isinstance(owner.context.topic_partition, Absent):
             return ()
@@ -57,7 +62,12 @@ class IntactReplicas:
         return tuple(found)
 
     def owner(self, input_index: int, path: str) -> CheckedPartition | None:
-        """Return the partition directory that a file is in."""
+        """Return the partition directory that a file is in, or None where it is in none.
+
+        Args:
+            input_index: the number of the input, from 0.
+            path: of the file, or of the directory itself, relative to the input.
+        """
         folder = path.rpartition("/")[0]
         return self._by_directory.get((input_index, folder)) or self._by_directory.get((input_index, path))
 

@@ -49,6 +49,11 @@ def choose_leader(
     """Return the leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas.
 
     A record that is older than the logs names no leader: they hold leader epochs that it does not know.
+
+    Args:
+        views: the live replicas of the partition.
+        wanted: the broker that the caller names; None for no choice of his.
+        leaderships: the recorded states of the partition, the oldest first.
     """
     if not views:
         return None
@@ -113,13 +118,22 @@ def choose_leader(
 
 
 def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
-    """Whether no log holds a leader epoch that is newer than a recorded state of the partition."""
+    """Whether no log holds a leader epoch that is newer than a recorded state of the partition.
+
+    Args:
+        state: the newest one on record.
+        views: the logs of the partition.
+    """
     known = [epoch for view in views if isinstance(epoch := last_epoch(view), int)]
     return state.leader_epoch >= max(known, default=-1)
 
 
 def source_of(state: Leadership) -> str:
-    """Return the source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds."""
+    """Return the source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds.
+
+    Args:
+        state: of a partition.
+    """
     if not isinstance(state.recorded_at, Absent):
         return "metadata"
     name = state.citation.path.rpartition("/")[2]
@@ -138,7 +152,11 @@ def _heir(
 
 
 def last_epoch(view: LoadedLog) -> int | Absent:
-    """Return the newest leader epoch that a replica knows, from its cache or its batches."""
+    """Return the newest leader epoch that a replica knows, from its cache or its batches; absent where it knows none.
+
+    Args:
+        view: the log, once it is loaded.
+    """
     known = [entries[-1].leader_epoch for entries in (_claimed(view), view.batch_epochs) if entries]
     return max(known) if known else Absent.NOT_APPLICABLE
 
@@ -214,7 +232,11 @@ def _enters_epochs_without_batches(view: LoadedLog) -> bool:
 
 
 def newest_magic(view: LoadedLog) -> int | None:
-    """Return the message format of the newest segment that holds batches."""
+    """Return the message format of the newest segment that holds batches, None of an empty log.
+
+    Args:
+        view: the log, once it is loaded.
+    """
     for segment in reversed(view.segments):
         if segment.magics:
             return max(segment.magics)

@@ -80,7 +80,12 @@ def place_partition(
 
 
 def shares_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> bool:
-    """Whether two replicas are in one rack though the known racks are enough for all of them; no where a rack is unknown."""
+    """Whether two replicas are in one rack though the known racks are enough for all of them; no where a rack is unknown.
+
+    Args:
+        replicas: the brokers of one partition.
+        racks: by broker.
+    """
     if any(broker not in racks for broker in replicas):
         return False
     used = Counter(racks[broker] for broker in replicas)
@@ -103,7 +108,12 @@ class LeaderSpread:
 
 
 def leader_spread(leaders: Sequence[int], brokers: Collection[int]) -> LeaderSpread:
-    """Return the spread of leaders over the brokers that could lead."""
+    """Return the spread of leaders over the brokers that could lead.
+
+    Args:
+        leaders: the leader of each partition that has one.
+        brokers: those that could lead; one that leads nothing counts with 0.
+    """
     counts = Counter(leaders)
     by_broker = {broker: counts.get(broker, 0) for broker in sorted({*brokers, *counts})}
     numbers = list(by_broker.values()) or [0]

@@ -135,13 +135,25 @@ class PartitionReport:
     """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
 
     def owner_of(self, view: LoadedLog) -> str:
-        """Return the owner of a replica in words: members of the metadata quorum are controllers."""
+        """Return the owner of a replica in words: members of the metadata quorum are controllers.
+
+        Args:
+            view: one of the partition's logs.
+        """
         return view.replica.owner.replace("broker", "controller") if self.is_voter(view) else view.replica.owner
 
     def is_voter(self, view: LoadedLog) -> bool:
-        """Whether a replica belongs to a member of the metadata quorum, or to one that may be."""
+        """Whether a replica belongs to a member of the metadata quorum, or to one that may be.
+
+        Args:
+            view: one of the partition's logs; where the voters are not known, each may be one's.
+        """
         return self.is_quorum and (isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned)
 
     def is_observer(self, view: LoadedLog) -> bool:
-        """Whether a replica is a copy of the metadata log that has no part in what is committed."""
+        """Whether a replica is a copy of the metadata log that has no part in what is committed.
+
+        Args:
+            view: one of the partition's logs.
+        """
         return self.is_quorum and not self.is_voter(view)

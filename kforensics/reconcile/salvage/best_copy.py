@@ -103,7 +103,7 @@ class BestCopies:
         self._numbers = [] if self.wanted is None else self._labels_of(self.wanted)
 
     def selections(self) -> Iterator[Selection]:
-        """Every batch to take, one bucket of offsets after the other, rising."""
+        """Yield every batch to take, one bucket of offsets after the other, rising."""
         for bucket in self._buckets():
             taken = list(self._wanted_rows(bucket) if self.wanted is not None else self._all_rows(bucket))
             taken = [one for one in taken if len(one.rows) and self.only in {None, one.copy}]
@@ -331,13 +331,13 @@ class _Taken:
         return ~np.isin(identities(rows), self._seen)
 
     def remember(self, rows: BatchTable) -> None:
-        """Batches that need not be taken again."""
+        """Remember batches that need not be taken again."""
         if len(rows):
             found = identities(rows)
             self._seen = found if self._seen is None else np.concatenate([self._seen, found])
 
     def add(self, rows: BatchTable) -> None:
-        """Batches that are taken: their offsets count as held."""
+        """Add batches that are taken: their offsets count as held."""
         if not len(rows):
             return
         self.remember(rows)
@@ -346,7 +346,7 @@ class _Taken:
         self._reached = np.maximum.accumulate(self._rows["last_offset"])
 
     def over(self, first: int, last: int) -> BatchTable:
-        """Batches that are taken and touch the offsets."""
+        """Return batches that are taken and touch the offsets."""
         begin = int(np.searchsorted(self._reached, first, side="left"))
         end = int(np.searchsorted(self._rows["base_offset"], last, side="right"))
         near = self._rows[begin:end]
@@ -357,7 +357,14 @@ _IDENTITY = np.dtype([("base_offset", "<i8"), ("last_offset", "<i8"), ("crc", "<
 
 
 def identities(rows: BatchTable) -> NDArray[np.void]:
-    """Return what makes each batch itself: its offsets, length and checksum."""
+    """Return what makes each batch itself: its offsets, length and checksum.
+
+    Args:
+        rows: a batch table.
+
+    Returns:
+        One value a batch, which sorts and compares as a whole.
+    """
     out = np.empty(len(rows), dtype=_IDENTITY)
     for name in _IDENTITY.names or ():
         out[name] = rows[name]

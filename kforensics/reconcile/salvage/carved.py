@@ -1,7 +1,7 @@
 """Chains of batches out of disk images, put together into logs; a name only where a given replica holds one of the batches.
 
 A chain that shares a batch with one replica, and with no other partition, is of that partition. Chains that share a batch with each other are copies of one log.
-A chain goes on where another one begins at the next offset, in no lower leader epoch: by the producer whose sequence goes on, or, where no producer shows it, if
+A chain continues where another one begins at the next offset, in no lower leader epoch: by the producer whose sequence goes on, or, where no producer shows it, if
 there is only one such pair within a day. That is likely, and no proof of a name.
 """
 
@@ -103,7 +103,7 @@ class _Groups:
 
 
 def _joints(chains: Sequence[ChainFacts], groups: _Groups) -> Iterable[tuple[int, int]]:
-    """Pairs of chains of which the second goes on where the first ends."""
+    """Pairs of chains of which the second continues where the first ends."""
     begins: dict[int, list[int]] = defaultdict(list)
     for at, chain in enumerate(chains):
         begins[chain.first_offset].append(at)

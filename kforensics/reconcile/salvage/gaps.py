@@ -72,7 +72,11 @@ class HoleJudge:
         )
 
     def gaps(self, hole: OffsetRange) -> tuple[Gap, ...]:
-        """Return the hole, split where the reason changes."""
+        """Return the hole, split where the reason changes.
+
+        Args:
+            hole: offsets that the output does not have.
+        """
         out: list[Gap] = []
         first = hole.first
         if first < self._log_start:
@@ -109,7 +113,12 @@ def _gap(first: int, last: int, reason: GapReason, detail: str = "") -> Gap:
 
 
 def join_gaps(gaps: list[Gap], one: Gap) -> None:
-    """Add a gap to those before it; holes that a cleaner left are taken together, whatever lies between them."""
+    """Add a gap to those before it; holes that a cleaner left are taken together, whatever lies between them.
+
+    Args:
+        gaps: those before, in the order of offsets; the last one may grow.
+        one: behind them.
+    """
     if gaps:
         last = gaps[-1]
         is_next = one.offsets.first <= last.offsets.last + 1 or one.reason is GapReason.COMPACTED
@@ -143,7 +152,12 @@ def _outside(gap: Gap, held: OffsetRange) -> Iterator[Gap]:
 
 
 def without(offsets: OffsetRange, held: OffsetRange) -> Iterator[OffsetRange]:
-    """Yield what is left of some offsets before and behind those that are held."""
+    """Yield what is left of some offsets before and behind those that are held.
+
+    Args:
+        offsets: the whole range.
+        held: what is taken out of it.
+    """
     if offsets.first < held.first:
         yield OffsetRange(offsets.first, min(offsets.last, held.first - 1))
     if held.last < offsets.last:

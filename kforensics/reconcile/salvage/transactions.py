@@ -36,7 +36,11 @@ class Outcomes:
             self.add(marker)
 
     def add(self, marker: Marker) -> None:
-        """Add the next marker of the log."""
+        """Add the next marker of the log.
+
+        Args:
+            marker: at a higher offset than those before.
+        """
         ends = self._ends.setdefault(marker.producer_id, [])
         self._arrays.pop(marker.producer_id, None)
         self.has_aborted |= marker.is_abort
@@ -46,7 +50,11 @@ class Outcomes:
             ends.append((marker.offset, marker.is_abort))
 
     def are_aborted(self, rows: BatchTable) -> NDArray[np.bool_]:
-        """Whether each batch is of an aborted transaction."""
+        """Return whether each batch is of an aborted transaction; one that no marker follows is not.
+
+        Args:
+            rows: a batch table of the log whose markers were added.
+        """
         out = np.zeros(len(rows), dtype=np.bool_)
         if not self.has_aborted:
             return out
@@ -71,14 +79,22 @@ class Outcomes:
 
 
 def are_transactional(rows: BatchTable) -> NDArray[np.bool_]:
-    """Whether each batch holds data of a transaction."""
+    """Return whether each batch holds data of a transaction.
+
+    Args:
+        rows: a batch table.
+    """
     kinds = rows["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT)
     found: NDArray[np.bool_] = (rows["magic"] == 2) & (kinds == TRANSACTIONAL_BIT)
     return found
 
 
 def are_markers(rows: BatchTable) -> NDArray[np.bool_]:
-    """Whether each batch is a control batch of a producer: the end of a transaction."""
+    """Return whether each batch is a control batch of a producer: the end of a transaction.
+
+    Args:
+        rows: a batch table.
+    """
     found: NDArray[np.bool_] = (
         (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0) & (rows["producer_id"] >= 0)
     )

@@ -96,7 +96,11 @@ def _partition(event: LogEvent) -> TopicPartition | Absent:
 
 
 def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
-    """Return a truncation as an entry, quiet if it had no effect."""
+    """Return a truncation as an entry, quiet unless a line shows that it had an effect.
+
+    Args:
+        truncation: that log lines report.
+    """
     return TimelineEntry(
         kind=EventKind.TRUNCATION,
         time_ms=truncation.time_ms,
@@ -116,7 +120,12 @@ def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
 
 
 def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) -> Iterator[TimelineEntry]:
-    """Yield the changes from each recorded state of a partition to the next: of the leader or the ISR."""
+    """Yield the changes from each recorded state of a partition to the next: of the leader or the ISR.
+
+    Args:
+        partition: the topic and number.
+        states: the oldest first; the first one is a change from nothing.
+    """
     before: Leadership | None = None
     for state in states:
         yield from _change(partition, before, state)
@@ -124,7 +133,13 @@ def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) 
 
 
 def election_entries(partition: TopicPartition, before: Leadership, state: Leadership) -> Iterator[TimelineEntry]:
-    """Yield the entries of one change from a recorded state to the next."""
+    """Yield the entries of one change from a recorded state to the next.
+
+    Args:
+        partition: the topic and number.
+        before: the state before.
+        state: the next one.
+    """
     yield from _change(partition, before, state)
 
 

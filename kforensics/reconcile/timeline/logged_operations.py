@@ -20,7 +20,11 @@ _CREATIONS = frozenset({Kind.REPLICAS_ASSIGNED, Kind.LOG_CREATED})
 
 
 def logged_operations(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """Yield entries for topics and reassignments that the lines of a controller report, or the lines of all brokers together."""
+    """Yield entries for topics and reassignments that the lines of a controller report, or the lines of all brokers together.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
     yield from _moves(events)
     topics = [*_topics(events)]
     yield from topics
@@ -34,7 +38,11 @@ def _topic_of(item: LoggedEvent) -> str | None:
 
 
 def replicas_named(event: LogEvent) -> tuple[int, ...] | Absent:
-    """Return the target replicas of a reassignment if the line names them, without those to be removed."""
+    """Return the target replicas of a reassignment if the line names them, without those to be removed.
+
+    Args:
+        event: of a controller.
+    """
     named = event.brokers("replicas")
     if isinstance(named, tuple):
         return named or Absent.NOT_WRITTEN
@@ -89,7 +97,11 @@ def _topics(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
 
 
 def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
-    """Return when each recreated topic was last deleted: what was written before belongs to another topic."""
+    """Return when each recreated topic was last deleted, in UTC ms: what was written before belongs to another topic.
+
+    Args:
+        entries: in the order of time; those without a time are left out.
+    """
     deleted: dict[str, int] = {}
     again: dict[str, int] = {}
     for entry in entries:
@@ -104,7 +116,11 @@ def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
 
 
 def deleted_topics(entries: Iterable[TimelineEntry]) -> frozenset[str]:
-    """Topics that were deleted and have not been created since."""
+    """Return topics that were deleted and have not been created since.
+
+    Args:
+        entries: in the order of time.
+    """
     deleted: dict[str, bool] = {}
     for entry in entries:
         is_stated = entry.kind in {EventKind.TOPIC_DELETED, EventKind.TOPIC_CREATED}

@@ -1,6 +1,6 @@
 """What became of a record, by the copies of its partition, the truncations and losses that `explain` finds, and those that `diff` expects.
 
-A record that a live replica holds is present. One that none holds is lost where `explain` shows a truncation that took it, and gone on purpose where the log start
+A record that a live replica holds is present. One that none holds is lost where `explain` shows a truncation that took it, and removed on purpose where the log start
 rose above it, a later record of its key lets a cleaner remove it, or its topic was deleted. Where nothing shows why it is not there, nothing is said.
 """
 
@@ -99,7 +99,7 @@ class FateJudge:
         self._report = report
         self._losses = incident.losses if incident is not None else ()
         self._truncations = incident.truncations if incident is not None else ()
-        # Where `explain` can't tell whether anything is lost, one record of it is not called lost either.
+        # Where `explain` does not know whether anything is lost, one record of it is not called lost either.
         self._lost = "unknown" if incident is not None and incident.state == "unknown" else "lost"
         self._views = {(view.replica.input, view.replica.path): view for view in views}
         self._is_compacted = is_compacted
@@ -130,7 +130,11 @@ class FateJudge:
                     yield from (run.offsets.first, run.offsets.last + 1)
 
     def judge(self, found: FoundRecord) -> TracedRecord:
-        """State, certainty and fate of one record."""
+        """Return a record with its state, certainty and fate.
+
+        Args:
+            found: the record and the copies of the log that hold it; those in which it has the same position among known edges share one judgement.
+        """
         if self._is_compacted or found.outcome is not Absent.NOT_APPLICABLE:
             return self._judged(found)
         record = found.record
@@ -510,7 +514,11 @@ class FateJudge:
 
 
 def fate_of_loss(loss: LossEntry) -> Fate:
-    """Return the entry of `explain` that says that a record is lost."""
+    """Return the entry of `explain` that says that a record is lost, as the fate of the record.
+
+    Args:
+        loss: that covers the offset of the record.
+    """
     cause = str(loss.cause.value).replace("-", " ")
     return Fate(
         kind=FateKind.TRUNCATED,
@@ -520,7 +528,11 @@ def fate_of_loss(loss: LossEntry) -> Fate:
 
 
 def fate_of_truncation(one: ExplainedTruncation) -> Fate:
-    """Return a truncation that took a record."""
+    """Return a truncation that took a record, as the fate of the record.
+
+    Args:
+        one: of which the record was at or behind the target.
+    """
     who = "a replica" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
     leader = "" if isinstance(one.leader, Absent) else f" by leader {one.leader}"
     return Fate(

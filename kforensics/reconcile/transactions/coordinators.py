@@ -47,12 +47,24 @@ class Coordinators:
     """The newest leader epoch of each partition, in its log or on record."""
 
     def place_of(self, transactional_id: str | bytes) -> str:
-        """Return the partition of a transactional id in words."""
+        """Return the partition of a transactional id in words.
+
+        Args:
+            transactional_id: the name, or its pseudonym; without a known count of partitions it is the topic that is named.
+        """
         partition = self.topic.partition_of(transactional_id)
         return "__transaction_state" if isinstance(partition, Absent) else f"__transaction_state-{partition}"
 
     def lost_since(self, transactional_id: str | bytes, time_ms: int) -> int | None:
-        """When an unclean election may have taken states of a transactional id that are newer than a time; none where none on record can have."""
+        """Return when an unclean election may have taken states of a transactional id that are newer than a time; none where none on record can have.
+
+        Args:
+            transactional_id: the name, or its pseudonym.
+            time_ms: in UTC.
+
+        Returns:
+            UTC ms; a negative number where the time of the election is not known.
+        """
         partition = self.topic.partition_of(transactional_id)
         when = None if isinstance(partition, Absent) else self.unclean.get(partition)
         return when if when is not None and (when < 0 or when >= time_ms) else None
@@ -62,13 +74,21 @@ class Coordinators:
 
         A marker has the leader epoch of the coordinator that wrote it, and is written after the decision is in all replicas in sync
         (`TransactionMarkerChannelManager`, KIP-98).
+
+        Args:
+            state: the newest one of the transactional id in the log of its coordinator.
+            marker: of the same producer, in another partition.
         """
         partition = self.topic.partition_of(state.transactional_id)
         later = not isinstance(partition, Absent) and self.epochs.get(partition, -1) > marker.coordinator_epoch >= 0
         return later or self.is_stopped(state)
 
     def is_stopped(self, state: TransactionState | None) -> bool:
-        """Whether what is known of a transactional id, or of all, is of a stopped broker."""
+        """Whether what is known of a transactional id, or of all, is of a stopped broker.
+
+        Args:
+            state: of the transactional id; None for all of them.
+        """
         if state is None:
             return self.topic.present <= self.stopped
         partition = self.topic.partition_of(state.transactional_id)
@@ -76,7 +96,11 @@ class Coordinators:
 
 
 def status_name(status: int) -> str:
-    """Return a status as Kafka's tools print it."""
+    """Return a status as Kafka's tools print it.
+
+    Args:
+        status: the number in the record; one that is not known is named by it.
+    """
     return STATUS_NAMES[TransactionStatus(status)] if status in set(TransactionStatus) else f"status {status}"
 
 

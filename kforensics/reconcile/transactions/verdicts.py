@@ -309,7 +309,7 @@ def _last_ended(
 
 
 def _listed_then(ended: TransactionState, partition: TopicPartition, coordinators: Coordinators) -> bool | None:
-    """Whether an ended transaction had the partition; none where the states that would tell were compacted away."""
+    """Whether an ended transaction had the partition; none where the states that would show it were compacted away."""
     steps = [
         known
         for known in coordinators.history.get(ended.transactional_id, ())

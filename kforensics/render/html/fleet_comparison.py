@@ -68,7 +68,11 @@ def comparison_page(comparison: AuditComparison, answer: Answer, *, made_ms: int
 
 
 def change_figures(comparison: AuditComparison) -> list[tuple[str, int, str]]:
-    """Return the figures of a comparison: the words, the number, and its style."""
+    """Return the figures of a comparison: the words, the number, and its style.
+
+    Args:
+        comparison: of two audits.
+    """
     return [(name, comparison.count(change), kind) for name, change, kind in _FIGURES]
 
 

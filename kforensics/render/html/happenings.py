@@ -46,5 +46,10 @@ def happenings(entries: Iterable[TimelineEntry], truncations: Iterable[Explained
 
 
 def rows_within(rows: Sequence[Happening], most: int) -> tuple[list[Happening], int]:
-    """Return the first rows, and how many are left out."""
+    """Return the first rows, and how many are left out.
+
+    Args:
+        rows: of a timeline.
+        most: how many a page shows.
+    """
     return list(rows[:most]), max(0, len(rows) - most)

@@ -150,7 +150,11 @@ def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
 
 
 def loss_summary(losses: Sequence[LossEntry]) -> str:
-    """Return the records that the leader does not hold, in a few words; empty where it holds all."""
+    """Return the records that the leader does not hold, in a few words; empty where it holds all.
+
+    Args:
+        losses: of one partition.
+    """
     count = sum(loss.records for loss in losses)
     if not count:
         return ""

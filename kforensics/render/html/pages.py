@@ -29,6 +29,10 @@ def fill_page(template: str, **values: Any) -> str:
     Every value that a template writes is passed through `escape_text`, so that no control or bidi character reaches the page, and then through
     jinja's escaping of markup: a value can change neither elements nor attributes. A name that is not given is an error, never an empty text.
 
+    Args:
+        template: the name of its file.
+        **values: by the names that the template uses.
+
     Raises:
         MissingExtra: jinja2 is not installed.
     """

@@ -37,7 +37,12 @@ def write(result: Result[Replays], _view: View) -> Iterator[str]:
 
 
 def page(found: Sequence[Replay], answer: Answer) -> Iterator[str]:
-    """Yield the page of replays, with their answer under its title."""
+    """Yield the page of replays, with their answer under its title.
+
+    Args:
+        found: one scenario under one protocol or several; at least one.
+        answer: of the command.
+    """
     title = escape(escape_text(found[0].scenario.title))
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     yield (

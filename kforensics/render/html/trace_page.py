@@ -22,6 +22,10 @@ MOST_GAPS = 200
 def write(result: Result[TraceReport], view: View) -> str:
     """Return the page; keys, values and headers are never on it.
 
+    Args:
+        result: of which the first `MOST_RECORDS` records are shown, and the others counted.
+        view: when the page is made.
+
     Raises:
         MissingExtra: jinja2 is not installed.
     """

@@ -7,7 +7,11 @@ from kforensics.words import counted
 
 
 def unknowns(result: Explanation) -> list[str]:
-    """Return a sentence for each question that the inputs do not answer."""
+    """Return a sentence for each question that the inputs do not answer.
+
+    Args:
+        result: the incidents of the metadata log are left out.
+    """
     incidents = [incident for incident in result.incidents if incident.partition.topic not in METADATA_TOPICS]
     losses = [loss for incident in incidents for loss in incident.losses]
     truncations = [truncation for incident in incidents for truncation in incident.truncations]

@@ -65,7 +65,11 @@ def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
 
 
 def advice_of(answer: Answer) -> list[Advice]:
-    """Return the parts of an answer that have sentences, what not to do first."""
+    """Return the parts of an answer that have sentences, what not to do first.
+
+    Args:
+        answer: a sentence to do now that forbids something is recognised by its first words.
+    """
     forbidden = tuple(one for one in answer.now if one.lower().startswith(_FORBIDDING))
     every = (
         Advice(anchor="never", title="What not to do", sentences=forbidden),

@@ -6,7 +6,11 @@ from kforensics.findings.answers.model import Answer
 
 
 def plain_answer(answer: Answer) -> dict[str, Any]:
-    """Return the fields that `docs/json.md` promises, in their order."""
+    """Return the fields that `docs/json.md` promises, in their order.
+
+    Args:
+        answer: of any command.
+    """
     return {
         "state": answer.state.value,
         "headline": answer.headline,

@@ -39,7 +39,15 @@ def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 
 def flatten(report: PartitionReport, state: State) -> bytes:
-    """Return a report with the state of its partition as it is written, small enough to be kept for each of a million partitions."""
+    """Return a report with the state of its partition as it is written, small enough to be kept for each of a million partitions.
+
+    Args:
+        report: of the partition.
+        state: as the answer has it.
+
+    Returns:
+        JSON, compressed by zlib.
+    """
     return zlib.compress(json.dumps(to_plain(plain_report(report, state))).encode(), 1)
 
 
@@ -52,7 +60,7 @@ def _flat_reports(result: DiffResult) -> Iterator[str]:
 
 
 def plain_report(report: PartitionReport, state: State | None = None) -> dict[str, Any]:
-    """One partition as the promise of `docs/json.md` has it.
+    """Return one partition as the promise of `docs/json.md` has it.
 
     Args:
         report: of the partition.

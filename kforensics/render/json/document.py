@@ -69,7 +69,7 @@ def document(result: Result[Any], body: DocumentBody) -> Iterator[str]:
 
 
 def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
-    """Values as lines, each with its type before its fields."""
+    """Yield values as lines, each with its type before its fields."""
     for kind, values in kinds:
         for value in values:
             yield json_line({"type": kind, **to_plain(value)})
@@ -92,13 +92,24 @@ def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
 
 
 def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the seal as an object of `--format jsonl`, where there is one."""
+    """Yield the seal as an object of `--format jsonl`, where there is one.
+
+    Args:
+        result: of any command.
+    """
     if result.seal is not None:
         yield plain_seal(result.seal)
 
 
 def json_line(value: Any) -> str:
-    """One object of `--format jsonl`, with its line break."""
+    """Return one object of `--format jsonl`, with its line break.
+
+    Args:
+        value: of dataclasses and plain values.
+
+    Raises:
+        TypeError: a value has no form in JSON.
+    """
     return json.dumps(to_plain(value), separators=(", ", ": ")) + "\n"
 
 
@@ -106,7 +117,14 @@ _AS_THEY_ARE = frozenset({int, bool, float, type(None)})
 
 
 def to_plain(value: Any) -> Any:
-    """Return the value as dicts, lists, strings and numbers, by the rules of the promise."""
+    """Return the value as dicts, lists, strings and numbers, by the rules of the promise.
+
+    Args:
+        value: of dataclasses, named tuples, numpy's values and plain ones.
+
+    Raises:
+        TypeError: a value has no form in JSON.
+    """
     kind = type(value)  # most values are of these kinds, and the cases below ask for one class after the other
     if kind in _AS_THEY_ARE:
         return value
@@ -158,7 +176,11 @@ def to_plain(value: Any) -> Any:
 
 
 def plain_bytes(value: bytes | bytearray | memoryview) -> dict[str, str]:
-    """Bytes in the form that survives any reader."""
+    """Return bytes in the form that survives any reader: `{"base64": …}`.
+
+    Args:
+        value: any bytes.
+    """
     return {"base64": base64.b64encode(value).decode("ascii")}
 
 

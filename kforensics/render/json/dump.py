@@ -27,7 +27,13 @@ UNREADABLE = {"absent": Absent.UNREADABLE.value}
 
 
 def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
-    """One object of the output."""
+    """Return one object of the output.
+
+    Args:
+        item: of a file, in its order.
+        show_payload: whether keys, values and headers are shown.
+        as_text: whether payloads are text where they are UTF-8, and not base64.
+    """
     match item:
         case BatchItem():
             return plain_batch(item)
@@ -103,7 +109,7 @@ def plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
 
 
 def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
-    """Bytes as base64, or as a string where that is asked for and they are UTF-8."""
+    """Return bytes as base64, or as a string where that is asked for and they are UTF-8."""
     if payload is None:
         return None
     if as_text:
@@ -115,12 +121,23 @@ def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
 
 
 def plain_headers(record: Record, *, as_text: bool) -> list[list[Any]]:
-    """Headers as pairs; a name is text in Kafka, so it is bytes only where it is no UTF-8."""
+    """Return headers as pairs; a name is text in Kafka, so it is bytes only where it is no UTF-8.
+
+    Args:
+        record: of any magic; before 2 it has none.
+        as_text: whether values are text where they are UTF-8.
+    """
     return [plain_header(name, value, as_text=as_text) for name, value in record.headers]
 
 
 def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any]:
-    """One header as a pair."""
+    """Return one header as a pair.
+
+    Args:
+        name: text where it is UTF-8.
+        value: None for null.
+        as_text: whether the value is text where it is UTF-8.
+    """
     return [plain_payload(name, as_text=True), plain_payload(value, as_text=as_text)]
 
 
@@ -144,7 +161,7 @@ def plain_damage(damage: Damage) -> dict[str, Any]:
 
 
 def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
-    """Key and value of a record of Kafka's own."""
+    """Return key and value of a record of Kafka's own."""
     return {
         "key": None if meaning.key is None else plain_message(meaning.key),
         "value": None if meaning.value is None else plain_message(meaning.value),
@@ -168,7 +185,12 @@ def plain_message(message: Message) -> dict[str, Any]:
 
 
 def dump_line(plain: dict[str, Any], label: str = "") -> str:
-    """One object as a line; `label` is JSON that follows its last field."""
+    """Return one object as a line.
+
+    Args:
+        plain: as `plain_item` gives it; a number that JSON does not have becomes text.
+        label: JSON that follows its last field; empty for none.
+    """
     try:
         line = _ENCODER.encode(plain)
     except ValueError:  # of numbers that JSON does not have: only a quota can hold one

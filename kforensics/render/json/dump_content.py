@@ -31,7 +31,12 @@ class _Lines:
 
 
 def write(result: Result[DumpContent], view: View) -> Iterator[str]:
-    """One document, written as the content is read."""
+    """Yield one document, written as the content is read.
+
+    Args:
+        result: of which problems and exit code are known once all of the content was read.
+        view: whether payloads are shown, and how.
+    """
     entries = (line.rstrip("\n") for line in _lines(result.body, view, None))
     return document(result, DocumentBody(name="dump", streams={"entries": entries}))
 

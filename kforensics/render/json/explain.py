@@ -72,7 +72,7 @@ def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
 
 
 def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
-    """One thing that happened."""
+    """Return one event of the timeline."""
     return {
         "time_ms": entry.time_ms,
         "time_utc": _utc(entry.time_ms),
@@ -88,7 +88,7 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
-    """One truncation that happened."""
+    """Return one truncation that happened."""
     return {
         "broker_id": truncation.broker_id,
         **_names(truncation.topic_partition),
@@ -118,7 +118,7 @@ def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
 
 
 def plain_loss(loss: LossEntry) -> dict[str, Any]:
-    """One run of records that the final leader does not hold."""
+    """Return one run of records that the final leader does not hold."""
     return {
         **_names(loss.topic_partition),
         "first_offset": loss.offsets.first,
@@ -147,7 +147,7 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
 
 
 def plain_bug(bug: BugTrace) -> dict[str, Any]:
-    """One known bug whose trace is there."""
+    """Return one known bug whose trace is there."""
     return {
         "reference": bug.jira,
         "broker_id": bug.broker_id,

@@ -38,7 +38,7 @@ def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
 
 
 def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """One line for each audit."""
+    """Return one line for each audit."""
     return typed_lines(("audit", map(_plain_line, result.body.lines)))
 
 

@@ -52,7 +52,7 @@ def plain_when(when: When) -> dict[str, Any]:
 
 
 def plain_event(event: MetadataEvent) -> dict[str, Any]:
-    """One change."""
+    """Return one change of the metadata."""
     return {
         "type": "event",
         "kind": event.kind.value,

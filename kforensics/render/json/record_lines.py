@@ -21,7 +21,14 @@ Column = tuple[bytes, Sequence[Any] | None]
 
 
 def record_lines(chunk: RecordChunk, *, show_payload: bool, as_text: bool, label: str = "") -> list[bytes]:
-    """One line a record, with line breaks; `label` is what follows the last field."""
+    """Return one line a record, with line breaks.
+
+    Args:
+        chunk: valid until this returns; control records are not for this writer.
+        show_payload: whether keys, values and headers are shown.
+        as_text: whether payloads are text where they are UTF-8, and not base64.
+        label: JSON that follows the last field; empty for none.
+    """
     batches = chunk.batches
     magics = batches["magic"][chunk.rows]
     fields: list[tuple[str, Column]] = [

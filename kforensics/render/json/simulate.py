@@ -41,7 +41,7 @@ def _document(result: Result[Any], fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def replay_body(one: Replay) -> dict[str, Any]:
-    """One scenario under one protocol."""
+    """Return one scenario under one protocol."""
     return {
         "scenario": one.scenario.name,
         "protocol": one.protocol,

@@ -41,7 +41,7 @@ def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
-    """One element of `files`."""
+    """Return one element of `files`."""
     owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
     return {
         "input": report.input,
@@ -90,7 +90,11 @@ def _cause_row(cause: DamageCause | Absent) -> Any:
 
 
 def totals(verification: Verification) -> dict[str, Any]:
-    """Return counts over all files."""
+    """Return counts over all files.
+
+    Args:
+        verification: of all inputs; counts of batches and records are of the files where they are known.
+    """
     states = Counter(report.state for report in verification.files)
     return {
         "files": len(verification.files),

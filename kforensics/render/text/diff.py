@@ -79,7 +79,7 @@ def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, u
 
 
 def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
-    """One entry a finding, the gravest first."""
+    """Yield one entry a finding, the gravest first."""
     for item in result.findings:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
@@ -89,7 +89,12 @@ def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
 def record_lines(
     discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
 ) -> Iterator[Text | str]:
-    """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for."""
+    """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for.
+
+    Args:
+        discarded: partition, owner of the log in words, and records of each log.
+        show_payload: whether values are shown.
+    """
     for partition, owner, records in discarded:
         yield ""
         yield Text(f"{escape_text(str(partition))}: records that {owner} would discard", style=Style.HEADING)

@@ -18,7 +18,12 @@ _SHOWN_FINDINGS = 20
 
 
 def write(result: Result[AuditComparison], view: View) -> Iterator[str]:
-    """Write what is new and what is no longer there."""
+    """Return what is new and what is no longer there.
+
+    Args:
+        result: of the comparison.
+        view: the width, and whether all findings are listed.
+    """
     return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
 
 

@@ -16,7 +16,12 @@ from kforensics.render.view import View
 
 
 def write(result: Result[AuditTrend], view: View) -> Iterator[str]:
-    """Write one line for each audit, the oldest first."""
+    """Return one line for each audit, the oldest first.
+
+    Args:
+        result: of the audits of a history.
+        view: only the frame of the screen depends on it.
+    """
     return whole_screen(result, view, _lines(result.body))
 
 

@@ -65,7 +65,13 @@ class _Widths(NamedTuple):
 
 
 def history_pieces(events: EventSelection, *, verbose: bool = False, jobs: int = 1) -> Iterator[str]:
-    """Yield the history in pieces of many lines, one line per change, and the number of changes that are not shown."""
+    """Yield the history in pieces of many lines, one line per change, and the number of changes that are not shown.
+
+    Args:
+        events: those that were asked for.
+        verbose: whether changes that change no replica are shown too.
+        jobs: the number of processes, for a large log.
+    """
     history = _HistoryText(events, frozenset() if verbose else QUIET_KINDS)
     if len(events.rows) <= ROWS_AT_ONCE:
         yield history.few()
@@ -195,7 +201,11 @@ def _time(when: When) -> str:
 
 
 def subject(event: MetadataEvent) -> str:
-    """Name the subject of an event."""
+    """Return the name of the subject of an event, empty where it has none.
+
+    Args:
+        event: of the metadata log.
+    """
     if not isinstance(event.partition, Absent):
         return f"{escape_text(str(event.topic))}-{event.partition}"
     if not isinstance(event.topic, Absent):
@@ -280,5 +290,9 @@ def _leader(leader: int | Absent) -> str:
 
 
 def ids_text(ids: tuple[int, ...]) -> str:
-    """Numbers of brokers."""
+    """Return numbers of brokers as `[1,2]`.
+
+    Args:
+        ids: in their order.
+    """
     return "[" + ",".join(map(str, ids)) + "]"

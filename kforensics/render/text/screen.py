@@ -26,7 +26,12 @@ class Style:
 
 
 def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Iterator[str]:
-    """Yield the lines of a screen, each with its line end; only styled text needs a console."""
+    """Yield the lines of a screen, each with its line end; only styled text needs a console.
+
+    Args:
+        lines: laid out already; text from evidence is escaped in them.
+        colour: whether styles become escape sequences of a terminal.
+    """
     target = io.StringIO()
     console = None
     for line in lines:
@@ -51,7 +56,15 @@ def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Itera
 
 
 def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None, style: str = "") -> list[Text]:
-    """Wrap the text to lines of at most `width` columns, with `first` before the first; only a single longer word is longer."""
+    """Return the text wrapped to lines of at most `width` columns; only a single longer word is longer.
+
+    Args:
+        text: blanks and line breaks in it only separate words.
+        width: in columns, with the indent.
+        indent: before each line.
+        first: before the first line; None for the indent.
+        style: of all lines.
+    """
     lead = indent if first is None else first
     lines: list[Text] = []
     current = lead
@@ -75,7 +88,15 @@ def column_lines(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[str]:
-    """Set rows in columns that are as wide as their widest cell, at least `least`; the columns in `right` are flush right."""
+    """Return rows set in columns that are as wide as their widest cell.
+
+    Args:
+        rows: may have fewer cells than others.
+        right: the columns that are flush right, from 0.
+        indent: before each line.
+        gap: blanks between columns.
+        least: the width of the first columns at least.
+    """
     widths = [
         max((_width(row[place]) for row in rows if place < len(row)), default=0)
         for place in range(max(map(len, rows), default=0))
@@ -96,7 +117,15 @@ def columns(
     gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[Text]:
-    """Set rows in columns as `column_lines` does, as rich texts."""
+    """Return rows set in columns as `column_lines` does, as rich texts.
+
+    Args:
+        rows: may have fewer cells than others.
+        right: the columns that are flush right, from 0.
+        indent: before each line.
+        gap: blanks between columns.
+        least: the width of the first columns at least.
+    """
     return [Text(line) for line in column_lines(rows, right=right, indent=indent, gap=gap, least=least)]
 
 

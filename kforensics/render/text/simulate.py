@@ -55,7 +55,12 @@ def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
 
 
 def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
-    """One scenario under one or more protocols: the table of what came of it, then the steps of each different course."""
+    """Return one scenario under one or more protocols: the table of what came of it, then the steps of each different course.
+
+    Args:
+        found: at least one; those whose steps are the same share a table.
+        width: in columns.
+    """
     lines = wrapped(escape_text(found[0].scenario.title), width=width)
     lines.append(Text(""))
     heading = ("protocol", "lost committed", "lost acknowledged", "diverged at", "logs")

@@ -30,7 +30,13 @@ def whole_screen(result: Result[Any], view: View, lines: Iterable[Text | str]) -
 
 
 def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text]:
-    """Yield the lines that name what could not be read, and why."""
+    """Yield the lines that name what could not be read, and why.
+
+    Args:
+        problems: of the result.
+        inputs: all that were given.
+        width: in columns.
+    """
     for one in problems:
         words = f"not read: {escape_text(one.place(inputs))}: {escape_text(one.message)}"
         yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
