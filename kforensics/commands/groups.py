@@ -347,7 +347,7 @@ class _LogEnds:
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.
         epochs = {place.state.broker_id: tail[0] for place, tail in tails}
-        return end if end >= self._given.promised_end(partition, leader, epochs) else Absent.UNKNOWN
+        return end if end >= self._given.promised_end_of_leader(partition, leader, epochs) else Absent.UNKNOWN
 
     def _tail(self, place: PartitionPlace) -> tuple[int, int]:
         """Return the last leader epoch and the log end offset of a replica."""

@@ -74,7 +74,11 @@ class OffsetsLog:
         """A clause that says why its log is here in part, once it was played; none where it is here as a whole."""
         is_damaged = bool(self.problems or self.skipped)
         reason = self._given.unread(
-            self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged, epochs=self._epochs
+            self.partition,
+            self._leader,
+            end=self.outline.end,
+            promised_end=self._given.promised_end_of_leader(self.partition, self._leader, self._epochs),
+            is_damaged=is_damaged,
         )
         election = self._unclean
         if (

@@ -33,12 +33,13 @@ class SharePositions:
             self._logs[partition.partition] = chosen.place, states[id(chosen)]
             self.problems += chosen.problems
             self.skipped += chosen.skipped
+            epochs = {log.place.state.broker_id: log.last_epoch for log in logs}
             why = given.unread(
                 partition,
                 leader,
                 end=chosen.end,
+                promised_end=given.promised_end_of_leader(partition, leader, epochs),
                 is_damaged=bool(chosen.problems or chosen.skipped),
-                epochs={log.place.state.broker_id: log.last_epoch for log in logs},
             )
             if why is not None:
                 unread[partition.partition] = why

@@ -332,7 +332,8 @@ class _StateLogs:
             end = chosen.end if self.until_ms is None and not chosen.problems else None
             is_damaged = bool(chosen.problems or chosen.skipped)
             # What was decided may be in the log of a follower that an unclean election left behind.
-            why = given.unread(partition, leader, end=end, is_damaged=is_damaged)
+            promised = given.promised_end(partition)
+            why = given.unread(partition, leader, end=end, promised_end=promised, is_damaged=is_damaged)
             if why is not None:
                 unread[partition.partition] = why
         self._topic = coordinator_topic(

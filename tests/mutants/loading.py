@@ -29,9 +29,10 @@ BY_TESTS = frozenset(
         "io_errors_end_start",
         "survives_metadata_dir",
         "ignores_remote_index_cache",
+        "truncates_snapshots",
     }
 )
-"""Switches of the node, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
+"""Switches of the node, and of a file that no recorded case has, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
 NODE = "protocol/loading/node.py"
 STARTS = "protocol/loading/starts.py"
 RETENTION = "protocol/loading/retention.py"
@@ -57,6 +58,18 @@ MUTANTS = (
     ),
     Mutant("a storage exception takes the directory in 3.2.0", VERSIONS, "version < (3, 2, 1)", "version < (3, 2)"),
     Mutant("the index cache is no log before 3.5", VERSIONS, "version >= (3, 5)", "version >= (3, 3)"),
+    Mutant(
+        "a snapshot is truncated in 2.1",
+        VERSIONS,
+        "truncates_snapshots=version < (2, 1)",
+        "truncates_snapshots=version < (2, 2)",
+    ),
+    Mutant(
+        "no snapshot is truncated before 2.1",
+        VERSIONS,
+        "truncates_snapshots=version < (2, 1)",
+        "truncates_snapshots=False",
+    ),
     Mutant("a missing meta.properties is accepted", NODE, "if not one.has_file:", "if False:"),
     Mutant("cluster ids may differ", NODE, "one.cluster_id != clusters[0].cluster_id", "False"),
     Mutant("node ids may differ", NODE, "one.node_id != expected:", "False:"),
