@@ -53,14 +53,10 @@ class TableLog(Protocol):
 
 
 def require_table_format(chosen: str) -> None:
-    """Refuse, before the work, a format that is not offered or whose package is missing.
-
-    Args:
-        chosen: as `--table-format` names it.
+    """Refuse, before the work, a format whose package is missing.
 
     Raises:
-        UsageError: the format is not offered.
-        MissingExtra: its package is not installed.
+        MissingExtra: its package is missing.
     """
     if TableFormat(chosen) is TableFormat.ICEBERG:
         raise UsageError(
@@ -72,12 +68,7 @@ def require_table_format(chosen: str) -> None:
 
 
 def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
-    """Return the log of a history; None where files in folders are all.
-
-    Args:
-        chosen: the format.
-        history: its tables.
-    """
+    """Return the log of a history; None where files in folders are all."""
     return DeltaLog(history) if chosen is TableFormat.DELTA else None
 
 

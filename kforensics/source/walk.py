@@ -119,11 +119,7 @@ class Listings:
         return Listings(self.root / folder, kept=self._kept) if folder else self
 
     def of(self, relative: str) -> Listing:
-        """Return the listing of a directory, sorted by name; each directory is listed once.
-
-        Args:
-            relative: relative to the root; empty for the root.
-        """
+        """Return the listing of the directory at a path relative to the root, sorted by name."""
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         packed = self._kept.get(key)
         if packed is None:
@@ -188,12 +184,7 @@ def _settled_change(place: Path) -> int | None:
 
 
 def list_directory(root: Path, relative: str) -> Listing:
-    """List a directory now, sorted by name; every failure becomes an `Obstacle`.
-
-    Args:
-        root: the root of the walk.
-        relative: the directory, relative to the root.
-    """
+    """List a directory now, sorted by name; every failure becomes an `Obstacle`."""
     folder = root / relative
     if isinstance(folder, ForeignPath):
         return _list_foreign(folder, relative)

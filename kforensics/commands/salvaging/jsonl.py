@@ -3,26 +3,36 @@
 import json
 from binascii import b2a_base64
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from functools import lru_cache
+from typing import Self
 
 import numpy as np
 
+from kforensics.commands.salvaging.cells import Cells, Column, PlainCells
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import Given
 from kforensics.commands.salvaging.reading import CERTAINTIES
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
-from kforensics.formats.log.records import Headers, parse_headers
+from kforensics.formats.log.records import parse_headers
 from kforensics.units import TopicPartition
 
 NOT_APPLICABLE = b'{"absent": "not-applicable"}'
 NOT_WRITTEN = b'{"absent": "not-written"}'
-_QUOTED = [f'"{name}"'.encode() for name in CERTAINTIES]
+_ABSENT = (NOT_APPLICABLE, NOT_WRITTEN)
+_FLAGS = (b"false", b"true")
+_TIME_TYPES = (b'"create"', b'"log-append"', NOT_APPLICABLE)
+_BASE64, _END_OF_BASE64 = (b'{"base64": "', b"null"), (b'"}', b"")
+_QUOTED = tuple(f'"{name}"'.encode() for name in CERTAINTIES)
 _WITHOUT_TIME = -1
 _UNKNOWN = '{"absent": "unknown"}'
 
-_Column = bytes | list[bytes]
-"""What is the same for every record, or the bytes of each."""
+_FEW_RECORDS = 1 << 14
+"""Records for which loading pyarrow takes longer than writing them without it."""
+_MOST_AT_ONCE = 256 << 20
+_MOST_ADDRESSED = 1 << 31
+"""Arrow's arrays of bytes hold less than this; of so many payloads, or of some in so large a buffer, they are not made."""
 
 
 class JsonRecords:
@@ -37,48 +47,54 @@ class JsonRecords:
             else (_UNKNOWN, _UNKNOWN)
         )
         self._head = f'{{"topic": {topic}, "partition": {number}, "offset": '.encode()
+        self._cells: Cells = PlainCells()
+        self._few = _FEW_RECORDS
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset.
+        """Add records in order of offset."""
+        self.file.write(self.lines(chunk, given))
 
-        Args:
-            chunk: whose bytes hold until this returns.
-            given: what is known of these records beside their bytes.
-        """
-        self.file.write_lines(self.pieces(chunk, given))
+    def expect_many(self) -> None:
+        """Load what writes many records faster."""
+        self._few = 0
+        if isinstance(self._cells, PlainCells):
+            with suppress(ImportError):
+                from kforensics.commands.salvaging.arrow_cells import ArrowCells  # noqa: PLC0415 - loads pyarrow
 
-    def pieces(self, chunk: RecordChunk, given: Given) -> list[bytes]:
-        """Return the lines of records, in pieces that have only to be joined.
+                self._cells = ArrowCells()
 
-        Args:
-            chunk: whose bytes hold until this returns.
-            given: what is known of these records beside their bytes.
-        """
+    def lines(self, chunk: RecordChunk, given: Given) -> bytes | memoryview:
+        """Return the lines of records."""
+        if self._few > 0:
+            self._few -= len(chunk.rows)
+            if self._few <= 0:
+                self.expect_many()
+        payloads = int(np.maximum(chunk.key_length, 0).sum() + np.maximum(chunk.value_length, 0).sum())
+        line = _Line(self._cells if payloads < _MOST_AT_ONCE and len(chunk.view) < _MOST_ADDRESSED else PlainCells())
         rows = chunk.rows
         batches = chunk.batches
         magic = batches["magic"][rows]
         attributes = batches["attributes"][rows]
         modern = magic == 2
-        return _interleaved(
-            [
-                *(self._head, _digits(chunk.offset)),
-                *(b', "timestamp_ms": ', _times(chunk.timestamp_ms, magic)),
-                *(b', "timestamp_type": ', _time_types(attributes, magic)),
-                *(b', "key": ', *_payloads(chunk.view, chunk.key_position, chunk.key_length)),
-                *(b', "value": ', *_payloads(chunk.view, chunk.value_position, chunk.value_length)),
-                *(b', "headers": ', _headers(chunk)),
-                *(b', "leader_epoch": ', _numbers(batches["partition_leader_epoch"][rows])),
-                *(b', "producer_id": ', _numbers(np.where(modern, batches["producer_id"][rows], -1))),
-                *(b', "producer_epoch": ', _numbers(np.where(modern, batches["producer_epoch"][rows], -1))),
-                *(b', "sequence": ', _numbers(chunk.sequence)),
-                *(b', "transactional": ', _flags(modern & (attributes & TRANSACTIONAL_BIT > 0))),
-                *(b', "committed": ', _certainties(given)),
-                *((b', "aborted": ', _flags(given.aborted)) if given.aborted.any() else ()),
-                f', "source": {{"input": {given.input}, "path": {json.dumps(given.path)}, "position": '.encode(),
-                *(_digits(batches["position"][rows]), b"}}\n"),
-            ],
-            len(rows),
-        )
+        is_append = attributes & TIMESTAMP_TYPE_BIT > 0
+        time_absent = np.where(magic == 0, 0, np.where(chunk.timestamp_ms == _WITHOUT_TIME, 1, -1))
+        line.text(self._head).digits(chunk.offset)
+        line.text(b', "timestamp_ms": ').digits(chunk.timestamp_ms, time_absent)
+        line.text(b', "timestamp_type": ').words(np.where(magic == 0, 2, is_append), _TIME_TYPES)
+        line.text(b', "key": ').payload(chunk.view, chunk.key_position, chunk.key_length)
+        line.text(b', "value": ').payload(chunk.view, chunk.value_position, chunk.value_length)
+        line.text(b', "headers": ').headers(chunk)
+        line.text(b', "leader_epoch": ').number(batches["partition_leader_epoch"][rows])
+        line.text(b', "producer_id": ').number(np.where(modern, batches["producer_id"][rows], -1))
+        line.text(b', "producer_epoch": ').number(np.where(modern, batches["producer_epoch"][rows], -1))
+        line.text(b', "sequence": ').number(chunk.sequence)
+        line.text(b', "transactional": ').words(modern & (attributes & TRANSACTIONAL_BIT > 0), _FLAGS)
+        line.text(b', "committed": ').words(given.committed, _QUOTED)
+        if given.aborted.any():
+            line.text(b', "aborted": ').words(given.aborted, _FLAGS)
+        source = f', "source": {{"input": {given.input}, "path": {json.dumps(given.path)}, "position": '
+        line.text(source.encode()).digits(batches["position"][rows])
+        return line.text(b"}}\n").joined()
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the file."""
@@ -89,121 +105,77 @@ class JsonRecords:
         self.file.close()
 
 
-def _interleaved(columns: Sequence[_Column], count: int) -> list[bytes]:
-    """Return the columns of some records one record behind the other; the last column ends with the line break, and no two lists touch."""
-    texts = [b""]
-    lists = []
-    for column in columns:
-        if isinstance(column, bytes):
-            texts[-1] += column
+class _Line:
+    """Lines of records from left to right: what is the same in all of them is one text."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._texts = [b""]
+        self._columns: list[Column] = []
+
+    def text(self, text: bytes) -> Self:
+        self._texts[-1] += text
+        return self
+
+    def _column(self, column: Column) -> None:
+        self._columns.append(column)
+        self._texts.append(b"")
+
+    def words(self, codes: np.ndarray, words: Sequence[bytes]) -> None:
+        first = int(codes[0])
+        if (codes == first).all():
+            self.text(words[first])
         else:
-            lists.append(column)
-            texts.append(b"")
-    width = 2 * len(lists)
-    pieces = [texts[-1] + texts[0]] * (
-        width * count + 1
-    )  # between records: the end of one and the beginning of the next
-    for at, values in enumerate(lists):
-        if at:
-            pieces[2 * at :: width] = [texts[at]] * count
-        pieces[2 * at + 1 :: width] = values
-    pieces[0], pieces[-1] = texts[0], texts[-1]
-    return pieces
+            self._column(self._cells.words(codes.astype(np.int8), words))
+
+    def digits(self, values: np.ndarray, absent: np.ndarray | None = None) -> None:
+        """Whole numbers, or why there are none."""
+        codes = np.full(len(values), -1) if absent is None else absent
+        self._column(self._cells.digits(values.astype(np.int64), codes.astype(np.int8), _ABSENT))
+
+    def number(self, values: np.ndarray) -> None:
+        """Numbers that many records have in common, not applicable below 0."""
+        first = int(values[0])
+        if (values == first).all():
+            self.text(NOT_APPLICABLE if first < 0 else b"%d" % first)
+        else:
+            self.digits(values, np.where(values < 0, 0, -1))
+
+    def payload(self, view: memoryview, positions: np.ndarray, lengths: np.ndarray) -> None:
+        """Bytes as base64, or null."""
+        is_null = lengths < 0
+        self.words(is_null, _BASE64)
+        if not is_null.all():
+            self._column(self._cells.base64(view, positions, lengths))
+            self.words(is_null, _END_OF_BASE64)
+
+    def headers(self, chunk: RecordChunk) -> None:
+        if not chunk.header_count.any():
+            self.text(b"[]")
+            return
+        places = zip(chunk.header_position.tolist(), chunk.end.tolist(), chunk.header_count.tolist(), strict=True)
+        self._column(self._cells.texts([_headers(chunk.view, *place) if place[2] else b"[]" for place in places]))
+
+    def joined(self) -> bytes | memoryview:
+        return self._cells.joined(self._texts, self._columns)
 
 
-def _digits(values: np.ndarray) -> list[bytes]:
-    return [b"%d" % value for value in values.tolist()]
-
-
-def _numbers(values: np.ndarray) -> _Column:
-    absent = values < 0
-    if absent.all():
-        return NOT_APPLICABLE
-    if (values == values[0]).all():
-        return b"%d" % int(values[0])
-    return [NOT_APPLICABLE if value < 0 else b"%d" % value for value in values.tolist()]
-
-
-def _flags(values: np.ndarray) -> _Column:
-    if values.all():
-        return b"true"
-    if not values.any():
-        return b"false"
-    return [b"true" if value else b"false" for value in values.tolist()]
-
-
-def _certainties(given: Given) -> _Column:
-    codes = given.committed
-    if (codes == codes[0]).all():
-        return _QUOTED[int(codes[0])]
-    return [_QUOTED[code] for code in codes.tolist()]
-
-
-def _times(times: np.ndarray, magic: np.ndarray) -> _Column:
-    absent = (times == _WITHOUT_TIME) | (magic == 0)
-    if not absent.any():
-        return _digits(times)
-    return [
-        NOT_APPLICABLE if kind == 0 else NOT_WRITTEN if time == _WITHOUT_TIME else b"%d" % time
-        for time, kind in zip(times.tolist(), magic.tolist(), strict=True)
+def _headers(view: memoryview, start: int, end: int, count: int) -> bytes:
+    """Names as text where they are UTF-8, and values as base64 or null."""
+    texts = [
+        b"[%b, %b]" % (_name(name), b"null" if value is None else _base64(value))
+        for name, value in parse_headers(view, start, end, count)
     ]
+    return b"[%b]" % b", ".join(texts)
 
 
-def _time_types(attributes: np.ndarray, magic: np.ndarray) -> _Column:
-    is_append = attributes & TIMESTAMP_TYPE_BIT > 0
-    if (magic == 0).any():
-        tokens = zip(is_append.tolist(), magic.tolist(), strict=True)
-        return [NOT_APPLICABLE if kind == 0 else _time_type(append) for append, kind in tokens]
-    if is_append.all() or not is_append.any():
-        return _time_type(bool(is_append[0]))
-    return [_time_type(append) for append in is_append.tolist()]
-
-
-def _time_type(is_append: bool) -> bytes:
-    return b'"log-append"' if is_append else b'"create"'
-
-
-def _payloads(view: memoryview, positions: np.ndarray, lengths: np.ndarray) -> tuple[_Column, ...]:
-    if (lengths < 0).all():
-        return (b"null",)
-    ends = (positions + lengths).tolist()
-    if (lengths < 0).any():
-        bounds = zip(positions.tolist(), ends, lengths.tolist(), strict=True)
-        return (
-            [
-                b"null" if length < 0 else b'{"base64": "%b"}' % b2a_base64(view[start:end], newline=False)
-                for start, end, length in bounds
-            ],
-        )
-    places = zip(positions.tolist(), ends, strict=True)
-    return b'{"base64": "', [b2a_base64(view[start:end], newline=False) for start, end in places], b'"}'
-
-
-def _headers(chunk: RecordChunk) -> _Column:
-    if not chunk.header_count.any():
-        return b"[]"
-    places = zip(chunk.header_position.tolist(), chunk.end.tolist(), chunk.header_count.tolist(), strict=True)
-    return [
-        json.dumps(plain_headers(parse_headers(chunk.view, start, end, count))).encode() if count else b"[]"
-        for start, end, count in places
-    ]
-
-
-def plain_headers(headers: Headers) -> list[list[Any]]:
-    """Return names as text where they are UTF-8, and values as base64 or null.
-
-    Args:
-        headers: of one record, in their order.
-    """
-    return [[_name(name), None if value is None else _base64(value)] for name, value in headers]
-
-
-def _name(name: bytes) -> str | dict[str, str]:
+@lru_cache(maxsize=1024)
+def _name(name: bytes) -> bytes:
     try:
-        return name.decode()
+        return json.dumps(name.decode()).encode()
     except UnicodeDecodeError:
         return _base64(name)
 
 
-def _base64(data: bytes) -> dict[str, str]:
-    return {"base64": b2a_base64(data, newline=False).decode("ascii")}
+def _base64(data: bytes) -> bytes:
+    return b'{"base64": "%b"}' % b2a_base64(data, newline=False)

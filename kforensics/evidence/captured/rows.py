@@ -143,16 +143,7 @@ def digests_of(rows: Sequence[Sequence[int]]) -> Any:
 
 
 def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
-    """Return the segment that a row, its digests and its lineage describe; batch tables are never kept.
-
-    Args:
-        row: as `segment_row` gave it.
-        digests: as `digest_lists` gave them.
-        epochs: leader epoch and start offset of each entry of its lineage.
-
-    Raises:
-        KeyError: a column is missing.
-    """
+    """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it."""
     return Segment(
         path=row["path"],
         base_offset=row["base_offset"],

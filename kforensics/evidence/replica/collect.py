@@ -142,13 +142,7 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
 
 
 def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """Return a partition directory together with its segments, each in the order of their base offsets.
-
-    Args:
-        directory: as `collect_directory` returned it.
-        segments: those of the log.
-        deleted: those whose files carry `.deleted`.
-    """
+    """Return a partition directory together with its segments, each in the order of their base offsets."""
     segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
     deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
     return replace(

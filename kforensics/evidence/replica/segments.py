@@ -191,11 +191,7 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
 
 
 def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
-    """Return one digest a bucket out of several; the sums wrap at 64 bits.
-
-    Args:
-        parts: of disjoint sets of batches.
-    """
+    """One digest a bucket out of several; the sums wrap at 64 bits."""
     rows = np.concatenate(parts) if parts else np.zeros(0, dtype=DIGEST_DTYPE)
     if not len(rows):
         return rows

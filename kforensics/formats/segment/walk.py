@@ -278,11 +278,9 @@ def iter_record_chunks(
 
     Args:
         source: the segment.
-        start: a position where a batch begins.
-        end: batches that begin here or behind it are left out; None for the end of the file.
-
-    Yields:
-        Chunks, each valid until the next one is asked for, and damage in its place.
+        start: position of the first batch.
+        end: position up to which batches begin.
+        buffers: to be used again where many short runs are read.
     """
     for _, found in iter_windows_with_records(source, start=start, end=end):
         yield from found
@@ -291,13 +289,7 @@ def iter_record_chunks(
 def iter_windows_with_records(
     source: SegmentBytes, *, start: int = 0, end: int | None = None
 ) -> Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]:
-    """Yield each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for.
-
-    Args:
-        source: the segment.
-        start: a position where a batch begins.
-        end: batches that begin here or behind it are left out; None for the end of the file.
-    """
+    """Each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for."""
     walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH)
     position = start
     while position < walk.limit:
