@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +120,10 @@ app.add_typer(fleet)
 def main() -> None:
     """Run the command line and exit."""
     gc.set_threshold(GARBAGE_THRESHOLD)
+    if hasattr(
+        signal, "SIGCHLD"
+    ):  # ignored where who started this ignored it; then no exit code of a process could be asked for
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no algebra is done here, and numpy's idle threads take 50 ms
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

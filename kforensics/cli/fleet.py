@@ -189,7 +189,7 @@ def audit(
         TableFormat | None,
         typer.Option(
             "--table-format",
-            help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake. "
+            help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake; iceberg, and Iceberg tables that need no catalog. "
             "Where none is named, that of the history, else parquet.",
             show_default=False,
         ),

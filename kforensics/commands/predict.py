@@ -92,8 +92,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_compared, keep_going=request.keep_going)
     configured = [
-        {Path(os.path.realpath(path)) for path in log_dirs_of(settings)}
-        for settings in server_properties(inputs, []).values()
+        {Path(os.path.realpath(path)) for path in log_dirs_of(settings)} for settings in server_properties(inputs, [])
     ]
     inputs, nodes = nodes_of(inputs, configured)
     if not nodes:

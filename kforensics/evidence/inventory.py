@@ -246,6 +246,7 @@ class _Lister:
         if one.log_dirs:
             self.nodes.append(_node(index, one))
         open_partition: _Partition | None = None
+        has_segments = False
         for found in one.walk():
             match found:
                 case Obstacle():
@@ -257,10 +258,11 @@ class _Lister:
                         self.directories.append(OtherDirectory(input=index, path=found.path, kind=found.kind.value))
                 case FoundFile():
                     self._count(index, found)
+                    has_segments |= found.is_live_segment
                     if open_partition is not None and found.partition == open_partition.directory:
                         open_partition.add(found)
         self._close(index, one, open_partition, states)
-        if no_logs_are_here(states.values(), has_segments=(index, FileKind.SEGMENT.value, "") in self._counts):
+        if no_logs_are_here(states.values(), has_segments=has_segments):
             self.problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
             self.missing = [missing for missing in self.missing if missing.input != index]
         else:

@@ -325,4 +325,5 @@ def _reap(children: dict[int, int]) -> None:
         os.close(pipe)
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGTERM)
-        os.waitpid(child, 0)
+        with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has done so
+            os.waitpid(child, 0)

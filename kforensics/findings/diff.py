@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Input, Node
-from kforensics.evidence.replica.unaccounted import Sign, missing_offsets
+from kforensics.evidence.replica.unaccounted import Sign
 from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.logs.divergence import damage_at
@@ -46,7 +46,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
 def _missing_findings(report: PartitionReport, replica: ReplicaReport) -> Iterator[Finding]:
     """Offsets for which there is no segment; those above every log end have a finding of their own."""
     directory = replica.view.replica
-    for one in missing_offsets(directory):
+    for one in replica.view.missing:
         if one.sign is not Sign.ABOVE_END or replica.past_end is None:
             yield missing_finding(one, report.partition, directory.cite(), directory.broker_id)
 

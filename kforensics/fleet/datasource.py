@@ -2,13 +2,15 @@
 
 Options: `path` (a source as `fleet audit` takes it, or several separated by commas); `level` (`replicas`, `segments`, `batches` or `records`);
 `where` (a condition in SQL that is applied where the files are read); `columns` (names separated by commas, nothing else is produced);
-`trust_names` (`true` leaves out segments whose names say that they hold none of the wanted offsets); `problems` (`error`, or `rows`: what can't be
+`trust_names` (`true` leaves out segments whose names say that they hold none of the wanted offsets); `trust_indexes` (`true` leaves out what is older
+than the wanted times by time indexes that a clean stop or a recovery point vouches for); `problems` (`error`, or `rows`: what can't be
 read is a row with its `problem`); `payloads` (`true` shows keys, values and headers of records, which are private).
 
 Spark's own filters are not pushed down: Spark 4.1 to 4.3 keeps what the plan of one query pushed into a Python data source for every later use of the
 same DataFrame (`PythonDataSourceV2.setReadInfo`), so that a count after a filter, or a join of two filters, misses rows. A `where` belongs to one DataFrame.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,7 @@ from pyspark.sql.types import StructType
 from kforensics.commands.diff import DiffOptions
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.evidence.content.index_range import find_range, time_entries
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.condition import Fact, parse_condition
@@ -30,14 +33,21 @@ from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import read_sources
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import EvidenceFile, open_evidence
 
 FORMAT = "kforensics"
 
 PARTITION_LENGTH = 128 << 20
 """Bytes that one Spark partition reads, about."""
 
-_OPTIONS = frozenset({"path", "level", "where", "columns", "trust_names", "problems", "payloads"})
+_NEWEST: Mapping[str, str] = {
+    "segments": "max_timestamp_ms",
+    "batches": "max_timestamp_ms",
+    "records": "timestamp_ms",
+}
+"""The column of a level that a time index bounds. A batch's base timestamp is none: where a delete horizon is set, it is that (KIP-534)."""
+
+_OPTIONS = frozenset({"path", "level", "where", "columns", "trust_names", "trust_indexes", "problems", "payloads"})
 
 
 def register(session: Any) -> None:
@@ -116,6 +126,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
         self._paths = [one.strip() for one in options.get("path", "").split(",") if one.strip()]
         self._level = options.get("level", "segments")
         self._trusts_names = is_set(options, "trust_names")
+        self._trusts_indexes = is_set(options, "trust_indexes")
         self._has_problem_rows = has_problem_rows(options)
         whole, chosen = schema_of(options), chosen_schema(options)
         text = options.get("where")
@@ -157,9 +168,25 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             ]
         files = [row for row in rows if row["kind"] != IS_DIRECTORY]
         following = [*files[1:], None] if files else []
-        return [
-            row for row, after in zip(files, following, strict=True) if self._may_hold(self._known(task, row, after))
+        wanted = [
+            (row, after)
+            for row, after in zip(files, following, strict=True)
+            if self._may_hold(self._known(task, row, after))
         ]
+        if not self._trusts_indexes or _NEWEST[self._level] not in self._asked_columns():
+            return [row for row, _ in wanted]
+        flushed = {row["path"]: row["recovery_point"] for row in rows if row["kind"] == IS_DIRECTORY}
+        is_clean = bool(task.found.log_dirs) and task.found.log_dirs[0].clean_shutdown
+        out: list[Mapping[str, Any]] = []
+        for row, after in wanted:
+            behind = _next_base(row, after)
+            point = flushed.get(row["directory"])
+            is_flushed = behind is not None and point is not None and behind <= point
+            out.append({**row, "is_closed": behind is not None, "has_sound_index": is_clean or is_flushed})
+        return out
+
+    def _asked_columns(self) -> frozenset[str]:
+        return frozenset() if self._condition is None else self._condition.columns()
 
     def _known(self, task: LogDirTask, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> dict[str, Fact]:
         facts = _facts(task, row)
@@ -174,11 +201,35 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             }
         if not self._trusts_names:
             return facts
-        is_next = after is not None and (after["directory"], after["kind"]) == (row["directory"], row["kind"])
-        last = after["base_offset"] - 1 if after is not None and is_next and after["base_offset"] > base else None
+        behind = _next_base(row, after)
+        last = None if behind is None else behind - 1
         of_records = ("record_offset", "offset", "batch_base_offset")
         columns = ("base_offset", "last_offset") if self._level == "batches" else of_records
         return {**facts, **dict.fromkeys(columns, (base, last))}
+
+    def _first_wanted(self, task: LogDirTask, row: Mapping[str, Any]) -> int | None:
+        """Return the offset from which on a segment can hold what passes the condition, by its time index; None where it holds none.
+
+        An entry bounds what is before it; the last one of a closed segment bounds all (`LogSegment.onBecomeInactiveSegment`).
+        """
+        if not row.get("has_sound_index"):
+            return 0
+        entries = time_entries(task.found.root / row["path"], row["base_offset"])
+        if entries is None:
+            return 0
+        times, offsets = entries
+        where = _facts(task, row)
+        column = _NEWEST[self._level]
+
+        def is_wanted(newest_ms: Any) -> bool:
+            # Records without a timestamp are older than any, and null.
+            return any(self._may_hold({**where, column: fact}) for fact in ((None, int(newest_ms)), None))
+
+        # What no older record passes may still pass newer ones, and not the reverse.
+        count = bisect_left(times, x=True, key=is_wanted)
+        if not count:
+            return 0
+        return None if count == len(times) and row["is_closed"] else int(offsets[count - 1]) + 1
 
     def _may_hold(self, facts: Mapping[str, Fact]) -> bool:
         return self._condition is None or True in self._condition.possible(facts)
@@ -206,13 +257,18 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
         if not partition.rows:
             return
         if self._level in {"replicas", "segments"}:
-            yield from self._summaries(task, partition.rows)
+            rows = [row for row in partition.rows if self._first_wanted(task, row) is not None]
+            yield from self._summaries(task, rows)
             return
         for row in partition.rows:
             where = _where(task, row)
+            first = self._first_wanted(task, row)
+            if first is None:
+                continue
             try:
                 with open_evidence(task.found.root / row["path"]) as file:
-                    for part in self._contents(file, where):
+                    start = _start_of(file, row, first)
+                    for part in self._contents(file, where, start):
                         if isinstance(part, pa.RecordBatch):
                             yield part
                         elif self._has_problem_rows:
@@ -234,15 +290,15 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
                     yield self._projection.of_problem(where, problem.message)
         yield from self._projection.of_rows(read.replicas if self._level == "replicas" else read.segments)
 
-    def _contents(self, file: Any, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch | Damage]:
+    def _contents(self, file: Any, where: Mapping[str, Any], start: int) -> Iterator[pa.RecordBatch | Damage]:
         if self._level == "records":
-            for chunk in iter_record_chunks(file):
+            for chunk in iter_record_chunks(file, start=start):
                 if isinstance(chunk, Damage):
                     yield chunk
                 else:
                     yield from self._projection.of_records(chunk, where)
             return
-        for window in walk_segment(file, level=Level.CRC):
+        for window in walk_segment(file, level=Level.CRC, start=start):
             yield from window.damage
             yield from self._projection.of_batches(window.batches, where)
 
@@ -258,6 +314,20 @@ def _divided(task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> Iterator[_P
             current, length = [], 0
     if current:
         yield _Piece(task, current)
+
+
+def _next_base(row: Mapping[str, Any], after: Mapping[str, Any] | None) -> int | None:
+    """Return the base offset of the segment behind one, none where it is the last of its directory."""
+    is_next = after is not None and (after["directory"], after["kind"]) == (row["directory"], row["kind"])
+    return after["base_offset"] if after is not None and is_next and after["base_offset"] > row["base_offset"] else None
+
+
+def _start_of(file: EvidenceFile, row: Mapping[str, Any], first: int) -> int:
+    """Return the position from which on a segment holds an offset and all behind it."""
+    if not first:
+        return 0
+    found = find_range(file, file.path, row["base_offset"], from_offset=first, to_offset=None, from_time_ms=None)
+    return found.start
 
 
 def _node_of(task: LogDirTask) -> int | None:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from kforensics.errors import UsageError, did_you_mean, nearest_names
+from kforensics.fleet.secrets import redacted
 
 SCHEMES = {
     "s3": "s3",
@@ -204,8 +205,27 @@ def _hdfs(authority: str, values: dict[str, Any]) -> tuple[Any, str]:
     try:
         return HadoopFileSystem(host or "default", int(port or 0), extra_conf=values or None, **own), ""
     except OSError as error:
-        help_ = "pyarrow loads Hadoop's own libraries: HADOOP_HOME, JAVA_HOME, and CLASSPATH=$(hadoop classpath --glob)"
+        if find_spec("hdfs_native") is not None and "unable to load lib" in str(error).lower():
+            return _hdfs_native(host, port, own, values), ""
+        help_ = (
+            "pyarrow loads Hadoop's own libraries: HADOOP_HOME, JAVA_HOME, and CLASSPATH=$(hadoop classpath --glob); "
+            "without them: pip install hdfs-native fsspec"
+        )
         raise OSError(None, f"{str(error).partition(chr(10))[0]}; {help_}") from None
+
+
+def _hdfs_native(host: str, port: str, own: dict[str, Any], values: dict[str, Any]) -> Any:
+    """HDFS without Hadoop's own libraries."""
+    from hdfs_native.fsspec import HdfsFileSystem
+
+    refused = sorted({"user", "kerb_ticket"} & set(own))
+    if refused:
+        words = f"no option {', '.join(refused)} of hdfs-native: it takes HADOOP_USER_NAME, or the ticket of KRB5CCNAME"
+        raise OSError(None, words)
+    if "replication" in own:
+        values = {**values, "dfs.replication": str(own["replication"])}
+    named = {} if host in {"", "default"} else {"host": host, **({"port": int(port)} if port else {})}
+    return _of_fsspec(HdfsFileSystem(**named, **values))
 
 
 def _mock(_authority: str, _values: dict[str, Any]) -> tuple[Any, str]:
@@ -219,12 +239,46 @@ def _by_fsspec(scheme: str, authority: str, options: Mapping[str, str]) -> tuple
     if find_spec("fsspec") is None:
         raise OSError(None, f"storage {scheme}:// is none of {', '.join(sorted(SCHEMES))}, and fsspec is not installed")
     import fsspec
-    from pyarrow.fs import FSSpecHandler, PyFileSystem
 
     values = dict(options)
     user = values.pop("userinfo", "")
-    storage, path = fsspec.core.url_to_fs(f"{scheme}://{user}{'@' if user else ''}{authority}", **values)
-    return PyFileSystem(FSSpecHandler(storage)), str(path)
+    try:
+        storage, path = fsspec.core.url_to_fs(f"{scheme}://{user}{'@' if user else ''}{authority}", **values)
+    except (ValueError, ImportError, TypeError) as error:
+        raise OSError(None, f"fsspec opens no storage {scheme}://: {redacted(str(error))}") from None
+    return _of_fsspec(storage), str(path)
+
+
+_MILLISECONDS = ("modificationTime", "modification_time")
+"""Names of the time of change in milliseconds, as Hadoop's interfaces have it."""
+_TIMES = ("LastModified", "last_modified", "updated", "timeModified")
+"""Names of the time of change as object storage has it."""
+
+
+def _of_fsspec(storage: Any) -> Any:
+    """Return a file system of fsspec for pyarrow, with the times of change, which pyarrow looks for under one name alone."""
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    class Handler(FSSpecHandler):  # type: ignore[misc]
+        @staticmethod
+        def _create_file_info(path: str, info: Mapping[str, Any]) -> Any:
+            return FSSpecHandler._create_file_info(path, {**info, "mtime": _time_of_change(info)})  # noqa: SLF001
+
+    return PyFileSystem(Handler(storage))
+
+
+def _time_of_change(info: Mapping[str, Any]) -> datetime | float | None:
+    """Return it, None where a storage says none that is understood."""
+    for name in _MILLISECONDS:
+        if isinstance(info.get(name), int):
+            return datetime.fromtimestamp(info[name] / 1000, UTC)
+    found = info.get("mtime") or next((info[name] for name in _TIMES if info.get(name)), None)
+    if isinstance(found, str):
+        try:
+            return datetime.fromisoformat(found)
+        except ValueError:
+            return None
+    return found if isinstance(found, datetime | float | int) else None
 
 
 _MAKERS: Mapping[str, Callable[[str, dict[str, Any]], tuple[Any, str]]] = {

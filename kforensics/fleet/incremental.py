@@ -7,7 +7,7 @@ from kforensics import __version__
 from kforensics.commands.diff import DiffOptions
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.places import FoundSources
-from kforensics.fleet.plan import LogDirTask, LogDirTotals
+from kforensics.fleet.plan import LogDirTask, LogDirTotals, file_fingerprint
 from kforensics.source.walk import SETTLED_NS, FoundFile
 
 TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
@@ -32,8 +32,7 @@ def fingerprint_of(
         if not one.found.log_dirs and described.kind != "partition":
             for item in one.found.walk():
                 if isinstance(item, FoundFile):
-                    line = f"{item.path}\0{item.length}\0{item.mtime_ns}\n"
-                    out.update(line.encode(errors="surrogateescape"))
+                    out.update(file_fingerprint(item))
     for task, total in zip(tasks, totals, strict=True):
         out.update(f"{task.source}\0{total.fingerprint}\n".encode())
     return out.hexdigest()

@@ -15,8 +15,9 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from kforensics.errors import UsageError
 from kforensics.fleet.tables import Tables
@@ -29,6 +30,9 @@ SIGN_INTERVAL = 30.0
 """Seconds between signs of life."""
 SILENCE_NS = 5 * 60 * 1_000_000_000
 """A writer of another machine that gave no sign of life for so long is taken for dead: ten signs, which leaves room for clocks that differ."""
+
+_LARGEST_PROCESS_ID = 2**31 - 1
+_UNKNOWN_PROCESS = 0
 
 _ATTEMPTS = 8
 _LONGEST_PAUSE = 0.4
@@ -64,6 +68,8 @@ class Holder:
         return now_ns - self.seen_ns > SILENCE_NS
 
     def __str__(self) -> str:
+        if self.pid == _UNKNOWN_PROCESS:
+            return f"a process whose lock, {LOCK}/{self.key}.json, can't be read"
         return f"process {self.pid} of {self.user} on {self.host} since {_utc(self.since_ns)}"
 
 
@@ -155,6 +161,8 @@ class _Lock:
 
     def refuse_unless_stale(self, other: Holder, *, take_over: bool) -> None:
         """Refuse for a holder that is alive, or whose lock is not to be taken over."""
+        if other.pid == _UNKNOWN_PROCESS:
+            raise UsageError(f"{_refusal(self.tables, other)}; remove that file if no audit writes there any more")
         if not other.is_stale(time.time_ns()):
             raise UsageError(
                 f"{_refusal(self.tables, other)}; it is alive: wait for it or end it, --take-over does not take its lock"
@@ -174,13 +182,17 @@ class _Lock:
 
     def _read(self, key: str) -> Holder | None:
         try:
-            return Holder(**{**json.loads(self.tables.read_bytes(LOCK, f"{key}.json")), "key": key})
+            data = self.tables.read_bytes(LOCK, f"{key}.json")
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError):
+        try:
+            return Holder(**{**_checked(json.loads(data)), "key": key})
+        except (LookupError, RecursionError, TypeError, ValueError):
             # Somebody's, written only in part: alive until the contrary is shown.
             now = time.time_ns()
-            return Holder(key=key, host="?", boot="", pid=0, process_start="", user="?", since_ns=now, seen_ns=now)
+            return Holder(
+                key=key, host="", boot="", pid=_UNKNOWN_PROCESS, process_start="", user="", since_ns=now, seen_ns=now
+            )
 
     def _write(self, holder: Holder) -> None:
         self.tables.write_bytes(LOCK, f"{holder.key}.json", json.dumps(asdict(holder)).encode())
@@ -201,6 +213,21 @@ class _Lock:
                 self._write(replace(own, seen_ns=time.time_ns()))
             except OSError:
                 continue  # storage that does not answer for a moment does not end the work
+
+
+def _checked(values: Any) -> dict[str, Any]:
+    """Return the fields of a holder as a file has them.
+
+    Raises:
+        TypeError: they are no fields of a holder, or one has a value of another type.
+        ValueError: the process id is none.
+    """
+    for one in fields(Holder):
+        if one.name != "key" and type(values[one.name]) is not one.type:
+            raise TypeError(one.name)
+    if not 0 < values["pid"] <= _LARGEST_PROCESS_ID:
+        raise ValueError(values["pid"])
+    return dict(values)
 
 
 def _refusal(tables: Tables, holder: Holder) -> str:

@@ -5,6 +5,7 @@ listings of one or more log directories.
 """
 
 import hashlib
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -228,6 +229,12 @@ def list_rows(task: LogDirTask, options: DiffOptions, problems: list[Problem] | 
     return _Lister(task, options, [] if problems is None else problems).rows()
 
 
+def file_fingerprint(item: FoundFile) -> bytes:
+    """Return what is the same as long as a file is; never the same where the storage knows no time of change."""
+    changed = item.mtime_ns or uuid.uuid4().hex
+    return f"{item.path}\0{item.length}\0{changed}\n".encode(errors="surrogateescape")
+
+
 class _Lister:
     def __init__(self, task: LogDirTask, options: DiffOptions, problems: list[Problem]) -> None:
         self._task = task
@@ -258,16 +265,11 @@ class _Lister:
         rows: list[Row] = []
         directories: dict[str, Row] = {}
         current: FoundDirectory | None = None
-        is_inside = False
         sequence = -1
         for item in task.found.walk():
-            if isinstance(item, FoundDirectory):
-                is_inside = isinstance(item.name, PartitionDirectoryName)
             if isinstance(item, FoundFile):
-                self.has_segments |= is_inside and item.name.kind is FileKind.SEGMENT and not item.name.is_transient
-                self.fingerprint.update(
-                    f"{item.path}\0{item.length}\0{item.mtime_ns}\n".encode(errors="surrogateescape")
-                )
+                self.has_segments |= item.is_live_segment
+                self.fingerprint.update(file_fingerprint(item))
                 self.newest_ns = max(self.newest_ns, item.mtime_ns)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):

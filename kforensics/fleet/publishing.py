@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,6 +84,13 @@ def is_part_of(name: str, audit_id: str) -> bool:
         audit_id: of the audit.
     """
     return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
+
+
+def folder_values(part: str) -> tuple[str | None, str]:
+    """Return the cluster and the day that the folders of a history's part are named by."""
+    folders = dict(name.split("=", 1) for name in part.split("/")[:-1])
+    cluster = folders["cluster_id"]
+    return None if cluster == NO_CLUSTER else unquote(cluster), folders["audit_date"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

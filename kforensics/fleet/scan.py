@@ -200,7 +200,8 @@ def _take(rows: Mapping[str, Sequence[Mapping[str, Any]]], wanted: dict[str, tup
         for row in rows["segments"]
         if wanted.get(row["path"]) == (row["length"], row["mtime_ns"])
         and not row["changed"]
-        and row["scanned_ns"] - row["mtime_ns"] > SETTLED_NS
+        # 0 where the storage knows no time of change.
+        and 0 < row["mtime_ns"] < row["scanned_ns"] - SETTLED_NS
     ]
     digests: dict[str, list[list[int]]] = {}
     for row in rows["digests"]:

@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.util import find_spec
 from typing import Any, Protocol
-from urllib.parse import unquote
 
 import pyarrow as pa
 
-from kforensics.errors import MissingExtra, UsageError
-from kforensics.fleet.publishing import NO_CLUSTER, is_part_of
+from kforensics.errors import MissingExtra
+from kforensics.fleet.publishing import folder_values, is_part_of
 from kforensics.fleet.schemas import AUDIT_TABLES
 from kforensics.fleet.tables import Tables
 
@@ -29,6 +28,10 @@ class TableFormat(StrEnum):
     DELTA = "delta"
     """Delta Lake: the same files, and a log of them."""
     ICEBERG = "iceberg"
+    """Iceberg: the same files, and the metadata of a table without a catalog."""
+
+
+_PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
 
 
 class TableLog(Protocol):
@@ -58,17 +61,16 @@ def require_table_format(chosen: str) -> None:
     Raises:
         MissingExtra: its package is missing.
     """
-    if TableFormat(chosen) is TableFormat.ICEBERG:
-        raise UsageError(
-            "--table-format iceberg is not offered: an Iceberg table belongs to a catalog, and kforensics writes to none; "
-            "give parquet, and append the rows of a finished audit to a table of the catalog"
-        )
-    if TableFormat(chosen) is TableFormat.DELTA and find_spec("deltalake") is None:
-        raise MissingExtra("delta", "--table-format delta")
+    if (package := _PACKAGES.get(TableFormat(chosen))) is not None and find_spec(package) is None:
+        raise MissingExtra(chosen, f"--table-format {chosen}")
 
 
 def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
     """Return the log of a history; None where files in folders are all."""
+    if chosen is TableFormat.ICEBERG:
+        from kforensics.fleet.iceberg_log import IcebergLog
+
+        return IcebergLog(history)
     return DeltaLog(history) if chosen is TableFormat.DELTA else None
 
 
@@ -134,15 +136,11 @@ class DeltaLog:
 
         filesystem, path = self._history.place(table, f"{part}.parquet")
         info = filesystem.get_file_info(path)
-        folders = dict(name.split("=", 1) for name in part.split("/")[:-1])
-        cluster = folders["cluster_id"]
+        cluster, day = folder_values(part)
         return AddAction(
             path=f"{part}.parquet",
             size=int(info.size),
-            partition_values={
-                "cluster_id": None if cluster == NO_CLUSTER else unquote(cluster),
-                "audit_date": folders["audit_date"],
-            },
+            partition_values={"cluster_id": cluster, "audit_date": day},
             modification_time=int(datetime.now(UTC).timestamp() * 1000),
             data_change=True,
             stats=json.dumps({"numRecords": rows}),

@@ -13,6 +13,7 @@ import zlib
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -626,6 +627,13 @@ class CapturePath(ForeignPath):
 
     def place(self) -> tuple[Capture, str]:
         """Return the capture, and the path in it; empty for the capture itself."""
+        if self._place is None:
+            self._place = self._find_place()
+        return self._place
+
+    _place: tuple[Capture, str] | None = None
+
+    def _find_place(self) -> tuple[Capture, str]:
         text = _key(self)
         parts = text.split("/")
         for at in range(len(parts), 0, -1):
@@ -687,13 +695,19 @@ class CapturePath(ForeignPath):
         except OSError:
             return False
 
+    is_fixed = True
+
     def entries(self) -> Iterator[ForeignEntry]:
         """Yield the entries of the directory."""
-        capture, inner = self.place()
+        return self.entries_below("")
+
+    def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
+        """Yield the entries of a directory at a path relative to this one."""
+        capture, inner = self._below(relative)
         try:
             found = capture.folder(inner)
         except KeyError:
-            raise FileNotFoundError(2, "it is not in the capture", str(self)) from None
+            raise FileNotFoundError(2, "it is not in the capture", str(self / relative)) from None
         except EvidenceError as error:
             raise OSError(None, error.problem) from error
         for entry in found.values():
@@ -701,12 +715,16 @@ class CapturePath(ForeignPath):
 
     def open_as_evidence(self) -> EvidenceFile:
         """Return the file, with its bytes or with what was found in them."""
-        capture, inner = self.place()
+        return self.open_below("")
+
+    def open_below(self, relative: str) -> EvidenceFile:
+        """Return a file at a path relative to this one, with its bytes or with what was found in them."""
+        capture, inner = self._below(relative)
         entry = capture.entry(inner)
         if entry is None:
-            raise EvidenceNotFound(str(self), "there is no such file in the capture")
+            raise EvidenceNotFound(str(self / relative), "there is no such file in the capture")
         if not stat.S_ISREG(entry.mode):
-            raise EvidenceUnreadable(str(self), "not a regular file")
+            raise EvidenceUnreadable(str(self / relative), "not a regular file")
         if "segment" in entry.content:
             return CapturedSegment(capture, inner, entry)
         try:
@@ -714,15 +732,31 @@ class CapturePath(ForeignPath):
         except (KeyError, TypeError, ValueError) as error:
             raise capture.refuse(f"what it says of the file {inner} can't be: {error}") from error
 
+    def _below(self, relative: str) -> tuple[Capture, str]:
+        capture, inner = self.place()
+        return capture, f"{inner}/{relative}" if inner and relative else inner or relative
 
-class CapturedFile(EvidenceFile):
+
+class _Inside(EvidenceFile):
+    """A file in a capture."""
+
+    capture: Capture
+    inner: str
+
+    @cached_property
+    def path(self) -> CapturePath:  # type: ignore[override] # of thousands of files only a message needs it
+        """The path of the file in its capture."""
+        return CapturePath(self.capture.path, self.inner)
+
+
+class CapturedFile(_Inside):
     """A file whose bytes a capture holds."""
 
     def __init__(self, capture: Capture, inner: str, entry: CapturedEntry, parts: tuple[int, ...], start: int) -> None:
-        self.path = CapturePath(capture.path, inner)
         self.size = entry.length
         self.mtime_ns = entry.mtime_ns
         self.capture = capture
+        self.inner = inner
         self._parts = parts
         self._start = start
 
@@ -756,11 +790,10 @@ class CapturedFile(EvidenceFile):
         """Do nothing: the capture stays open."""
 
 
-class CapturedSegment(EvidenceFile):
+class CapturedSegment(_Inside):
     """A segment of which a capture holds what a scan found, and perhaps some of its bytes."""
 
     def __init__(self, capture: Capture, inner: str, entry: CapturedEntry) -> None:
-        self.path = CapturePath(capture.path, inner)
         self.size = entry.length
         self.mtime_ns = entry.mtime_ns
         self.capture = capture

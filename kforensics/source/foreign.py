@@ -28,9 +28,22 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         """Open the file for reading; raise `EvidenceError` if that is impossible."""
         raise NotImplementedError
 
+    is_fixed = False
+    """Whether what is below it never changes, so that listing it again gives the same."""
+
+    def open_below(self, relative: str) -> "EvidenceFile":
+        """Open a file at a path relative to this one for reading; raise `EvidenceError` if that is impossible."""
+        path: ForeignPath = self / relative
+        return path.open_as_evidence()
+
     def entries(self) -> Iterator[ForeignEntry]:
         """Yield the entries of the directory; raise `OSError` if it can't be listed."""
         raise NotImplementedError
+
+    def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
+        """Yield the entries of a directory at a path relative to this one; raise `OSError` if it can't be listed."""
+        path: ForeignPath = self / relative
+        return path.entries()
 
     def mode(self) -> int:
         """Return its mode, as in `stat`; raise `FileNotFoundError` if nothing is there."""

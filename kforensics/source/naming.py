@@ -173,6 +173,9 @@ LOG_DIR_MARKERS = frozenset(
 _SUFFIXES_OF_SNAPSHOTS = frozenset({FileSuffix.NONE, FileSuffix.DELETED, FileSuffix.PART, FileSuffix.TMP})
 
 
+@lru_cache(
+    maxsize=1 << 13
+)  # one name is asked for several times, for each broker and for each pass over its directories
 def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
     """Parse the name of a partition directory (`LocalLog.parseTopicPartitionName`).
 

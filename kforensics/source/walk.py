@@ -61,6 +61,12 @@ class FoundFile(NamedTuple):
     length: int
     mtime_ns: int
 
+    @property
+    def is_live_segment(self) -> bool:
+        """Whether a broker loads it as a segment: in a partition directory itself, under the name that its records are read by."""
+        name = self.name
+        return name.kind is FileKind.SEGMENT and not name.is_transient and isinstance(self.partition, FoundDirectory)
+
 
 class Obstacle(NamedTuple):
     """A place that could not be read, or was not read: the walk is incomplete there."""
@@ -120,6 +126,8 @@ class Listings:
 
     def of(self, relative: str) -> Listing:
         """Return the listing of the directory at a path relative to the root, sorted by name."""
+        if isinstance(self.root, ForeignPath) and self.root.is_fixed:
+            return list_directory(self.root, relative)
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         packed = self._kept.get(key)
         if packed is None:
@@ -185,13 +193,12 @@ def _settled_change(place: Path) -> int | None:
 
 def list_directory(root: Path, relative: str) -> Listing:
     """List a directory now, sorted by name; every failure becomes an `Obstacle`."""
-    folder = root / relative
-    if isinstance(folder, ForeignPath):
-        return _list_foreign(folder, relative)
+    if isinstance(root, ForeignPath):
+        return _list_foreign(root, relative)
     entries = []
     obstacles = []
     try:
-        with os.scandir(folder) as scan:
+        with os.scandir(root / relative) as scan:
             for item in scan:
                 path = join(relative, item.name)
                 try:
@@ -209,9 +216,9 @@ def list_directory(root: Path, relative: str) -> Listing:
     return Listing(tuple(entries), tuple(obstacles))
 
 
-def _list_foreign(folder: ForeignPath, relative: str) -> Listing:
+def _list_foreign(root: ForeignPath, relative: str) -> Listing:
     try:
-        entries = sorted(Entry(*entry) for entry in folder.entries())
+        entries = sorted(map(Entry._make, root.entries_below(relative) if relative else root.entries()))
     except OSError as error:
         return Listing((), (Obstacle(relative or ".", f"the directory can't be listed: {error.strerror or error}"),))
     return Listing(tuple(entries))
@@ -326,7 +333,9 @@ def _walk_below(
     yield from listing.obstacles
     for entry in listing.entries:
         path = join(folder, entry.name)
-        if not entry.is_directory:
+        if stat.S_ISREG(entry.mode):  # nearly all of them
+            yield FoundFile(path, log_dir, partition, parse_file_name(entry.name), entry.length, entry.mtime_ns)
+        elif not entry.is_directory:
             yield from _found_files(entry, path, log_dir, partition)
         elif levels == 0:
             yield Obstacle(path, f"directories are nested more than {DEEPEST} levels deep here; not looked into")

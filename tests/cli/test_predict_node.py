@@ -327,6 +327,19 @@ def write_settings(folder, *log_dirs):
     return file
 
 
+def test_the_settings_of_other_nodes_in_one_folder_do_not_count(node, tmp_path, capsys):
+    for node_id, length in ((1, 131072), (8, 65536)):
+        folder = tmp_path / "logs" / f"node-{node_id}"
+        folder.mkdir(parents=True)
+        (folder / "server.properties").write_text(f"node.id={node_id}\nlog.index.size.max.bytes={length}\n")
+
+    document, _ = predict(capsys, node, tmp_path / "logs")
+
+    assert [start["outcome"] for start in document["starts"]] == ["starts"]
+    log = next(log for log in document["logs"] if log["path"].endswith("orders-0"))
+    assert {one["name"]: one["to_bytes"] for one in log["files"]}["00000000000000000000.index"] == 131072
+
+
 def test_log_directories_that_one_server_properties_names_are_one_node(zookeeper_disks, tmp_path, capsys):
     settings = write_settings(tmp_path, *zookeeper_disks)
 

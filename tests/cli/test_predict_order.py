@@ -6,6 +6,8 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.predicting.order import Harm, ordered
+from kforensics.damage import Absent
 from tests.builders.directories import copied
 
 
@@ -36,6 +38,14 @@ def test_the_brokers_come_in_the_order_of_what_the_others_would_discard(cluster,
         {"topic": one["topic"], "partition": one["partition"]} for one in found["elections"] if one["unclean"] is True
     ]
     assert found["elections_json"] == {"partitions": unclean}
+    by_leader = {one["broker_id"]: one["elections_json"]["partitions"] for one in found["elections_by_leader"]}
+    assert sorted(map(str, unclean)) == sorted(str(one) for ones in by_leader.values() for one in ones)
+    assert all(
+        one["leader"] in by_leader
+        and {"topic": one["topic"], "partition": one["partition"]} in by_leader[one["leader"]]
+        for one in found["elections"]
+        if one["unclean"] is True
+    )
     assert any(f"Start broker {found['brokers'][0]} first" in line for line in answer["now"])
 
 
@@ -51,3 +61,27 @@ def test_a_broker_that_was_not_given_is_said(cluster, capsys):
 def test_one_broker_has_no_order(cluster, capsys):
     assert run(["predict", str(cluster / "broker-1"), "--order"]) == 2
     assert "--order" in capsys.readouterr().err
+
+
+def test_a_broker_that_would_be_elected_and_discard_records_starts_behind_the_one_that_holds_them():
+    unclean = Harm(best=2, more={1: 4, 2: 0, 3: 3}, electable=frozenset({1}))
+    clean = Harm(best=1, more={1: 0, 2: 50, 3: 60}, electable=frozenset({1}))
+
+    assert ordered([1, 2, 3], [clean]) == [1, 2, 3]
+    assert ordered([1, 2, 3], [unclean, clean]) == [2, 1, 3]
+    # Where no metadata show who may be elected, the one whose election would discard more waits.
+    unknown = [one._replace(electable=Absent.UNKNOWN) for one in (unclean, clean)]
+    assert ordered([1, 2, 3], unknown) == [1, 2, 3]
+
+
+def test_elections_that_may_be_unclean_are_in_the_file_too(cluster, capsys):
+    for broker in (1, 2, 3):
+        shutil.rmtree(cluster / f"broker-{broker}" / "__cluster_metadata-0", ignore_errors=True)
+    shutil.rmtree(cluster / "controller-100", ignore_errors=True)
+
+    found, answer = order(capsys, cluster)
+
+    assert found["elections"]
+    assert {str(one["unclean"]) for one in found["elections"]} == {str({"absent": "unknown"})}
+    assert len(found["elections_json"]["partitions"]) == len(found["elections"])
+    assert any("may need an unclean election" in line for line in answer["now"])

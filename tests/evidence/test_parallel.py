@@ -49,6 +49,16 @@ def test_a_killed_process_costs_only_time():
     assert run(work, [1, 2, 3], 2)[0] == [1, 2, 3]
 
 
+def test_the_system_may_forget_processes_that_ended():
+    """As where SIGCHLD is ignored, which a process takes over from the one that starts it."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert [2, 4] == [value for value, _ in run(double, [1, 2], 2)[0]]
+        assert [2, 4, 6] == list(stream(lambda task: task * 2, [1, 2, 3], jobs=2))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_an_error_of_the_evidence_arrives():
     def work(_task, _progress):
         raise EvidenceUnreadable("path", "it can't be read")

@@ -1,6 +1,8 @@
 """Data directories as tables, with conditions that reach the files."""
 
+import random
 import shutil
+from collections import Counter
 
 import pytest
 
@@ -9,6 +11,8 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 
 from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.evidence.content.index_range import find_range
+from kforensics.fleet import datasource, level_rows
 from kforensics.fleet.condition import parse_condition
 from kforensics.fleet.datasource import KforensicsDataSource, KforensicsReader, register
 from kforensics.fleet.level_rows import LEVELS
@@ -22,6 +26,15 @@ ORDERS = "orders-0/00000000000000000000.log"
 @pytest.fixture
 def place(incident):
     return incident("unclean-election-4.x") / "snapshots" / "02-old-leader-killed"
+
+
+@pytest.fixture
+def stopped(incident, tmp_path):
+    """Brokers that stopped cleanly, with segments and indexes of several entries."""
+    copied(incident("silent-divergence-4.x") / "snapshots" / "99-final", tmp_path / "stopped")
+    for one in (tmp_path / "stopped").rglob("meta.properties"):
+        one.with_name(".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    return tmp_path / "stopped"
 
 
 def rows_of(place, names=None, **options):
@@ -94,6 +107,87 @@ def test_names_choose_segments_where_they_are_trusted(tmp_path, place):
     assert 80 == len(rows_of(tmp_path, level="records", where=where))
     assert 40 == len(rows_of(tmp_path, level="records", where=where, trust_names="true"))
     assert 1 == len(paths_of(tmp_path, level="records", where=f"{where} and path like '%'", trust_names="true"))
+
+
+TIMES = (
+    "{column} >= {time}",
+    "{column} > {time} and partition = 0",
+    "not {column} < {time}",
+    "{column} = {time} or node_id = 2 and {column} > {other}",
+    "{column} between {time} and {other}",
+    "{column} in ({time}, {other})",
+    "{column} is null or {column} >= {time}",
+    "{column} < {time}",
+    "not ({column} <= {time} or {column} is null)",
+)
+
+
+@pytest.mark.parametrize("level", ["segments", "batches", "records"])
+def test_times_choose_segments_and_their_parts_by_sound_indexes(stopped, level, monkeypatch):
+    column = "timestamp_ms" if level == "records" else "max_timestamp_ms"
+    every = rows_of(stopped, level=level)
+    table = pa.RecordBatch.from_pylist(every, schema=LEVELS[level])
+    times = sorted({row[column] for row in every if row[column] is not None})
+    chosen = random.Random(7)
+    left_out = 0
+    begun = []
+
+    def counted(*place, **wanted):
+        begun.append(find_range(*place, **wanted))
+        return begun[-1]
+
+    monkeypatch.setattr(datasource, "find_range", counted)
+
+    for form in TIMES:
+        for _ in range(3):
+            given = {"time": chosen.choice(times) + chosen.choice((-1, 0, 1)), "other": chosen.choice(times)}
+            where = form.format(column=column, **given)
+            passing = parse_condition(where, LEVELS[level]).mask(table).to_pylist()
+            expected = [row for row, one in zip(every, passing, strict=True) if one]
+            reader = KforensicsReader({"path": str(stopped), "level": level, "where": where, "trust_indexes": "true"})
+            pieces = reader.partitions()
+            shown = [row for piece in pieces for part in reader.read(piece) for row in part.to_pylist()]
+            left_out += sum(reader._first_wanted(one.task, row) is None for one in pieces for row in one.rows)
+            assert without_times(expected) == without_times(shown), where
+    assert left_out > 10
+    assert level == "segments" or any(one.start for one in begun)
+
+
+def without_times(rows):
+    """Rows without the moment at which they were read."""
+    return [{name: value for name, value in row.items() if name != "scanned_ns"} for row in rows]
+
+
+def test_an_index_that_nothing_vouches_for_chooses_nothing(stopped):
+    where = f"timestamp_ms > {1 << 60}"
+    for one in stopped.rglob(".kafka_cleanshutdown"):
+        one.unlink()
+    for one in stopped.rglob("recovery-point-offset-checkpoint"):
+        one.write_text("0\n0\n")
+    reader = KforensicsReader({"path": str(stopped), "level": "records", "where": where, "trust_indexes": "true"})
+
+    assert {0} == {reader._first_wanted(one.task, row) for one in reader.partitions() for row in one.rows}
+
+
+def test_columns_that_are_not_asked_for_are_not_made(place, monkeypatch):
+    made: Counter[str] = Counter()
+    assembled = level_rows._assembled
+
+    def counting(count, where, schema, column):
+        def counted(one):
+            made[one.name] += 1
+            return column(one)
+
+        return assembled(count, where, schema, counted)
+
+    monkeypatch.setattr(level_rows, "_assembled", counting)
+    monkeypatch.setattr(level_rows, "slice_nullable", None)
+
+    assert rows_of(place, level="records", payloads="true", columns="sequence", where="is_control = false")
+    assert {"sequence", "is_control"} == set(made)
+    made.clear()
+    assert rows_of(place, ("crc",), level="batches")
+    assert {"crc"} == set(made)
 
 
 def test_a_file_that_vanishes_is_an_error_or_a_row(tmp_path, place):
@@ -174,3 +268,47 @@ def test_spark_counts_as_the_reader_does(spark, place):
     assert [(102, True, 16)] == [
         tuple(row) for row in batches.selectExpr("max(last_offset)", "min(crc_valid)", "count(*)").collect()
     ]
+
+
+def conditions_of(chosen, rows, schema):
+    """Conditions of every supported column and operator, with values that occur and values beside them."""
+    for one in schema:
+        values = (
+            sorted({row[one.name] for row in rows if row[one.name] is not None}, key=str)
+            if not pa.types.is_nested(one.type)
+            else []
+        )
+        if pa.types.is_boolean(one.type):
+            yield from (one.name, f"not {one.name}", f"{one.name} <=> null", f"{one.name} <> true")
+        elif pa.types.is_integer(one.type) or pa.types.is_string(one.type):
+            is_text = pa.types.is_string(one.type)
+            shown = [
+                f"'{value}'" if is_text else str(value)
+                for value in chosen.choices(values or ["" if is_text else 0], k=3)
+            ]
+            yield from (
+                f"{one.name} {sign} {shown[0]}" for sign in ("=", "==", "<=>", "!=", "<>", "<", "<=", ">", ">=")
+            )
+            yield f"{one.name} not in ({', '.join(shown)}, null) or {one.name} is not null"
+            yield f"{one.name} in ({', '.join(shown)}) and not {one.name} between {shown[1]} and {shown[2]}"
+            if is_text:
+                some = shown[0].strip("'")[:3]
+                yield from (f"{one.name} like '%{some}%'", f"startswith({one.name}, {shown[1]})")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+def test_conditions_are_what_the_filter_of_spark_is(spark, stopped, level):
+    every = rows_of(stopped, level=level)
+    schema = LEVELS[level]
+    spark.createDataFrame(pa.Table.from_pylist(every, schema=schema)).cache().createOrReplaceTempView("every_row")
+    chosen = random.Random(11)
+    simple = list(conditions_of(chosen, every, schema))
+    joined = [
+        f"({a}) {sign} not ({b})"
+        for a, b, sign in zip(simple, chosen.sample(simple, 60), ("and", "or") * len(simple), strict=False)
+    ]
+    asked = [*simple, *joined]
+    counts = spark.sql("select " + ", ".join(f"count_if({one})" for one in asked) + " from every_row").first()
+    for where, count in zip(asked, counts, strict=True):
+        assert count == len(rows_of(stopped, level=level, where=where, trust_indexes="true", trust_names="true")), where

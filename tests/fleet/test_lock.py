@@ -115,6 +115,29 @@ def test_a_process_of_another_user_that_is_not_shown_is_judged_by_its_signs_of_l
         assert [nobody] == [one.pid for one in held.taken_over]
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"pid": "7"}, {"pid": 2**70}, {"pid": -1}, {"since_ns": None}, {"seen_ns": 1.5}, {"host": ["a"]}, {"x": 1}],
+)
+def test_a_lock_that_no_audit_wrote_is_named_and_keeps_others_out(tables, left, changed):
+    left(**changed)
+
+    for take_over in (False, True):
+        with pytest.raises(
+            UsageError, match=r"a process whose lock, _lock/\w+\.json, can't be read; remove that file if"
+        ):
+            hold_lock(tables, take_over=take_over).__enter__()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"pid": 7', b"[]", b"{}", b"[" * 100_000])
+def test_a_lock_that_was_written_in_part_is_named_and_keeps_others_out(tables, left, content):
+    left()
+    tables.write_bytes(LOCK, tables.names(LOCK)[0], content)
+
+    with pytest.raises(UsageError, match="can't be read; remove that file if"):
+        hold_lock(tables, take_over=True).__enter__()
+
+
 @pytest.mark.parametrize(("silent_s", "is_stale"), [(60, False), (3_600, True)])
 def test_a_process_elsewhere_is_judged_by_its_signs_of_life(tables, left, silent_s, is_stale):
     left(host="elsewhere", seen_ns=time.time_ns() - silent_s * 1_000_000_000)

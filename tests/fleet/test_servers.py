@@ -1,7 +1,9 @@
 """A fleet on object storage, sources and tables, against servers of its interfaces; run with `pytest -m slow tests/fleet/test_servers.py`.
 
 Each server is a program on the path, and its test is left out where it is not: `moto_server` (`pip install 'moto[server]'`), `s3rver` and `azurite-blob`
-(`npm install -g s3rver azurite`), `fake-gcs-server` (`go install github.com/fsouza/fake-gcs-server@latest`).
+(`npm install -g s3rver azurite`), `fake-gcs-server` (`go install github.com/fsouza/fake-gcs-server@latest`). HDFS is a name node and a data node of
+Hadoop's own: `HADOOP_LIBS` names the directory into which `mvn dependency:copy-dependencies` of a project put `org.apache.hadoop:hadoop-client-runtime` and
+`hadoop-client-minicluster` (3.4.1); pyarrow's client needs `libhdfs.so`, else `pip install hdfs-native fsspec` does.
 """
 
 import json
@@ -37,10 +39,14 @@ class Server:
 
     program: str
     arguments: Callable[[int, Path], list[str]]
-    root: str
+    root: str | Callable[[int], str]
     options: Callable[[int], dict[str, str]]
     environment: dict[str, str]
     secret: str = SECRET
+    is_up: Callable[[Path], bool] = lambda _: True
+
+    def root_at(self, port: int) -> str:
+        return self.root if isinstance(self.root, str) else self.root(port)
 
 
 def _s3(port: int, key: str = SECRET) -> dict[str, str]:
@@ -104,6 +110,18 @@ SERVERS = {
         },
         environment={},
     ),
+    "hdfs": Server(
+        program="java",
+        arguments=lambda port, folder: [
+            *("-cp", f"{os.environ['HADOOP_LIBS']}/*", "org.apache.hadoop.test.MiniDFSClusterManager", "-format"),
+            *("-datanodes", "1", "-nnport", str(port), "-writeDetails", str(folder / "details")),
+            *("-D", f"hdfs.minidfs.basedir={folder}"),
+        ],
+        root=lambda port: f"hdfs://127.0.0.1:{port}/copies",
+        options=lambda _: {"replication": "1"},
+        environment={},
+        is_up=lambda folder: (folder / "details").exists(),
+    ),
 }
 
 
@@ -123,8 +141,8 @@ def environment() -> Iterator[None]:
 def running(server: Server, folder: Path) -> Iterator[int]:
     """The port at which a server answers, as long as it is needed."""
     program = shutil.which(server.program)
-    if program is None:
-        pytest.skip(f"{server.program} is not installed")
+    if program is None or (server.program == "java" and "HADOOP_LIBS" not in os.environ):
+        pytest.skip(f"{server.program} is not installed, or HADOOP_LIBS not set")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -139,7 +157,7 @@ def running(server: Server, folder: Path) -> Iterator[int]:
         )
     try:
         deadline = time.monotonic() + 120
-        while not _answers(port):
+        while not (_answers(port) and server.is_up(folder)):
             assert process.poll() is None, (folder.parent / "server.log").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.2)
@@ -177,7 +195,8 @@ def test_a_fleet_on_a_server_of_storage(name, environment, spark, incident, plai
 
     with running(server, tmp_path / "served") as port:
         options = server.options(port)
-        root = parse_location(server.root, options)
+        place = server.root_at(port)
+        root = parse_location(place, options)
         assert isinstance(root, StoragePath)
         filesystem, bucket = root.place()
         filesystem.create_dir(bucket)
@@ -192,19 +211,19 @@ def test_a_fleet_on_a_server_of_storage(name, environment, spark, incident, plai
             shown.append(out + errors)
             return code, out
 
-        history, page = f"{server.root}/history", tmp_path / "page.html"
-        of_files = [f"{server.root}/fleet/{pattern}" for pattern in ("broker-*", "controller-100")]
+        history, page = f"{place}/history", tmp_path / "page.html"
+        of_files = [f"{place}/fleet/{pattern}" for pattern in ("broker-*", "controller-100")]
         more = ("--format", "json", "--metrics", str(tmp_path / "metrics.prom"))
         first = call("audit", *of_files, "--history", history, "--audit-id", "one", *more)
         again = call("audit", *of_files, "--history", history, "--audit-id", "two", *more)
         repeated = call("audit", *of_files, "--history", history, "--audit-id", "two", *more)
-        captured = call("audit", f"{server.root}/captures", "--out", f"{server.root}/of-captures", *more)
+        captured = call("audit", f"{place}/captures", "--out", f"{place}/of-captures", *more)
         report = call("report", history, "--since", "previous", "--format", "json")
         call("report", history, "--format", "html", "-o", str(page))
         trend = call("trend", history, "--format", "json")
-        refused = call("audit", *of_files, "--out", f"{server.root}/of-captures")
-        missing = call("audit", f"{server.root}/no-such-broker", "--out", f"{server.root}/nothing")
-        scanned = call("scan", str(nodes[0]), "--out", f"{server.root}/evidence")
+        refused = call("audit", *of_files, "--out", f"{place}/of-captures")
+        missing = call("audit", f"{place}/no-such-broker", "--out", f"{place}/nothing")
+        scanned = call("scan", str(nodes[0]), "--out", f"{place}/evidence")
         objects = {
             one.path: filesystem.open_input_stream(one.path, compression=None).read()
             for one in filesystem.get_file_info(pyarrow.fs.FileSelector(bucket, recursive=True))

@@ -2,7 +2,9 @@
 
 import os
 import pickle
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pyarrow.fs
@@ -10,13 +12,18 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands.diff import DiffOptions, compare
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.fleet.file_systems import check_options, options_of
+from kforensics.fleet.file_systems import _of_fsspec, check_options, options_of
 from kforensics.fleet.places import find_sources
+from kforensics.fleet.plan import file_fingerprint
+from kforensics.fleet.scan import Scanned, _take
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.storage import StoragePath, _filesystem, expand_glob, parse_location
 from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import parse_file_name
+from kforensics.source.walk import FoundFile
 
 
 @pytest.fixture
@@ -183,3 +190,36 @@ def test_relative_paths_are_absolute_before_they_travel(tmp_path, monkeypatch):
 
     assert tmp_path / "out" == parse_location("out")
     assert [tmp_path / "broker-1"] * 2 == [one.location for one in read_sources(["broker-*", "inventory.csv"])]
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        ({"modificationTime": 1_700_000_000_123}, 1_700_000_000_123),
+        ({"modification_time": 1_700_000_000_123}, 1_700_000_000_123),
+        ({"LastModified": datetime(2026, 11, 22, tzinfo=UTC)}, 1_795_305_600_000),
+        ({"updated": "2026-11-22T00:00:00Z"}, 1_795_305_600_000),
+        ({"mtime": 1_700_000_000.0}, 1_700_000_000_000),
+        ({"updated": "yesterday"}, None),
+        ({"created": datetime(2026, 11, 22, tzinfo=UTC)}, None),
+    ],
+)
+def test_times_of_change_of_storages_behind_fsspec(info, expected):
+    storage = SimpleNamespace(info=lambda path: {"name": path, "size": 1, "type": "file", **info})
+
+    found = _of_fsspec(storage).get_file_info("/one")
+
+    assert expected == (found.mtime_ns and found.mtime_ns // 1_000_000)
+
+
+def test_a_file_whose_time_of_change_is_unknown_never_counts_as_unchanged():
+    known = FoundFile("a", "", Absent.UNKNOWN, parse_file_name("00000000000000000000.log"), 5, 7)
+    unknown = known._replace(mtime_ns=0)
+
+    assert file_fingerprint(known) == file_fingerprint(known)
+    assert file_fingerprint(unknown) != file_fingerprint(unknown)
+    row = {"source": "s", "path": "a", "length": 5, "changed": False, "scanned_ns": 10**18}
+    for mtime_ns, count in ((7, 1), (0, 0)):
+        out = Scanned()
+        _take({"segments": [{**row, "mtime_ns": mtime_ns}], "digests": [], "lineage": []}, {"a": (5, mtime_ns)}, out)
+        assert count == len(out.segments)

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.errors import UsageError
+from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.audit_tables import AUDIT_SCHEMA, WORK, open_audits
 from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import is_part_of, part_stem
@@ -14,7 +14,14 @@ from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from tests.builders.audits import one_finding, write_audit
 
-needs_delta = pytest.mark.skipif(find_spec("deltalake") is None, reason="needs the extra delta")
+PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
+
+
+@pytest.fixture(params=PACKAGES)
+def table_format(request):
+    if find_spec(PACKAGES[request.param]) is None:
+        pytest.skip(f"needs the extra {request.param}")
+    return request.param
 
 
 @pytest.fixture
@@ -22,22 +29,36 @@ def history(tmp_path):
     return tmp_path / "history"
 
 
-def append(place, name, *findings, **more):
-    return write_audit(place, findings, audit_id=name, is_history=True, table_format=TableFormat.DELTA, **more)
+@pytest.fixture
+def append(history, table_format):
+    def appended(name, *findings, **more):
+        return write_audit(history, findings, audit_id=name, is_history=True, table_format=table_format, **more)
+
+    return appended
 
 
-def rows_of(history, table="findings"):
-    from deltalake import DeltaTable
+@pytest.fixture
+def rows_of(history, table_format):
+    """What a reader of the format sees of the findings."""
 
-    found = DeltaTable(str(history / table)).to_pyarrow_table()
-    return sorted((row["audit_id"], row["cluster_id"] or "", row["partition"]) for row in found.to_pylist())
+    def read():
+        if table_format is TableFormat.DELTA:
+            from deltalake import DeltaTable
+
+            found = DeltaTable(str(history / "findings")).to_pyarrow_table()
+        else:
+            from pyiceberg.table import StaticTable
+
+            found = StaticTable.from_metadata(str(history / "_iceberg" / "findings")).scan().to_arrow()
+        return sorted((row["audit_id"], row["cluster_id"] or "", row["partition"]) for row in found.to_pylist())
+
+    return read
 
 
-@needs_delta
-def test_delta_sees_the_rows_of_finished_audits(history):
-    append(history, "scheduled__2026-11-22T02:00:00+00:00", one_finding(partition=0))
-    append(history, "night", one_finding(partition=1), cluster=None)
-    append(history, "night-1", one_finding(partition=2))
+def test_the_format_shows_the_rows_of_finished_audits(history, table_format, append, rows_of):
+    append("scheduled__2026-11-22T02:00:00+00:00", one_finding(partition=0))
+    append("night", one_finding(partition=1), cluster=None)
+    append("night-1", one_finding(partition=2))
 
     own = [
         (one.audit_id, row["cluster_id"] or "", row["partition"])
@@ -45,25 +66,33 @@ def test_delta_sees_the_rows_of_finished_audits(history):
         for row in one.rows("findings")
     ]
     assert 3 == len(own)
-    assert sorted(own) == rows_of(history)
-    with pytest.raises(UsageError, match="is a history in the format delta, not parquet"):
+    assert sorted(own) == rows_of()
+    with pytest.raises(UsageError, match=f"is a history in the format {table_format}, not parquet"):
         open_output(history, is_history=True, audit_id=None, table_format=TableFormat.PARQUET)
-    assert TableFormat.DELTA is open_output(history, is_history=True, audit_id=None).table_format
+    assert table_format is open_output(history, is_history=True, audit_id=None).table_format
 
 
-@needs_delta
-def test_what_an_interrupted_audit_committed_is_taken_back(history):
-    append(history, "night-1", one_finding(partition=0))
-    append(history, "night", one_finding(partition=1))
+def test_what_an_interrupted_audit_committed_is_taken_back(history, append, rows_of):
+    append("night-1", one_finding(partition=0))
+    append("night", one_finding(partition=1))
     manifest = history / "_audits" / "night.json"
     Tables(history / WORK).create(["segments"])
     Tables(history / WORK).write_manifest(AUDIT_MANIFEST, json.loads(manifest.read_text()))
     manifest.unlink()
 
-    append(history, "night-2", one_finding(partition=2))
+    append("night-2", one_finding(partition=2))
 
-    assert ["night-1", "night-2"] == [name for name, _, _ in rows_of(history)]
+    assert ["night-1", "night-2"] == [name for name, _, _ in rows_of()]
     assert ["night-1", "night-2"] == [one.audit_id for one in open_audits(history)]
+
+
+def test_an_iceberg_history_that_was_moved_is_refused(history, tmp_path):
+    pytest.importorskip("pyiceberg")
+    write_audit(history, [one_finding()], audit_id="one", is_history=True, table_format=TableFormat.ICEBERG)
+    history.rename(tmp_path / "moved")
+
+    with pytest.raises(EvidenceUnreadable, match="move the history back"):
+        write_audit(tmp_path / "moved", [one_finding()], audit_id="two", is_history=True)
 
 
 def test_an_interrupted_first_audit_is_begun_again_in_its_format(history):
@@ -77,13 +106,12 @@ def test_an_interrupted_first_audit_is_begun_again_in_its_format(history):
 
 def test_what_is_not_there_is_said_before_the_work(tmp_path, capsys, monkeypatch):
     audit = ["fleet", "audit", str(tmp_path), "--table-format"]
-    assert 2 == run([*audit, "iceberg", "--history", str(tmp_path / "h")])
-    assert "an Iceberg table belongs to a catalog" in capsys.readouterr().err
     assert 2 == run([*audit, "delta", "--out", str(tmp_path / "o")])
     assert "--table-format needs --history" in capsys.readouterr().err
     monkeypatch.setattr("kforensics.fleet.table_formats.find_spec", lambda name: None)
-    assert 2 == run([*audit, "delta", "--history", str(tmp_path / "h")])
-    assert "pip install 'kforensics[delta]'" in capsys.readouterr().err
+    for name in PACKAGES:
+        assert 2 == run([*audit, name, "--history", str(tmp_path / "h")])
+        assert f"pip install 'kforensics[{name}]'" in capsys.readouterr().err
 
 
 def test_names_of_audits_become_names_of_files_that_are_told_apart():

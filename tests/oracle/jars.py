@@ -39,7 +39,13 @@ RELEASES = (
     Release("2.5.1", "2.12", (*_ZOOKEEPER, *_LOG4J_1)),
     Release("2.8.1", "2.13", (*_ZOOKEEPER, *_LOG4J_1)),
     Release("3.9.1", "2.13", ("org.slf4j:slf4j-reload4j:1.7.36",), is_kraft=True),
-    Release("4.1.0", "2.13", ("org.apache.logging.log4j:log4j-slf4j-impl:2.24.3",), is_kraft=True, has_log4j_2=True),
+    Release(
+        "4.1.0",
+        "2.13",
+        ("org.apache.logging.log4j:log4j-slf4j-impl:2.24.3", "org.apache.kafka:kafka-tools:4.1.0"),
+        is_kraft=True,
+        has_log4j_2=True,
+    ),
 )
 
 

@@ -1,8 +1,9 @@
 """In which order to start the brokers of a cluster that is stopped whole: by what each would discard of the others if it led first."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.commands.diff import DiffRequest
 from kforensics.commands.diff import run as compare
@@ -28,6 +29,7 @@ def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth 
     waits: Counter[int] = Counter()
     best_of: Counter[int] = Counter()
     elections: list[Election] = []
+    harms: list[Harm] = []
     for report in reports:
         choices = {broker: one for one in report.what_if if (broker := _broker(one)) is not None}
         if not choices:
@@ -39,6 +41,9 @@ def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth 
         cost = min((_cost(one) for broker, one in choices.items() if broker != best), default=0)
         waits[best] += max(0, cost - _cost(choices[best]))
         best_of[best] += 1
+        harms.append(
+            Harm(best, {broker: _cost(one) - _cost(choices[best]) for broker, one in choices.items()}, report.electable)
+        )
         elections.append(
             Election(
                 topic=report.partition.topic,
@@ -49,7 +54,9 @@ def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth 
                 lost_possible=choices[best].lost_possible,
             )
         )
-    order = sorted(brokers, key=lambda one: (-waits[one], certain[one], possible[one], -best_of[one], one))
+    order = ordered(
+        sorted(brokers, key=lambda one: (-waits[one], certain[one], possible[one], -best_of[one], one)), harms
+    )
     return StartOrder(
         brokers=tuple(order),
         wait_for=tuple(one for one in order if waits[one]),
@@ -57,6 +64,37 @@ def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth 
         elections=tuple(elections),
         missing=tuple(sorted({broker for report in compared.body.reports for broker in report.missing_replicas})),
     )
+
+
+class Harm(NamedTuple):
+    """What leaders of one partition discard."""
+
+    best: int
+    more: dict[int, int]
+    """By broker: records that it discards beyond those that the best leader does."""
+    electable: frozenset[int] | Absent
+    """Brokers that become leader without an unclean election."""
+
+    def of(self, broker: int, left: Collection[int]) -> tuple[int, int]:
+        """Return what is discarded where a broker starts before the best leader does: by an election of itself, and by an unclean one."""
+        if broker == self.best or self.best not in left:
+            return 0, 0
+        more = max(0, self.more.get(broker, 0))
+        return (more if isinstance(self.electable, Absent) or broker in self.electable else 0), more
+
+
+def ordered(brokers: Sequence[int], harms: Sequence[Harm]) -> list[int]:
+    """Return the brokers so that none starts that would be elected and discard what one behind it holds; of equal ones as they come."""
+    left, order = list(brokers), []
+    while left:
+        sums = {
+            one: [sum(part) for part in zip((0, 0), *(harm.of(one, left) for harm in harms), strict=True)]
+            for one in left
+        }
+        first = min(left, key=lambda one: sums[one])
+        left.remove(first)
+        order.append(first)
+    return order
 
 
 def _broker(choice: WhatIf) -> int | None:

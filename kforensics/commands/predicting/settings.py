@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kforensics.commands.predicting.surroundings import BROKER, TOPIC, Surroundings
+from kforensics.commands.predicting.surroundings import BROKER, TOPIC, Surroundings, node_id_of
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.protocol.loading.retention import NO_LIMIT, RetentionPolicy
@@ -82,7 +82,7 @@ class Settings:
             elif kind == BROKER and resource == str(node_id):
                 own[name] = change.value
         self._broker |= own
-        properties = list(around.properties.values())
+        properties = around.properties
         mine = [one for one in properties if node_id_of(one) == str(node_id)]
         # A file without an id is the node's where both are alone.
         self._file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
@@ -163,15 +163,6 @@ def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:
     named = properties.get("log.dirs", properties.get("log.dir", ""))
     paths = [path.strip() for path in (*named.split(","), properties.get("metadata.log.dir", ""))]
     return tuple(dict.fromkeys(path.rstrip("/") or path for path in paths if path))
-
-
-def node_id_of(properties: Mapping[str, str]) -> str:
-    """Return the id that a `server.properties` gives its node, as text; empty where it gives none.
-
-    Args:
-        properties: value by name; `node.id` before `broker.id`.
-    """
-    return properties.get("node.id", properties.get("broker.id", ""))
 
 
 def _number(value: str) -> int | None:

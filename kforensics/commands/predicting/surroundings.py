@@ -21,11 +21,11 @@ TOPIC, BROKER = 2, 4
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The newest metadata log among the inputs, server logs, and `server.properties` by the input that holds each."""
+    """The newest metadata log among the inputs, server logs, and the `server.properties` of each node."""
 
     history: MetadataHistory | None
     log_files: tuple[LogFile, ...]
-    properties: Mapping[int, Mapping[str, str]]
+    properties: Sequence[Mapping[str, str]]
     is_of_one_moment: bool = True
     """No node is among the inputs twice: metadata of one moment say nothing of a node at another."""
 
@@ -64,8 +64,7 @@ class Surroundings:
         """
         if node_count != 1 or len(self.properties) != 1:
             return None
-        (settings,) = self.properties.values()
-        value = settings.get("node.id", settings.get("broker.id", ""))
+        value = node_id_of(self.properties[0])
         return int(value) if value.isdecimal() and len(value) < 10 else None
 
 
@@ -84,20 +83,30 @@ def look_around(
     return Surroundings(history, tuple(log_files), server_properties(inputs, problems), is_of_one_moment)
 
 
-def server_properties(inputs: Inputs, problems: list[Problem]) -> dict[int, dict[str, str]]:
-    """Return the settings in every `server.properties` among the inputs, by the input that holds it.
+def server_properties(inputs: Inputs, problems: list[Problem]) -> tuple[Mapping[str, str], ...]:
+    """Return the settings of each node that has a `server.properties` among the inputs.
+
+    Files of one input are of one node, unless they name several.
 
     Args:
         inputs: all.
         problems: what can't be read is added here.
     """
-    found: dict[int, dict[str, str]] = {}
+    found: list[Mapping[str, str]] = []
     for number, one in enumerate(inputs.found):
         if one.described.kind not in {"log-files", FileKind.SERVER_PROPERTIES.value}:
             continue
+        by_id: dict[str, dict[str, str]] = {}
         for path, settings in read_server_properties(one):
             if isinstance(settings, EvidenceError):
                 problems.append(Problem(input=number, path=path, message=settings.problem))
             else:
-                found.setdefault(number, {}).update(settings)
-    return found
+                by_id.setdefault(node_id_of(settings), {}).update(settings)
+        without_id = by_id.pop("", {})
+        found += by_id.values() if len(by_id) > 1 else [without_id | one for one in by_id.values()] or [without_id]
+    return tuple(one for one in found if one)
+
+
+def node_id_of(properties: Mapping[str, str]) -> str:
+    """Return the id that a `server.properties` gives its node."""
+    return properties.get("node.id", properties.get("broker.id", ""))

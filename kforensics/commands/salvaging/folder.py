@@ -104,7 +104,7 @@ class OutFile:
         self._hashing.wait()
         return self._digest.copy()
 
-    def append(self, pieces: Iterable[bytes]) -> int:
+    def append(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one.
 
         Args:
@@ -113,9 +113,9 @@ class OutFile:
         Raises:
             WriteFailed: the system takes no more.
         """
-        data = b"".join(pieces)
-        self._put(data)
-        return len(data)
+        for data in pieces:
+            self._put(data)
+        return sum(map(len, pieces))
 
     def appended(self, count: int) -> None:
         """Take note of bytes that forked processes wrote behind those so far.

@@ -26,7 +26,7 @@ from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.primitives.word_buffer import SegmentBytes
-from kforensics.formats.segment.walk import iter_record_chunks
+from kforensics.formats.segment.walk import Buffers, iter_record_chunks
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, BestCopies, Label, Selection, Wanted
 from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_gaps, without_held
@@ -231,7 +231,7 @@ class _Written:
     """What a process made of a task, and then what it wrote of it."""
 
     parts: list[_Part]
-    pieces: list[bytes] = field(default_factory=list)
+    lines: list[bytes | memoryview] = field(default_factory=list)
     length: int = 0
     failure: WriteFailed | None = None
 
@@ -259,6 +259,7 @@ class _Saver:
             copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted, only=plan.only
         )
         self._holes = HoleJudge(plan.copies, plan.leader)
+        self._buffers = Buffers.empty()
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
         self._background = Background()
@@ -500,7 +501,9 @@ class _Saver:
             for output in self._outputs.values():
                 if isinstance(output.records, JsonRecords):
                     output.records.file.pause()
-            self._output(MAIN)
+            writer = self._output(MAIN).records
+            assert isinstance(writer, JsonRecords)
+            writer.expect_many()
             self._background.wait()
             self._background.close()
             self._processes = InTurn(self._lines, self._append, jobs=self._jobs)
@@ -535,7 +538,7 @@ class _Saver:
         for run in task:
             part = _Part()
             for chunk, given in self._records(run, part):
-                done.pieces += writer.pieces(chunk, given)
+                done.lines.append(writer.lines(chunk, given))
             done.parts.append(part)
         return done
 
@@ -544,7 +547,7 @@ class _Saver:
         writer = self._outputs[MAIN].records
         assert isinstance(writer, JsonRecords)
         try:
-            return _Written(done.parts, length=writer.file.append(done.pieces))
+            return _Written(done.parts, length=writer.file.append(done.lines))
         except WriteFailed as error:
             return _Written(done.parts, failure=error)
 
@@ -553,7 +556,8 @@ class _Saver:
     def _chunks(self, run: Run, part: _Part) -> Iterator[RecordChunk]:
         """Yield the records of a run; damage and what can't be read are noted."""
         try:
-            for found in iter_record_chunks(self._files.source(run), start=run.start, end=run.end):
+            source = self._files.source(run)
+            for found in iter_record_chunks(source, start=run.start, end=run.end, buffers=self._buffers):
                 if isinstance(found, Damage):
                     self._damaged(run, found, part)
                 else:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kforensics.errors import EvidenceError
 from kforensics.formats.index.offset import OffsetIndex, parse_offset_index
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH
+from kforensics.formats.index.time import read_time_ends
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.primitives.zeros import without_zero_tail
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -22,7 +22,6 @@ T = TypeVar("T")
 OFFSET_INDEX, TIME_INDEX = ".index", ".timeindex"
 LARGEST_INDEX = 64 << 20
 """Bytes of an offset index up to which its entries are held against the batches."""
-_TIMESTAMP_LENGTH = 8
 
 
 class IndexWatch:
@@ -87,12 +86,5 @@ def _offset_index(file: EvidenceFile) -> OffsetIndex:
 
 
 def _time_ends(file: EvidenceFile) -> dict[str, int]:
-    end = file.size - file.size % TIME_ENTRY_LENGTH
-    if not end:
-        return {"last_timestamp": -1}
-    last = file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH)
-    return {
-        "first_timestamp": int.from_bytes(file.read(0, _TIMESTAMP_LENGTH), signed=True),
-        "last_timestamp": int.from_bytes(last[:_TIMESTAMP_LENGTH], signed=True),
-        "last_relative_offset": int.from_bytes(last[_TIMESTAMP_LENGTH:], signed=True),
-    }
+    ends = read_time_ends(file.read, file.size)
+    return {"last_timestamp": -1} if ends is None else ends._asdict()

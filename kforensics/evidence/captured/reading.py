@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -42,13 +41,14 @@ _ADDED = ("longest_batch",)
 _LARGEST = 2**63 - 1
 
 
-def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> Segment:
+def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with_batches: bool = True) -> Segment:
     """Return the findings in a segment at the time of its capture.
 
     Args:
         file: the segment in its capture.
         path: relative to the replica's input, for citations.
         base_offset: from the file's name.
+        with_batches: whether the table of batches is wanted; else a segment without damage has none, and `BatchReader` reads it where it is asked for.
 
     Raises:
         EvidenceUnreadable: what the capture says of it can't be.
@@ -56,7 +56,12 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
     row = file.row
     try:
         _check(row)
-        segment = segment_of(
+        unread = unread_below(file)
+        batches: BatchTable | Absent = Absent.NOT_WRITTEN
+        if row["batch_count"] <= KEPT_BATCHES and (with_batches or unread or row["damage"]):
+            batches = _whole_table(file)
+        is_unknown = unread and not row["batch_count"] and row["max_timestamp_ms"] is None
+        return segment_of(
             {
                 **{name: row[name] for name in (*_NUMBERS, *_OPTIONAL)},
                 **{name: row.get(name) for name in _ADDED},
@@ -68,16 +73,14 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int) -> S
                 "is_thinned": bool(row["is_thinned"]),
                 "changed": bool(row["changed"]),
                 "damage": row["damage"],
+                **({"max_timestamp_ms": Absent.UNKNOWN} if is_unknown else {}),
             },
             row["digests"],
             row["epochs"],
+            batches=batches,
+            batches_from=_batches_from(file),
+            unread_below=unread,
         )
-        batches = _whole_table(file) if row["batch_count"] <= KEPT_BATCHES else Absent.NOT_WRITTEN
-        if unread := unread_below(file):
-            is_unknown = not segment.batch_count and row["max_timestamp_ms"] is None
-            newest = Absent.UNKNOWN if is_unknown else segment.max_timestamp_ms
-            segment = replace(segment, unread_below=unread, max_timestamp_ms=newest)
-        return replace(segment, batches=batches, batches_from=_batches_from(file, segment))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
 
@@ -97,20 +100,20 @@ def unread_below(file: CapturedSegment) -> int:
     return value
 
 
-def _batches_from(file: CapturedSegment, segment: Segment) -> int:
+def _batches_from(file: CapturedSegment) -> int:
     if unread := unread_below(file):
         start = carried_from(file)
         return unread if start is None else start
-    if not segment.batch_count or isinstance(segment.last_offset, Absent):
+    count, first, last = (file.row[name] for name in ("batch_count", "first_offset", "last_offset"))
+    if not count or last is None:
         return 0
     held = sum(run[2] for run in _runs(file.row, "batches"))
-    if held == segment.batch_count:
+    if held == count:
         return 0
     start = carried_from(file)
-    first = segment.first_offset
-    if held > segment.batch_count or (start is not None and isinstance(first, int) and start <= first):
-        raise ValueError(f"{held} rows of {segment.batch_count} batches from offset {start}")
-    return segment.last_offset + 1 if start is None else start
+    if held > count or (start is not None and first is not None and start <= first):
+        raise ValueError(f"{held} rows of {count} batches from offset {start}")
+    return int(last) + 1 if start is None else start
 
 
 def _check(row: Mapping[str, Any]) -> None:

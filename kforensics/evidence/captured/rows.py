@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import DIGEST_DTYPE, Segment
+from kforensics.formats.log.batch_table import BatchTable
 from kforensics.units import EpochEntry, OffsetRange
 
 Row = dict[str, Any]
@@ -142,7 +143,15 @@ def digests_of(rows: Sequence[Sequence[int]]) -> Any:
     return np.array([tuple(row) for row in rows], dtype=_SIGNED_DIGEST).view(DIGEST_DTYPE)
 
 
-def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs: Iterable[Sequence[int]]) -> Segment:
+def segment_of(
+    row: Mapping[str, Any],
+    digests: Sequence[Sequence[int]],
+    epochs: Iterable[Sequence[int]],
+    *,
+    batches: BatchTable | Absent = Absent.NOT_WRITTEN,
+    batches_from: int = 0,
+    unread_below: int = 0,
+) -> Segment:
     """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it."""
     return Segment(
         path=row["path"],
@@ -158,7 +167,7 @@ def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs:
         magics=frozenset(row["magics"] or ()),
         max_timestamp_ms=known_or(row["max_timestamp_ms"], Absent.NOT_APPLICABLE),
         digests=digests_of(digests),
-        batches=Absent.NOT_WRITTEN,
+        batches=batches,
         damage=damage_of(row["damage"]),
         changed=row["changed"],
         mtime_ns=row["mtime_ns"],
@@ -166,4 +175,6 @@ def segment_of(row: Mapping[str, Any], digests: Sequence[Sequence[int]], epochs:
         recovered_record_count=row["recovered_record_count"],
         is_thinned=row["is_thinned"],
         longest_batch=known_or(row.get("longest_batch"), Absent.UNKNOWN),
+        batches_from=batches_from,
+        unread_below=unread_below,
     )

@@ -223,7 +223,7 @@ def _is_at(path: str, directory: str) -> bool:
 
 def _are_logs_left_out(contexts: Sequence[PartitionContext]) -> bool:
     """Whether checkpoints refer to records and no partition has a segment."""
-    if any(one.of_kind(FileKind.SEGMENT) for one in contexts):
+    if any(file.is_live_segment for one in contexts for file in one.files):
         return False
     values = (value for one in contexts for value in (one.high_watermark, one.recovery_point))
     return any(isinstance(value, CheckpointValue) and value.value > 0 for value in values)

@@ -52,7 +52,7 @@ def find_range(
         from_time_ms: the earliest time wanted, None for no bound.
     """
     if from_time_ms is not None:
-        behind = _offset_before(path.with_suffix(".timeindex"), base_offset, from_time_ms)
+        behind = _offset_before(path, base_offset, from_time_ms)
         if behind is not None:
             from_offset = max(behind, from_offset if from_offset is not None else behind)
     if from_offset is None and to_offset is None:
@@ -85,15 +85,34 @@ def _offset_entries(path: Path, base_offset: int) -> tuple[np.ndarray, np.ndarra
     return offsets, positions
 
 
-def _offset_before(path: Path, base_offset: int, time_ms: int) -> int | None:
-    """Return the first offset that can hold a record of the time or a later one."""
-    index = _sound(path, parse_time_index)
+def time_entries(path: Path, base_offset: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return what the time index beside a segment says: rising timestamps, and for each the offset up to which no record is newer.
+
+    Source: `TimeIndex.maybeAppend`.
+
+    Args:
+        path: the segment.
+        base_offset: its own.
+
+    Returns:
+        Timestamps in milliseconds and offsets, none where the index can't be read, is damaged, or does not rise.
+    """
+    index = _sound(path.with_suffix(".timeindex"), parse_time_index)
     if index is None:
         return None
     times = index.entries["timestamp"].astype(np.int64)
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     if (np.diff(times) <= 0).any() or (np.diff(offsets) < 0).any():
         return None
+    return times, offsets
+
+
+def _offset_before(path: Path, base_offset: int, time_ms: int) -> int | None:
+    """Return the first offset that can hold a record of the time or a later one."""
+    entries = time_entries(path, base_offset)
+    if entries is None:
+        return None
+    times, offsets = entries
     place = int(np.searchsorted(times, time_ms, side="left")) - 1
     return int(offsets[place]) + 1 if place >= 0 else None
 

@@ -1,7 +1,7 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kforensics.damage import Absent
@@ -264,29 +264,32 @@ def find_places(inputs: Inputs) -> Places:
     every: list[LogDirState] = []
     for index, found in enumerate(inputs.found):
         states = log_dir_states(index, found, problems)
-        current: PartitionPlace | None = None
-        length = 0
-        has_segments = False
+        directories: list[tuple[FoundDirectory, PartitionDirectoryName]] = []
+        lengths: list[int] = []
+        is_partition = has_segments = False
         for item in found.walk():
             match item:
+                case FoundFile():
+                    if is_partition and item.name.kind is FileKind.SEGMENT:
+                        lengths[-1] += item.length if isinstance(item.partition, FoundDirectory) else 0
+                        has_segments |= item.is_live_segment
                 case FoundDirectory(name=PartitionDirectoryName() as name):
-                    _keep(places, current, length)
-                    current = PartitionPlace(
-                        state=states[item.log_dir],
-                        path=item.path,
-                        topic_partition=name.topic_partition,
-                        directory_state=name.state.value,
-                    )
-                    length = 0
+                    is_partition = True
+                    directories.append((item, name))
+                    lengths.append(0)
                 case FoundDirectory():
-                    _keep(places, current, length)
-                    current = None
-                case FoundFile() if item.name.kind is FileKind.SEGMENT and current is not None:
-                    length += item.length if isinstance(item.partition, FoundDirectory) else 0
-                    has_segments |= not item.name.is_transient
+                    is_partition = False
                 case Obstacle():
                     problems.append(Problem(input=index, path=item.path, message=item.message))
-        _keep(places, current, length)
+        for (directory, name), length in zip(directories, lengths, strict=True):
+            place = PartitionPlace(
+                state=states[directory.log_dir],
+                path=directory.path,
+                topic_partition=name.topic_partition,
+                directory_state=name.state.value,
+                length=length,
+            )
+            places.setdefault(place.topic_partition, []).append(place)
         if no_logs_are_here(states.values(), has_segments=has_segments):
             problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
             # Directories without logs are no empty logs: nothing is compared with them.
@@ -299,11 +302,6 @@ def find_places(inputs: Inputs) -> Places:
     return Places(
         by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=(*problems, *left_out), lost=lost
     )
-
-
-def _keep(places: dict[TopicPartition, list[PartitionPlace]], place: PartitionPlace | None, length: int) -> None:
-    if place is not None:
-        places.setdefault(place.topic_partition, []).append(replace(place, length=length))
 
 
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:

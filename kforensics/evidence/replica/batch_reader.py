@@ -22,7 +22,7 @@ from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, SegmentWindow, iter_records, walk_segment
 from kforensics.source.capture import CapturedSegment, CapturePath
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import EvidenceFile, open_below
 
 _KEPT_TABLES = 8
 """Segments of which tables are kept for the next question."""
@@ -135,7 +135,7 @@ class FileBatchReader:
             self._note(file, replica, segment, "records")
 
     def _open(self, replica: Replica, segment: Segment) -> EvidenceFile:
-        return open_evidence(self._roots[replica.input] / segment.path)
+        return open_below(self._roots[replica.input], segment.path)
 
     def _is_captured(self, replica: Replica) -> bool:
         return isinstance(self._roots[replica.input], CapturePath)

@@ -15,11 +15,13 @@ from kforensics.evidence.replica.loader_values import (
     LoadedBatch,
     Need,
     ReaderStep,
-    TimeEnds,
     TransactionEnd,
+    bare_batch,
+    headed_batch,
 )
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
-from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
+from kforensics.formats.index.time import TimeEnds
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
 from kforensics.source.capture import Capture, CapturedSegment, CapturePath, MissingBytes
 
 _ABORT, _COMMIT = 0, 1
@@ -179,48 +181,32 @@ def _loaded(
         attributes, sequence, kind, coordinator_epoch = values[11:]
         if magic < 2:
             is_wrapper = bool(attributes & CODEC_MASK)
-            found.append(
-                LoadedBatch(
-                    position=position,
-                    length=length,
-                    base_offset=base if is_wrapper and not checked else last,
-                    last_offset=last,
-                    magic=magic,
-                    leader_epoch=-1,
-                    max_timestamp=-1 if magic == 0 else last_time,
-                    producer_id=-1,
-                    producer_epoch=-1,
-                    record_count=1,
-                    is_transactional=False,
-                    is_control=False,
-                    is_valid=True,
-                    is_compressed_message=is_wrapper and checked,
-                )
-            )
+            latest = -1 if magic == 0 else last_time
+            batch = bare_batch(position=position, length=length, offset=last, magic=magic, max_timestamp=latest)
+            if is_wrapper:
+                batch = batch._replace(is_compressed_message=True) if checked else batch._replace(base_offset=base)
+            found.append(batch)
             continue
         end: TransactionEnd | Absent = Absent.NOT_APPLICABLE
-        is_control = bool(attributes & CONTROL_BIT)
-        if is_control and producer >= 0 and count:
+        if attributes & CONTROL_BIT and producer >= 0 and count:
             if kind not in {_ABORT, _COMMIT} or coordinator_epoch < 0 or first_time != last_time or count != 1:
                 break
             end = TransactionEnd(kind == _ABORT, coordinator_epoch, last_time)
         found.append(
-            LoadedBatch(
+            headed_batch(
                 position=position,
                 length=length,
                 base_offset=base,
                 last_offset=last,
                 magic=magic,
                 leader_epoch=epoch,
+                attributes=attributes,
                 max_timestamp=last_time,
                 producer_id=producer,
                 producer_epoch=its_epoch,
+                base_sequence=sequence,
                 record_count=count,
-                is_transactional=bool(attributes & TRANSACTIONAL_BIT),
-                is_control=is_control,
-                is_valid=True,
                 end=end,
-                has_sequence=sequence >= 0,
             )
         )
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkp
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.formats.segment.walk import Level
 from kforensics.source.capture import CapturedSegment, CapturePath
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import open_below
 from kforensics.source.naming import (
     FileKind,
     FileName,
@@ -71,19 +72,18 @@ def collect_replica(
         segment for state in left_over for segment in _segments(place, files, state, level, problems, scanned or {})
     ]
     is_whole = not problems
-    replica = stitch_replica(directory, segments, deleted)
-    replica = replace(replica, is_read_whole=is_whole)
-    if isinstance(place.state.root, CapturePath):
-        replica = replace(replica, has_records=all(_has_records(place, segment) for segment in segments))
-        if depth is Depth.CONTENT and replica.unread_below:
-            problems.append(_left_unread(place, replica))
+    is_captured = isinstance(place.state.root, CapturePath)
+    has_records = not is_captured or all(_has_records(place, segment) for segment in segments)
+    replica = stitch_replica(directory, segments, deleted, is_read_whole=is_whole, has_records=has_records)
+    if is_captured and depth is Depth.CONTENT and replica.unread_below:
+        problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
 def _left_unread(place: PartitionPlace, replica: Replica) -> Problem:
     """Return what a capture that was taken at depth tails lacks of a replica, where content is asked for."""
     last = max(replica.segments, key=lambda one: one.unread_below)
-    with open_evidence(place.state.root / last.path) as file:
+    with open_below(place.state.root, last.path) as file:
         assert isinstance(file, CapturedSegment)
         where = file.missing().where.replace(f"/{last.path.rpartition('/')[2]}", "", 1)
     words = f"the capture was taken at depth tails: of content below offset {last.unread_below} it holds nothing. Compare the ends with --depth tails, or read {where}"
@@ -116,7 +116,7 @@ def as_captured(replica: Replica, root: Path) -> Replica:
         return replica
     segments, has_all = [], True
     for segment in replica.segments:
-        with open_evidence(root / segment.path) as file:
+        with open_below(root, segment.path) as file:
             if isinstance(file, CapturedSegment):
                 segments.append(captured_segment(file, path=segment.path, base_offset=segment.base_offset))
                 has_all &= not segment.batch_count or has_records(file)
@@ -126,7 +126,7 @@ def as_captured(replica: Replica, root: Path) -> Replica:
 
 
 def _has_records(place: PartitionPlace, segment: Segment) -> bool:
-    with open_evidence(place.state.root / segment.path) as file:
+    with open_below(place.state.root, segment.path) as file:
         return not isinstance(file, CapturedSegment) or not segment.batch_count or has_records(file)
 
 
@@ -141,12 +141,24 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
     return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))
 
 
-def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
+def stitch_replica(
+    directory: Replica,
+    segments: Sequence[Segment],
+    deleted: Sequence[Segment],
+    *,
+    is_read_whole: bool = True,
+    has_records: bool = True,
+) -> Replica:
     """Return a partition directory together with its segments, each in the order of their base offsets."""
     segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
     deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
     return replace(
-        directory, segments=segments, deleted_segments=deleted, lineage=_lineage(segments, directory.log_start)
+        directory,
+        segments=segments,
+        deleted_segments=deleted,
+        lineage=_lineage(segments, directory.log_start),
+        is_read_whole=is_read_whole,
+        has_records=has_records,
     )
 
 
@@ -186,7 +198,7 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
 
 def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     files = []
-    for found in walk_partition(place.state.listings, place.path, name=Path(place.path).name):
+    for found in walk_partition(place.state.listings, place.path, name=place.path.rpartition("/")[2]):
         match found:
             case FoundFile(partition=FoundDirectory()):  # a broker does not look into directories below
                 files.append(found)
@@ -231,9 +243,9 @@ def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Se
 
 def _scan(place: PartitionPlace, path: str, base_offset: int, level: Level) -> Segment:
     """One segment file, or what a capture holds of it."""
-    with open_evidence(place.state.root / path) as file:
+    with open_below(place.state.root, path) as file:
         if isinstance(file, CapturedSegment):
-            return captured_segment(file, path=path, base_offset=base_offset)
+            return captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
         segment = scan_segment(file, path=path, base_offset=base_offset, level=level, mtime_ns=file.mtime_ns)
         return replace(segment, changed=file.changed())
 
@@ -314,7 +326,7 @@ def changes_since(place: PartitionPlace, replica: Replica, others: Sequence[Repl
         return ()
     last = replica.segments[-1]
     try:
-        with open_evidence(place.state.root / last.path) as file:
+        with open_below(place.state.root, last.path) as file:
             now = (file.size, file.mtime_ns)
         is_listed = not place.state.listings.may_have_changed(place.path)
         names = () if is_listed else directory_names(place.state.root, place.path)
@@ -395,13 +407,23 @@ def _parsed(
     if found is None:
         return Absent.NOT_WRITTEN
     try:
-        with open_evidence(place.state.root / found.path) as file:
-            return found.path, parse(file.read_all(TEXT_LIMIT))
+        with open_below(place.state.root, found.path) as file:
+            data = file.read_all(TEXT_LIMIT)
+        # Thousands of directories hold the same few bytes.
+        return found.path, _parsed_before(parse, data) if len(data) <= _SHORT else parse(data)
     except EvidenceError as error:
         problems.append(problem_of(place.state.input, found.path, error))
     except FormatError:
         pass  # what a broker can't parse either is judged by the consistency checks
     return Absent.UNREADABLE
+
+
+_SHORT = 1 << 10
+
+
+@lru_cache(maxsize=1 << 10)
+def _parsed_before(parse: Callable[[bytes], Value], data: bytes) -> Value:
+    return parse(data)
 
 
 def _file_of(files: Sequence[FoundFile], kind: FileKind) -> FoundFile | None:

@@ -10,7 +10,7 @@ from struct import Struct
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.errors import FormatError
+from kforensics.errors import EvidenceUnreadable, FormatError
 from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_text import read_epoch_file, read_topic_id
 from kforensics.evidence.replica.loader_values import (
@@ -23,14 +23,15 @@ from kforensics.evidence.replica.loader_values import (
     Need,
     ProducerState,
     ReaderStep,
-    TimeEnds,
     TransactionEnd,
+    bare_batch,
+    headed_batch,
 )
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH
+from kforensics.formats.index.time import read_last_time_entry, read_time_ends
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
-from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT
 from kforensics.formats.log.message_set import iter_message_records
 from kforensics.formats.log.record_batch import (
     BATCH_HEADER,
@@ -49,7 +50,6 @@ SHORTEST_RECORD = 14
 WINDOW_LENGTH = 1 << 20
 SMALL_FILE_LIMIT = 64 << 20
 
-_TIMESTAMP, _TIME_ENTRY = Struct(">q4x").unpack, Struct(">qi").unpack
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 """Version and type; version and coordinator epoch."""
@@ -83,12 +83,12 @@ def read_needed(folder: Path, need: Need) -> object:
                 data = file.read(0, file.size - file.size % OFFSET_INDEX_LAYOUT.length)
                 return _OffsetEntries(data)
             case Content.TIME_INDEX:
-                end = file.size - file.size % TIME_ENTRY_LENGTH
-                last = file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH)
-                return TimeEnds(_TIMESTAMP(file.read(0, TIME_ENTRY_LENGTH))[0], *_TIME_ENTRY(last))
+                if (ends := read_time_ends(file.read, file.size)) is None:
+                    raise EvidenceUnreadable(str(path), "it became shorter while it was read")
+                return ends
             case Content.LAST_TIMESTAMP:
-                end = file.size - file.size % TIME_ENTRY_LENGTH
-                return _TIMESTAMP(file.read(end - TIME_ENTRY_LENGTH, TIME_ENTRY_LENGTH))[0] if end else -1
+                last = read_last_time_entry(file.read, file.size)
+                return -1 if last is None else last.timestamp
             case Content.CHANGED:
                 return file.mtime_ns // 1_000_000
             case _:
@@ -173,7 +173,9 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
     header = window.at(position, BATCH_HEADER.length)
     if len(header) < BATCH_HEADER.length:
         short = LoadFailure("KafkaException", f"Failed to load record batch at position {position}")
-        return _bare(position, offset, whole, magic, is_valid=False, header_failure=short)
+        return bare_batch(
+            position=position, length=whole, offset=offset, magic=magic, is_valid=False, header_failure=short
+        )
     _, _, epoch, _, crc, attributes, delta, _, latest, producer_id, producer_epoch, sequence, count = (
         BATCH_HEADER.struct.unpack_from(header)
     )
@@ -181,55 +183,24 @@ def _batch(window: _Window, position: int, offset: int, length: int, magic: int,
     if checked:
         data = window.at(position, whole)
         is_valid = length >= SMALLEST_BATCH_LENGTH and crc32c(data[CRC_COVERED_POSITION:]) == crc
-    is_control = bool(attributes & CONTROL_BIT)
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
-    if is_control and is_valid and producer_id >= 0:
+    if attributes & CONTROL_BIT and is_valid and producer_id >= 0:
         end = _transaction_end(window.at(position, whole), count)
-    return LoadedBatch(
+    return headed_batch(
         position=position,
         length=whole,
         base_offset=offset,
         last_offset=offset + delta,
         magic=magic,
         leader_epoch=epoch,
+        attributes=attributes,
         max_timestamp=latest,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
+        base_sequence=sequence,
         record_count=count,
-        is_transactional=bool(attributes & TRANSACTIONAL_BIT),
-        is_control=is_control,
         is_valid=is_valid,
         end=end,
-        has_sequence=sequence >= 0,
-    )
-
-
-def _bare(
-    position: int,
-    offset: int,
-    length: int,
-    magic: int,
-    *,
-    is_valid: bool,
-    max_timestamp: int = -1,
-    header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE,
-) -> LoadedBatch:
-    """Return a batch that has no header of magic 2."""
-    return LoadedBatch(
-        position=position,
-        length=length,
-        base_offset=offset,
-        last_offset=offset,
-        magic=magic,
-        leader_epoch=-1,
-        max_timestamp=max_timestamp,
-        producer_id=-1,
-        producer_epoch=-1,
-        record_count=1,
-        is_transactional=False,
-        is_control=False,
-        is_valid=is_valid,
-        header_failure=header_failure,
     )
 
 
@@ -238,7 +209,10 @@ def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic
     data = window.at(position, whole)
     crc, _, attributes, timestamp = _LEGACY(bytes(data[LOG_OVERHEAD : LOG_OVERHEAD + 14]).ljust(14, b"\0"))
     is_valid = not checked or crc32(data[LOG_OVERHEAD + 4 :]) == crc
-    batch = _bare(position, offset, whole, magic, is_valid=is_valid, max_timestamp=-1 if magic == 0 else timestamp)
+    latest = -1 if magic == 0 else timestamp
+    batch = bare_batch(
+        position=position, length=whole, offset=offset, magic=magic, max_timestamp=latest, is_valid=is_valid
+    )
     if not attributes & CODEC_MASK:
         return batch
     try:

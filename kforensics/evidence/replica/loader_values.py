@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 
 
 class Content(StrEnum):
@@ -102,6 +103,72 @@ class LoadedBatch(NamedTuple):
     """What reading more of it than its first 17 bytes throws."""
 
 
+def headed_batch(
+    *,
+    position: int,
+    length: int,
+    base_offset: int,
+    last_offset: int,
+    magic: int,
+    leader_epoch: int,
+    attributes: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+    is_valid: bool = True,
+    end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE,
+) -> LoadedBatch:
+    """Return a batch by what its header of magic 2 says (`DefaultRecordBatch`)."""
+    return LoadedBatch(
+        position=position,
+        length=length,
+        base_offset=base_offset,
+        last_offset=last_offset,
+        magic=magic,
+        leader_epoch=leader_epoch,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        record_count=record_count,
+        is_transactional=bool(attributes & TRANSACTIONAL_BIT),
+        is_control=bool(attributes & CONTROL_BIT),
+        is_valid=is_valid,
+        end=end,
+        has_sequence=base_sequence >= 0,
+    )
+
+
+def bare_batch(
+    *,
+    position: int,
+    length: int,
+    offset: int,
+    magic: int,
+    max_timestamp: int = -1,
+    is_valid: bool = True,
+    header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE,
+) -> LoadedBatch:
+    """Return a batch that has no header of magic 2: a message of magic 0 or 1, which has one offset, or bytes of which no more was read."""
+    return LoadedBatch(
+        position=position,
+        length=length,
+        base_offset=offset,
+        last_offset=offset,
+        magic=magic,
+        leader_epoch=-1,
+        max_timestamp=max_timestamp,
+        producer_id=-1,
+        producer_epoch=-1,
+        record_count=1,
+        is_transactional=False,
+        is_control=False,
+        is_valid=is_valid,
+        header_failure=header_failure,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
     """The batches from a position to where Kafka's reader ends."""
@@ -128,14 +195,6 @@ class Batches:
         """
         moved = tuple(one._replace(position=one.position - start) for one in self.batches)
         return replace(self, batches=moved, end=self.end - start)
-
-
-class TimeEnds(NamedTuple):
-    """The first timestamp of a time index that has entries, and its last entry."""
-
-    first_timestamp: int
-    last_timestamp: int
-    last_relative_offset: int
 
 
 class ProducerState(NamedTuple):

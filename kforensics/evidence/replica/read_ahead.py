@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.replica.positions import PAGE, indexed_position
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH
+from kforensics.formats.index.time import last_time_entry_span
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import held_ranges
@@ -72,8 +72,8 @@ def _end_of(place: PartitionPlace, wanted: list[Range]) -> _End | None:
     wanted.append(Range(root / logs[0].path, 0, BATCH_HEADER.length))
     beside = {one.path: one for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX) for one in kinds[kind]}
     times = beside.get(logs[-1].path.removesuffix(".log") + ".timeindex")
-    if times is not None and times.length >= TIME_ENTRY_LENGTH:
-        wanted.append(Range(root / times.path, (times.length // TIME_ENTRY_LENGTH - 1) * TIME_ENTRY_LENGTH, 8))
+    if times is not None and (last := last_time_entry_span(times.length)) is not None:
+        wanted.append(Range(root / times.path, last.position, last.length))
     index = beside.get(logs[-1].path.removesuffix(".log") + ".index")
     if index is None or index.length < INDEX_ENTRY_LENGTH:
         wanted.append(Range(root / logs[-1].path, 0, min(logs[-1].length, LARGEST_END)))

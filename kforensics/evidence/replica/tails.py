@@ -19,7 +19,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
 from kforensics.evidence.replica.positions import IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
-from kforensics.formats.index.time import TIME_INDEX_LAYOUT
+from kforensics.formats.index.time import read_last_time_entry
 from kforensics.formats.log.batch_table import empty_batches
 from kforensics.formats.log.record_batch import BATCH_HEADER, LOG_OVERHEAD
 from kforensics.formats.segment.walk import Level, walk_segment
@@ -164,10 +164,10 @@ class _Tails:
         """Return the time of the last entry of the time index, which is the newest up to there."""
         try:
             file = self._open(_beside(self._files[at].path, ".timeindex"))
-            data = file.read(max(file.size // TIME_INDEX_LAYOUT.length - 1, 0) * TIME_INDEX_LAYOUT.length, 8)
+            last = read_last_time_entry(file.read, file.size)
         except EvidenceError:
             return Absent.UNREADABLE
-        return int.from_bytes(data, signed=True) if len(data) == 8 and any(data) else Absent.NOT_WRITTEN
+        return last.timestamp if last is not None and last.timestamp else Absent.NOT_WRITTEN
 
     def _unread(self, at: int, epochs: tuple[EpochEntry, ...], magics: frozenset[int]) -> Segment:
         """Return a segment of which nothing was read: it holds what its name, its size and that of the next one say."""

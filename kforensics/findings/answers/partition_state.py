@@ -10,7 +10,7 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.unaccounted import is_empty, missing_offsets
+from kforensics.evidence.replica.unaccounted import is_empty
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -263,7 +263,7 @@ def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Co
     electable = frozenset() if isinstance(report.electable, Absent) else report.electable
     for one in live:
         replica = one.view.replica
-        lacks = missing_offsets(replica)
+        lacks = one.view.missing
         if not lacks:
             continue
         words = f"{lacks[0].words} are unaccounted for by its own files"

@@ -408,6 +408,12 @@ def _now(
             yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {_node(inputs[log.input])} discards."
 
 
+_BY_LEADER = (
+    "When the broker of that replica runs, and before those of the others start: kafka-leader-election.sh --election-type unclean "
+    "--path-to-json-file elections.json, with its object in `order.elections_by_leader` of --format json."
+)
+
+
 def _order(order: StartOrder) -> Iterator[str]:
     """Which broker to start first, which to wait for, and which elections are needed."""
     if not order.brokers:
@@ -421,11 +427,13 @@ def _order(order: StartOrder) -> Iterator[str]:
             "records that no one else holds."
         )
     unclean = [one for one in order.elections if one.is_unclean is True]
+    unsure = [one for one in order.elections if isinstance(one.is_unclean, Absent)]
     if unclean:
+        yield f"{counted(len(unclean), 'partition')} {form(len(unclean), 'needs', 'need')} an unclean election of the replica that discards least. {_BY_LEADER}"
+    if unsure:
         yield (
-            f"{counted(len(unclean), 'partition')} {form(len(unclean), 'needs', 'need')} an unclean election of the replica "
-            "that discards least: kafka-leader-election.sh --election-type unclean --path-to-json-file elections.json, with the object "
-            "`order.elections_json` of --format json, once that broker runs alone of its replicas."
+            f"{counted(len(unsure), 'partition')} may need an unclean election of the replica that discards least: those without a leader once its broker runs. "
+            f"{_BY_LEADER} Of a partition with a leader the tool says that no election is needed."
         )
 
 

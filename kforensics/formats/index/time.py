@@ -7,8 +7,9 @@
 Kafka: `TimeIndex` (0.10.1 and later).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from construct import Int32sb, Int64sb, Struct
@@ -65,6 +66,51 @@ def parse_time_index(data: bytes | memoryview, length: int | None = None) -> Tim
             found=f"entry {at}: timestamp {times[at]}, relative offset {offsets[at]}",
         )
     return TimeIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
+
+
+class TimeEnds(NamedTuple):
+    """The first timestamp of a time index that has entries, and its last entry."""
+
+    first_timestamp: int
+    last_timestamp: int
+    last_relative_offset: int
+
+
+class TimeEntry(NamedTuple):
+    """An entry of a time index."""
+
+    timestamp: int
+    relative_offset: int
+
+
+def last_time_entry_span(length: int) -> Span | None:
+    """Return where a broker finds the last entry of a time index of a length in bytes, preallocated zeros and all; None where there is none."""
+    count = length // TIME_ENTRY_LENGTH
+    return entry_span(count - 1, TIME_ENTRY_LENGTH) if count else None
+
+
+def read_last_time_entry(read: Callable[[int, int], bytes], length: int) -> TimeEntry | None:
+    """Return the last entry of a time index as a broker reads it: by its length alone (`TimeIndex.lastEntry`).
+
+    Args:
+        read: a function of a position and a length that gives bytes of the file, fewer where it ends before.
+        length: of the file.
+
+    Returns:
+        None where the file holds no whole entry, or not as many bytes as its length says.
+    """
+    span = last_time_entry_span(length)
+    return None if span is None else _entry(read(span.position, span.length))
+
+
+def read_time_ends(read: Callable[[int, int], bytes], length: int) -> TimeEnds | None:
+    """Return the first timestamp and the last entry likewise, which a broker compares (`TimeIndex.sanityCheck`, before 2.3)."""
+    first, last = _entry(read(0, TIME_ENTRY_LENGTH)), read_last_time_entry(read, length)
+    return None if first is None or last is None else TimeEnds(first.timestamp, *last)
+
+
+def _entry(data: bytes) -> TimeEntry | None:
+    return TimeEntry(*TIME_INDEX_LAYOUT.struct.unpack(data)) if len(data) == TIME_ENTRY_LENGTH else None
 
 
 def encode_time_index(index: TimeIndex) -> bytes:

@@ -77,6 +77,27 @@ class LogEventKind(StrEnum):
 EMPTIED_SEGMENT = "segment emptied"
 """`reason` of a recovery that gave up a whole segment and not only what is behind a bad batch."""
 
+ELECTION_KINDS = frozenset(
+    {
+        LogEventKind.LEADER_START,
+        LogEventKind.FOLLOWER_START,
+        LogEventKind.LEADER_AND_ISR,
+        LogEventKind.LEADER_RECOVERED,
+        LogEventKind.LEADER_SELECTED,
+        LogEventKind.PARTITION_ONLINE,
+        LogEventKind.PARTITION_CHANGE,
+        LogEventKind.UNCLEAN_ELECTION,
+        LogEventKind.REPLICAS_ASSIGNED,
+        LogEventKind.REASSIGNMENT,
+        LogEventKind.TOPIC_DELETED,
+        LogEventKind.BROKER_REGISTERED,
+        LogEventKind.BROKER_FENCED,
+        LogEventKind.BROKER_UNFENCED,
+        LogEventKind.CONTROLLER_ELECTED,
+    }
+)
+"""Kinds that state-change.log and controller.log hold too: a file with no other kind does not show how its broker started, nor what its logs lost."""
+
 FOLDED = frozenset(
     {
         LogEventKind.FETCH_OFFSET_RESET,

@@ -56,7 +56,7 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         + rb"\.)?[^\n]{0,200}?revious leader epoch was "
         + number("previous_leader_epoch"),
     ),
-    # 0.11 to 2.5, the leader only; the line begins with the partition's name.
+    # 0.11 to 2.5, the leader only; the line begins with the partition's name. 2.4 and 2.5 have no colon.
     shape(
         Kind.LEADER_START,
         b"",
@@ -67,7 +67,7 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         + number("offset")
         + rb"(?: with high watermark "
         + number("high_watermark")
-        + rb")?\. Previous [Ll]eader [Ee]poch was: "
+        + rb")?\. Previous [Ll]eader [Ee]poch was:? "
         + number("previous_leader_epoch"),
     ),
     shape(Kind.LEADER_RECOVERED, b"The topic partition ", P + rb" was marked as RECOVERING"),

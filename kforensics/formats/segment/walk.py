@@ -7,6 +7,7 @@ continues with the next sound batch. Kafka: FileRecords, FileLogInputStream, Log
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from kforensics.formats.segment.resync import checksums_of, find_sound_batch
 
 __all__ = [
     "SHORTEST_ENTRY",
+    "Buffers",
     "Level",
     "MemoryBytes",
     "SegmentBytes",
@@ -107,19 +109,31 @@ def find_batch_start(source: SegmentBytes, position: int) -> int | None:
     return None if found is None else found.position
 
 
+class Buffers(NamedTuple):
+    """The memory of a walk, which the next one may use again."""
+
+    window: WordBuffer
+    payload: WordBuffer
+
+    @classmethod
+    def empty(cls) -> "Buffers":
+        """Buffers that grow as they are used."""
+        return cls(WordBuffer(0), WordBuffer(0))
+
+
 class _Walk:
     """A pass over a segment or a range of it."""
 
-    def __init__(self, source: SegmentBytes, level: Level, limit: int, window_length: int) -> None:
+    def __init__(
+        self, source: SegmentBytes, level: Level, limit: int, window_length: int, buffers: "Buffers | None" = None
+    ) -> None:
         self.limit = limit
         self._source = source
         self._level = level
         self._window_length = window_length
         self._order = LogOrder()
         self._places = DamagedPlaces(source)
-        self._window = WordBuffer(0)
-        # Most files are small: the buffer grows for larger ones.
-        self._payload = WordBuffer(min(PAYLOAD_LENGTH, 4 * limit))
+        self._window, self._payload = buffers or Buffers.empty()
         self._exact = ExactReads(source.size + EXACTLY_READ)
         # A claimed length is read to be disproved; a hostile file must not make this work more than linear.
         self._large_allowance = 4 * source.size + LARGEST_HELD
@@ -165,7 +179,13 @@ class _Walk:
     def chunks(self, table: BatchTable, file_position: int) -> Iterator[RecordChunk | Damage]:
         """Yield the records of batches of the window that was read last."""
         held = table[table["position"] + table["length"] <= self._loaded_end]
-        yield from iter_chunks(WindowBatches(self._window, self._payload, held, file_position, self._exact))
+        yield from iter_chunks(self._batches(held, file_position))
+
+    def _batches(self, table: BatchTable, file_position: int) -> WindowBatches:
+        if (table["attributes"] & CODEC_MASK).any():
+            # Most files are small: the buffer grows for larger ones.
+            self._payload.ensure(min(PAYLOAD_LENGTH, 4 * self.limit))
+        return WindowBatches(self._window, self._payload, table, file_position, self._exact)
 
     def _load(self, start: int, length: int) -> None:
         wanted = min(max(length, self._window.capacity), self.limit - start + _OVERHANG, self._source.size - start)
@@ -213,7 +233,7 @@ class _Walk:
         """Take batches whose extents are sure, and look into them as deep as the level says."""
         if not len(entries.table):
             return
-        batches = WindowBatches(self._window, self._payload, entries.table, start, self._exact)
+        batches = self._batches(entries.table, start)
         is_held = int(entries.table["length"][-1]) <= self._window.filled
         check_headers(batches)
         if is_held:
@@ -272,7 +292,7 @@ def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None
 
 
 def iter_record_chunks(
-    source: SegmentBytes, *, start: int = 0, end: int | None = None
+    source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
 ) -> Iterator[RecordChunk | Damage]:
     """Yield the same as `iter_records`, as columns over the bytes of many records at a time.
 
@@ -282,15 +302,15 @@ def iter_record_chunks(
         end: position up to which batches begin.
         buffers: to be used again where many short runs are read.
     """
-    for _, found in iter_windows_with_records(source, start=start, end=end):
+    for _, found in iter_windows_with_records(source, start=start, end=end, buffers=buffers):
         yield from found
 
 
 def iter_windows_with_records(
-    source: SegmentBytes, *, start: int = 0, end: int | None = None
+    source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
 ) -> Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]:
     """Each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for."""
-    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH)
+    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH, buffers)
     position = start
     while position < walk.limit:
         window = walk.next_window(position)

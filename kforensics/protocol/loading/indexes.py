@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from kforensics.evidence.replica.loader_values import AbortedEntry, Content, TimeEnds
+from kforensics.evidence.replica.loader_values import AbortedEntry, Content
+from kforensics.formats.index.time import TimeEnds
 from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.values import LARGEST_INT32, thrown
+from kforensics.protocol.loading.values import LARGEST_INT32, NotModelledError, thrown
 
 OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH = 8, 12, 34
 WARM_LENGTH = 8_192
@@ -247,6 +248,10 @@ class TxnIndex:
                 return True
         return False
 
+    def rename(self, name: str) -> None:
+        """Take another name: a file that lies there under it is not opened before the first entry (`TransactionIndex.renameTo`)."""
+        self._name = name
+
     def reset(self) -> None:
         """Remove all entries."""
         self._own = []
@@ -273,6 +278,8 @@ class TxnIndex:
             raise thrown(
                 "IllegalArgumentException", "The last offset of appended transactions must increase sequentially"
             )
+        if not self._is_open and self._name in self._disk.files:
+            raise NotModelledError("entries over those of a transaction index that another segment left")
         self._own.append(AbortedEntry(0, last_offset))
         self._is_open = True
         length = len(self._own) * TXN_ENTRY_LENGTH

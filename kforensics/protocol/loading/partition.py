@@ -127,8 +127,10 @@ class _Loader:
             raise thrown(
                 "KafkaException", f"Found directory '{self._directory.name}' is not in the form of topic-partition"
             )
-        self.cache = EpochCache(self._disk, self._rules)
-        self._producers = Producers(self._disk, self._settings, self._rules)
+        if rules.lists_snapshots_first:
+            Producers(self._disk, self._settings, rules)
+        self.cache = EpochCache(self._disk, rules)
+        self._producers = Producers(self._disk, self._settings, rules)
         for name in self._disk.names():
             if name in self._directory.unreadable:
                 raise thrown("IOException", f"Could not read file {name}", is_io=True)

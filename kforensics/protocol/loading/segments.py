@@ -190,7 +190,7 @@ class Segment:
                 self._disk.rename(name, plain, rule)
             self.names[ending] = plain
         self._offset_index = self._time_index = None
-        self.txn_index = TxnIndex(self._disk, self.names[TXN_INDEX], self.base_offset)
+        self.txn_index.rename(self.names[TXN_INDEX])
 
     def recover(self, producers: Producers, epochs: EpochCache | None) -> int:
         """Scan it, truncate it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).

@@ -36,6 +36,8 @@ class LoadingRules:
     """Before 2.8: where a log ends below its log start, epochs are trimmed as ever and producers forgotten without deleting snapshots."""
     reads_topic_ids: bool = True
     """2.8: `partition.metadata` is read."""
+    lists_snapshots_first: bool = False
+    """2.8: producer snapshots are listed before the epoch file is opened or made (`Log.apply`)."""
     removes_stray_snapshots: bool = True
     """2.8: snapshots that are no segment's base are deleted (KAFKA-9393)."""
     completes_unknown_transactions: bool = False
@@ -146,6 +148,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         recovery_point_reaches_end=version < (2, 8),
         keeps_state_below_log_start=version < (2, 8),
         reads_topic_ids=version >= (2, 8),
+        lists_snapshots_first=(2, 8) <= version < (3, 0),
         removes_stray_snapshots=version >= (2, 8),
         completes_unknown_transactions=version < (2, 8),
         checks_epoch_entries=version >= (2, 7),

@@ -147,15 +147,11 @@ class CommitJudge:
             out.append(_run(end, offsets.last, "no", never))
         return tuple(out)
 
-    def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
-        """Return where a clean election proves that records of these epochs were not committed, as `CommitProofs.never_after` does.
-
-        Args:
-            first_epoch: the leader epoch of the first record.
-            last_epoch: the leader epoch of the last record.
-            holder: the broker whose log held them.
-        """
-        return self._proofs.never_after(first_epoch, last_epoch, holder)
+    def never_after(
+        self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
+    ) -> Bound | None:
+        """As `CommitProofs.never_after`: where a clean election proves that records of these epochs were not committed."""
+        return self._proofs.never_after(first_epoch, last_epoch, holder, until=until)
 
     def _why_possible(self, view: LoadedLog) -> str:
         if not self._proofs.leaderships:

@@ -308,7 +308,9 @@ class CommitProofs:
             return None
         return self.never_after(first, last, view.replica.broker_id)
 
-    def never_after(self, first_epoch: int, last_epoch: int, holder: int | Absent) -> Bound | None:
+    def never_after(
+        self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
+    ) -> Bound | None:
         """Return the records that a clean election proves not committed, by the leader epochs in which they were written.
 
         An election proves it only of records that the elected replica never had: it did not lead when they were written, its log was never shortened, and since
@@ -318,6 +320,7 @@ class CommitProofs:
             first_epoch: the leader epoch of the first of the records.
             last_epoch: of the last of them.
             holder: the broker whose log they are in; its own election proves nothing of them.
+            until: the leader epoch up to which every election must be clean, where some of the records may be of later epochs than that of the last.
 
         Returns:
             The offset from which on nothing of these epochs was committed, none where nothing proves it.
@@ -329,6 +332,7 @@ class CommitProofs:
         bounds = []
         led = {state.leader for state in terms if state.leader_epoch == first_epoch}
         came_back = self._led_on(terms)
+        reached = terms[0].leader_epoch
         for at, (before, state) in enumerate(pairwise(terms), start=1):
             if state.leader_epoch > before.leader_epoch + 1 or state.unclean:
                 # What was committed until then may be missing from every later leader.
@@ -345,6 +349,7 @@ class CommitProofs:
             if not is_in_sync or leader in self.weakened or not self._is_whole(leader, terms[: at + 1]):
                 # It may have lost what was committed until then, and every later leader follows it.
                 break
+            reached = state.leader_epoch
             successor = by_broker.get(leader)
             if state.leader_epoch <= last_epoch or was_leader or leader == holder or successor is None:
                 continue
@@ -355,6 +360,8 @@ class CommitProofs:
             reason = f"broker {leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
             bounds.append(Bound(offset=start, reason=reason, citations=(state.citation,)))
         bound = min(bounds, key=lambda bound: bound.offset, default=None)
+        if until is not None and reached < until:
+            return None
         if bound is None or any(self._may_commit(state, bound.offset, by_broker) for state in terms if state.unclean):
             return None
         return bound

@@ -194,10 +194,10 @@ def cause_of(
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
     if election is not None and some_committed:
-        reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch} without records that had been committed: it had lost them before, and its own log and log lines would show how"
+        reason = f"{_took_over(election, evidence.leaderships)} without records that had been committed: {_WHY_WITHOUT[_is_known_clean(election, evidence.leaderships)]}"
         return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     if election is not None:
-        reason = f"broker {election.leader} took over cleanly in leader epoch {election.leader_epoch}; the tail had not reached it"
+        reason = f"{_took_over(election, evidence.leaderships)}; the tail had not reached it"
         confidence = "proven" if none_committed else "possible"
         return Cause(
             name=CauseName.UNCOMMITTED_TAIL, confidence=confidence, reason=reason, citations=(election.citation,)
@@ -395,6 +395,27 @@ def _because_of_leader(
         )
     reason = f"broker {lost.broker_id} had truncated its own log to {lost.to_offset} before it led"
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=lost.citations)
+
+
+_WHY_WITHOUT = {
+    True: "it had lost them before, and its own log and log lines would show how",
+    False: "no input shows whether it was in sync",
+}
+
+
+def _took_over(election: Leadership, leaderships: Sequence[Leadership]) -> str:
+    how = " cleanly" if _is_known_clean(election, leaderships) else ""
+    return f"broker {election.leader} took over{how} in leader epoch {election.leader_epoch}"
+
+
+def _is_known_clean(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
+    """Whether the election is on record as clean: lines name the ISR of the leader epoch before, or they show nothing of it."""
+    if election.unclean or isinstance(election.recorded_at, int):
+        return not election.unclean
+    before = next((state for state in reversed(leaderships) if state.leader_epoch < election.leader_epoch), None)
+    if before is None or before.leader_epoch != election.leader_epoch - 1:
+        return False
+    return isinstance(before.isr, frozenset) and election.leader in before.isr
 
 
 def _was_in_sync(election: Leadership, leaderships: Sequence[Leadership]) -> bool:

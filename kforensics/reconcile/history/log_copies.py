@@ -288,12 +288,14 @@ def of_one_incarnation(
 
 def _is_of_earlier(copy: LogCopy, leader: LogCopy, agreement: Agreement, created_ms: int | Absent) -> bool:
     taken = copy.taken_ms
-    if isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms:
-        return True
+    is_older = isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms
     parted = agreement.parted_at(copy.view, leader.view)
-    if parted is None:
+    if parted is None and not is_older:
         return False
     shares_nothing = agreement.shares_nothing(copy.view, leader.view)
+    if is_older or parted is None:
+        # A clock that is behind makes a file older than its topic: its batches show whose it is.
+        return is_older and (shares_nothing or common_range(copy.view, leader.view) is None)
     if isinstance(created_ms, int) and not copy.has_times and shares_nothing:
         newest = [one.max_timestamp_ms for one in copy.view.segments if isinstance(one.max_timestamp_ms, int)]
         return bool(newest) and max(newest) < created_ms

@@ -7,6 +7,7 @@ role was committed; nothing else here is called certain, for a line names offset
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
@@ -70,7 +71,7 @@ def find_logged_losses(
     for truncation, cause, protocol in truncations:
         if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
-        by_epoch = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
+        by_epoch = is_by_epoch(truncation, protocol)
         first = max(truncation.to_offset, leader_start if by_epoch else leader_end)
         if truncation.before is not None:
             first = max(first, truncation.before.view.log_end_offset)
@@ -89,7 +90,7 @@ def find_logged_losses(
                     leaderships,
                     needed_in_sync,
                     _committed(truncation, offsets, leader_end, leader_epochs, proven)
-                    or _never(truncation, offsets, leaderships, leader_epochs, judge)
+                    or _never(truncation, offsets, leaderships, leader_epochs, judge, by_epoch=by_epoch)
                     or (("no", whole) if whole is not None and by_epoch else None),
                 )
                 for offsets in runs
@@ -168,23 +169,93 @@ def _never(
     leaderships: Sequence[Leadership],
     leader_epochs: Sequence[EpochEntry],
     judge: CommitJudge | None,
+    *,
+    by_epoch: bool,
 ) -> tuple[Certainty, Bound] | None:
-    """Return the proof that no record of the run was committed.
+    if judge is None:
+        return None
+    bound = uncommitted_from(truncation, leaderships, leader_epochs, judge, by_epoch=by_epoch)
+    return ("no", bound) if bound is not None and bound.offset <= offsets.first else None
 
-    No input shows the records. They followed those that stayed, and the truncated replica wrote the last of them itself: these two leader epochs bound theirs.
+
+def is_by_epoch(truncation: ObservedTruncation, protocol: ProtocolName) -> bool:
+    """Whether a line reports a truncation that compared leader epochs."""
+    by_name = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
+    return truncation.is_logged and by_name
+
+
+def uncommitted_from(
+    truncation: ObservedTruncation,
+    leaderships: Sequence[Leadership],
+    leader_epochs: Sequence[EpochEntry],
+    judge: CommitJudge,
+    *,
+    by_epoch: bool,
+) -> Bound | None:
+    """Return from where on no record that a line says was truncated had been committed, though no input shows the records.
+
+    They followed those that stayed, and are no younger than what the replica held when it began to follow: these two leader epochs bound theirs.
+
+    Args:
+        truncation: as a line reports it.
+        leaderships: who led, and who was in sync.
+        leader_epochs: of the final leader's log.
+        judge: knows which elections prove that records were not committed.
+        by_epoch: it compared leader epochs, so that a follower truncated what it held before it followed this leader.
     """
-    term = _own_term(truncation, leaderships)
-    if judge is None or term is None:
+    last = _last_written(truncation, leaderships, by_epoch=by_epoch)
+    if last is None:
         return None
     if truncation.to_offset:
         kept = epoch_at(tuple(leader_epochs), truncation.to_offset - 1)
     else:
         # Nothing stayed, so they may be as old as the partition.
         kept = leaderships[0].leader_epoch
-    if isinstance(kept, Absent) or kept > term.leader_epoch:
+    if isinstance(kept, Absent) or kept > last.leader_epoch:
         return None
-    bound = judge.never_after(kept, term.leader_epoch, truncation.broker_id)
-    return ("no", bound) if bound is not None and bound.offset <= offsets.first else None
+    return judge.never_after(kept, last.leader_epoch, truncation.broker_id, until=last.until)
+
+
+class _LastWritten(NamedTuple):
+    """The leader epoch of the last record that was truncated."""
+
+    leader_epoch: int
+    until: int | None
+    """The leader epoch of the leader that it truncated to, where it may have copied records of leaders in between too."""
+
+
+def _last_written(
+    truncation: ObservedTruncation, leaderships: Sequence[Leadership], *, by_epoch: bool
+) -> _LastWritten | None:
+    followed, broker = truncation.leader_epoch, truncation.broker_id
+    own = _own_term(truncation, leaderships)
+    if own is None:
+        is_known = (
+            isinstance(followed, int)
+            and by_epoch
+            and not any(
+                (state.leader == broker and state.leader_epoch == followed)
+                or (state.leader_epoch > followed and _is_earlier(state, truncation))
+                for state in leaderships
+            )
+        )
+        return _LastWritten(followed - 1, None) if isinstance(followed, int) and is_known else None
+    later = [
+        state
+        for state in leaderships
+        if state.leader_epoch > own.leader_epoch
+        and isinstance(state.leader, int)
+        and (isinstance(followed, Absent) or state.leader_epoch < followed)
+    ]
+    was_away = all(isinstance(state.isr, frozenset) and broker not in state.isr for state in later)
+    if was_away:
+        return _LastWritten(own.leader_epoch, None)
+    return _LastWritten(own.leader_epoch, followed if isinstance(followed, int) else later[-1].leader_epoch)
+
+
+def _is_earlier(state: Leadership, truncation: ObservedTruncation) -> bool:
+    times = state.time_ms, truncation.time_ms
+    return isinstance(times[0], int) and isinstance(times[1], int) and times[0] < times[1]
 
 
 def _own_term(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.broker_log_facts import creation_times
+from kforensics.reconcile.observed.broker_log_facts import creation_times, first_lines
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
 from kforensics.units import TopicPartition
@@ -45,24 +45,50 @@ def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnat
     }
 
 
-def _stale_ends(
+def _created_on(
     events: Iterable[LoggedEvent], created: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas that a controller's lines assign to each partition when it is created."""
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    for item in events:
+        partition, event = item.event.topic_partition, item.event
+        if (
+            event.kind is not Kind.REPLICAS_ASSIGNED
+            or isinstance(partition, Absent)
+            or isinstance(item.time_ms, Absent)
+        ):
+            continue
+        brokers, since = event.brokers("replicas"), created.get(partition)
+        if since is not None and not isinstance(brokers, Absent) and abs(item.time_ms - since) <= MAKING_MS:
+            found[partition] = brokers
+    return found
+
+
+def _stale_ends(
+    events: Sequence[LoggedEvent], created: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, dict[int, int]]:
-    """Return the first that a broker says of a partition after its making is that it loaded a log with records: they are not of it."""
+    """Return logs with records that brokers loaded when they came back after the creation: they are not of it.
+
+    Only of brokers that it was created on and whose lines reach back before it: others may have got the log by a copy of another disk, or at a start that no line is left of.
+    """
+    begins = first_lines(events)
+    members = _created_on(events, created)
     heard: set[tuple[int, TopicPartition]] = set()
     stale: dict[TopicPartition, dict[int, int]] = {}
     for item in events:
         partition, event = item.event.topic_partition, item.event
         if isinstance(partition, Absent) or not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
-        since = created.get(partition)
-        if since is None or item.time_ms <= since - MAKING_MS or (item.node_id, partition) in heard:
+        since, node = created.get(partition), item.node_id
+        if since is None or item.time_ms <= since - MAKING_MS or (node, partition) in heard:
+            continue
+        if begins.get(node, since) >= since or node not in members.get(partition, {node}):
             continue
         if event.kind in _STARTS:
-            heard.add((item.node_id, partition))
+            heard.add((node, partition))
         elif event.kind is Kind.LOG_LOADED:
-            heard.add((item.node_id, partition))
+            heard.add((node, partition))
             end = event.number("log_end_offset")
             if isinstance(end, int) and end > 0:
-                stale.setdefault(partition, {})[item.node_id] = end
+                stale.setdefault(partition, {})[node] = end
     return stale

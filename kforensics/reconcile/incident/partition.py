@@ -21,6 +21,7 @@ from kforensics.reconcile.history.log_copies import (
     of_one_incarnation,
     taken_before_their_lines,
 )
+from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.outline import outline_of
 from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
@@ -358,6 +359,7 @@ class _IncidentBuilder:
             and one.cause.name is not CauseName.RECREATED_TOPIC
             # Where every record of it is proven not to have been committed, what they held does not matter.
             and not _covers(self._denied(observed, losses), OffsetRange(observed.to_offset, observed.from_offset - 1))
+            and not self._is_uncommitted(observed)
         ]
         untold = (
             Doubt(
@@ -376,6 +378,14 @@ class _IncidentBuilder:
             for loss in self._tails_of_copies(losses)
         )
         return replace(found, open=(*found.open, *untold, *tails, *self._of_compaction()))
+
+    def _is_uncommitted(self, truncation: ObservedTruncation) -> bool:
+        """Whether a clean election proves that nothing of what a line says was truncated had been committed."""
+        if self.leader is None or self.judge is None or not is_by_epoch(truncation, self._protocol(truncation)):
+            return False
+        epochs = self.leader.view.epochs or self.leader.view.batch_epochs
+        bound = uncommitted_from(truncation, self.leaderships, epochs, self.judge, by_epoch=True)
+        return bound is not None and bound.offset <= truncation.to_offset
 
     def _denied(self, truncation: ObservedTruncation, losses: Sequence[LossEntry]) -> list[OffsetRange]:
         """Return the offsets of a truncation whose records are proven not to have been committed.

@@ -223,6 +223,8 @@ def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Ite
         common: the range that both hold; runs are limited to it.
     """
     left, right = one.digests, other.digests
+    if left.tobytes() == right.tobytes():
+        return
     buckets = np.union1d(left["bucket"], right["bucket"])
     buckets = buckets[(buckets >= common.first // BUCKET_OFFSETS) & (buckets <= common.last // BUCKET_OFFSETS)]
     run: list[int] = []

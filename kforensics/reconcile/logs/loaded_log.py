@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
-from kforensics.evidence.replica.unaccounted import missing_offsets
+from kforensics.evidence.replica.unaccounted import Unaccounted, missing_offsets
 from kforensics.protocol.outcome import LogState
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
@@ -61,6 +61,16 @@ class LoadedLog:
         )
 
     @cached_property
+    def state_without_high_watermark(self) -> LogState:
+        """The same of a log that others fetch from: equal logs have equal states, whatever high watermark their brokers know."""
+        return replace(self.state, high_watermark=Absent.NOT_APPLICABLE)
+
+    @cached_property
+    def missing(self) -> tuple[Unaccounted, ...]:
+        """The offsets that the replica should hold and does not, as far as its own files show it."""
+        return missing_offsets(self.replica)
+
+    @cached_property
     def digests(self) -> NDArray[np.void]:
         """One digest per bucket over all segments that are kept."""
         return add_digests([segment.digests for segment in self.segments])
@@ -70,7 +80,7 @@ class LoadedLog:
         """The offsets below its end that the log can't give: their bytes are damaged, or their segment is missing."""
         missing = (
             OffsetRange(one.first, one.last)
-            for one in missing_offsets(self.replica)
+            for one in self.missing
             if isinstance(one.last, int) and self.content_start_offset <= one.first and one.last < self.log_end_offset
         )
         return (*(lost.offsets for lost in self.damaged), *missing)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
@@ -27,18 +27,22 @@ _OTHER_LOGS = frozenset({Kind.LOG_DISCARDED, Kind.LOG_CREATED})
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
 _STOP_MS = 60_000
 """The most time between the producer snapshots that a stop writes and the broker's last line."""
+_CLOCK_MS = 10_000
+"""A line may be this much older than one before it: threads write side by side, and a clock is set by small steps."""
 _CREATION_MS = 30_000
 """The most time between the controller's line about a new partition and the line of its first leader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLife:
-    """The time of a broker's first line, and the times of its starts after an unclean shutdown; milliseconds UTC."""
+    """The time of the first line of a broker's server.log, and the times of its starts after an unclean shutdown; milliseconds UTC."""
 
     first_ms: int
     unclean_starts: tuple[int, ...]
     starts: tuple[int, ...] = ()
     """Every start, its first line in the file left out where it is one."""
+    went_back: bool = False
+    """Whether its clock went back while it logged, so that the order of its lines and those of others is unknown."""
     new_disks: tuple[int, ...] = ()
     """The starts at which a log directory had lost its identity, though the broker had started before."""
 
@@ -129,9 +133,9 @@ class BrokerLogFacts:
         """Return the highest leader epoch by lines after the end of the metadata log."""
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
-    def heard_brokers(self) -> frozenset[int]:
-        """Return the brokers whose own log lines are among the inputs."""
-        return frozenset(self.lives)
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
+        """Return the brokers whose server.log is among the inputs."""
+        return {broker: Absent.UNKNOWN if life.went_back else life.first_ms for broker, life in self.lives.items()}
 
     def named_brokers(self) -> frozenset[int]:
         """Return the brokers that the states of the log lines name."""
@@ -140,7 +144,7 @@ class BrokerLogFacts:
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
         """Whether the broker's own lines are unbroken."""
         life = self.lives.get(broker_id)
-        if life is None or life.first_ms > since_ms:
+        if life is None or life.went_back or life.first_ms > since_ms:
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
@@ -301,13 +305,10 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     return {key: tuple(found) for key, found in out.items()}
 
 
-def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
-    """Return by broker when it ran and how it started, by its own lines, in UTC ms.
-
-    Args:
-        events: of all nodes, in the order of time; those without a node or a time are left out.
-    """
-    first: dict[int, int] = {}
+def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
+    """Return by broker when it ran and how it started, by its own lines."""
+    first = first_lines(events)
+    went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
     new_disks: dict[int, list[int]] = {}
@@ -315,7 +316,6 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
-        first.setdefault(item.node_id, item.time_ms)
         if item.event.kind is Kind.NEW_LOG_DIR and item.node_id in has_started:
             new_disks.setdefault(item.node_id, []).append(item.time_ms)
         elif item.event.kind is Kind.BROKER_STARTED:
@@ -330,9 +330,41 @@ def broker_lives(events: Iterable[LoggedEvent]) -> dict[int, BrokerLife]:
             unclean_starts=tuple(starts.get(broker, ())),
             starts=tuple(clean.get(broker, ())),
             new_disks=tuple(new_disks.get(broker, ())),
+            went_back=broker in went_back,
         )
         for broker, time_ms in first.items()
     }
+
+
+def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]:
+    """Return the nodes of which a file holds a line that is older than one before it, by more than threads and clock services bring about."""
+    latest: dict[tuple[int, int], int] = {}
+    found: set[int] = set()
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        key = (item.node_id, id(item.file))
+        latest[key] = max(item.time_ms, latest.get(key, item.time_ms))
+        if item.time_ms < latest[key] - _CLOCK_MS:
+            found.add(item.node_id)
+    return frozenset(found)
+
+
+def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
+    """Return when each broker's lines begin, in files that show its starts; state-change.log and controller.log show none, however far back they reach."""
+    first: dict[tuple[int, int], int] = {}
+    showing: set[tuple[int, int]] = set()
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        key = (item.node_id, id(item.file))
+        first[key] = min(item.time_ms, first.get(key, item.time_ms))
+        if item.event.kind not in ELECTION_KINDS:
+            showing.add(key)
+    found: dict[int, int] = {}
+    for node, file in showing:
+        found[node] = min(first[node, file], found.get(node, first[node, file]))
+    return found
 
 
 def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Leadership, ...]]:
@@ -342,7 +374,7 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
         events: of all nodes, in the order of time; what is before the newest creation of a partition is of another topic.
     """
     states: dict[TopicPartition, list[Leadership]] = {}
-    heard = frozenset(item.node_id for item in events if isinstance(item.node_id, int))
+    heard = frozenset(first_lines(events))
     for item in events:
         partition = item.event.topic_partition
         if isinstance(partition, Absent):

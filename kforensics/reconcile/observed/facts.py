@@ -1,5 +1,6 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -146,8 +147,11 @@ class ClusterFacts(Protocol):
         """
         ...
 
-    def heard_brokers(self) -> frozenset[int]:
-        """Return brokers whose log files are among the inputs."""
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
+        """Return when the lines of each broker begin whose server.log is among the inputs, milliseconds UTC; unknown where its clock went back in between.
+
+        state-change.log and controller.log do not show how a broker started.
+        """
         ...
 
     def named_brokers(self) -> frozenset[int]:
@@ -248,9 +252,9 @@ class NoFacts:
         """Return that there is none: there are no lines."""
         return Absent.NOT_APPLICABLE
 
-    def heard_brokers(self) -> frozenset[int]:
-        """Return no brokers: there are no lines."""
-        return frozenset()
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
+        """There are none."""
+        return {}
 
     def named_brokers(self) -> frozenset[int]:
         """Return no brokers: there are no lines."""

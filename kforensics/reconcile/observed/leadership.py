@@ -386,10 +386,25 @@ def _gaps(
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
         return
     heard = facts.heard_brokers()
-    silent = sorted(facts.named_brokers() - heard)
+    silent = sorted(facts.named_brokers() - heard.keys())
     if silent:
         names = ", ".join(map(str, silent))
-        yield Gap(GapKind.END, f"what broker {names} logged", f"the log files of broker {names}")
+        yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
+    for broker in sorted(_named(states) & heard.keys()):
+        begin = heard[broker]
+        named = next(one for one in states if broker in _named([one]))
+        if isinstance(begin, Absent):
+            yield Gap(
+                GapKind.BROKER,
+                f"when broker {broker} restarted, whose clock went back while it logged",
+                f"an earlier copy of the disks of broker {broker}",
+            )
+        elif isinstance(named.time_ms, int) and begin > named.time_ms:
+            yield Gap(
+                GapKind.BROKER,
+                f"whether broker {broker} restarted before its log lines begin",
+                f"older log files of broker {broker}",
+            )
 
 
 def cited(election: Election) -> Citation:

@@ -1,6 +1,6 @@
 """Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
@@ -114,9 +114,9 @@ class MetadataFacts:
         """Return that there is none: only log files show this."""
         return Absent.NOT_APPLICABLE
 
-    def heard_brokers(self) -> frozenset[int]:
-        """Return no brokers: only log files show this."""
-        return frozenset()
+    def heard_brokers(self) -> Mapping[int, int | Absent]:
+        """There are none: only log files show this."""
+        return {}
 
     def named_brokers(self) -> frozenset[int]:
         """Return no brokers: only log files show this."""

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
 from kforensics.protocol.future_truncation import future_replica_truncation
 from kforensics.protocol.quorum_truncation import quorum_truncation
-from kforensics.protocol.truncation import TruncationOutcome, follower_truncation, leader_after_election
+from kforensics.protocol.truncation import (
+    LogState,
+    ProtocolName,
+    TruncationOutcome,
+    follower_truncation,
+    leader_after_election,
+)
 from kforensics.protocol.versions import epoch_rules_of_protocol
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -48,12 +55,18 @@ def follower_outcome(
     """
     if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:
         return future_replica_truncation(follower.state, leader.state)
-    elected = leader_after_election(leader.state, new_epoch)
     if is_quorum:
         # Members keep their high watermark in memory only.
+        elected = leader_after_election(leader.state, new_epoch)
         return quorum_truncation(replace(follower.state, high_watermark=Absent.NOT_WRITTEN), elected)
-    rules = epoch_rules_of_protocol(protocol.name)
-    return follower_truncation(follower.state, elected, protocol=protocol.name, rules=rules)
+    # No protocol looks at the leader's high watermark.
+    return _outcome(follower.state, leader.state_without_high_watermark, protocol.name, new_epoch)
+
+
+@lru_cache(maxsize=1 << 6)  # the logs of most partitions are alike
+def _outcome(follower: LogState, leader: LogState, protocol: ProtocolName, new_epoch: int) -> TruncationOutcome:
+    elected = leader_after_election(leader, new_epoch)
+    return follower_truncation(follower, elected, protocol=protocol, rules=epoch_rules_of_protocol(protocol))
 
 
 def expected_truncation(

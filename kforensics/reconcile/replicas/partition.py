@@ -32,7 +32,6 @@ from kforensics.reconcile.replicas.expected_truncation import (
 )
 from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts, sole_runs
 from kforensics.reconcile.replicas.leader import (
-    LeaderChoice,
     ProtocolChoice,
     choose_leader,
     choose_protocol,
@@ -387,6 +386,8 @@ class _Session:
         )
         emptied, missing = self._directories()
         odd_ones: tuple[OddOne, ...] = ()
+        sole: tuple[SoleHolder, ...] = ()
+        what_if: tuple[WhatIf, ...] = ()
         reports: list[ReplicaReport] = []
         if leader is not None and judge is not None:
             epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
@@ -396,9 +397,12 @@ class _Session:
             reports = self._high_watermark_lost(reports, is_whole=not missing)
             odd_ones = self._odd_ones(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
+            sole, what_if = self._nothing_to_lose(epoch, emptied) or (
+                self._sole_holders(judge),
+                self._what_if(judge, epoch, emptied),
+            )
         reports += [self._of_other_topic(r) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None else ()
-        what_if = self._what_if(judge, leader, emptied) if judge is not None and leader is not None else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -411,7 +415,7 @@ class _Session:
             assigned=self.assigned,
             isr=Absent.UNKNOWN if self.current is None else self.current.isr,
             electable=electable,
-            sole_holders=self._sole_holders(judge) if judge is not None else (),
+            sole_holders=sole,
             unassigned_holders=unassigned,
             unassigned_counts=distinct_counts(
                 [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned],
@@ -697,13 +701,50 @@ class _Session:
             out.append(report)
         return out
 
-    def _what_if(
-        self, judge: CommitJudge, leader: LeaderChoice, emptied: Sequence[EmptiedReplica]
-    ) -> tuple[WhatIf, ...]:
+    def _nothing_to_lose(
+        self, epoch: int, emptied: Sequence[EmptiedReplica]
+    ) -> tuple[tuple[SoleHolder, ...], tuple[WhatIf, ...]] | None:
+        """Return what `_sole_holders` and `_what_if` say where all replicas hold the same log and none truncates, whichever leads.
+
+        That is so of nearly all partitions: nothing else has to be looked at then.
+
+        Returns:
+            None where it is not so, or not seen at first sight.
+        """
+        first = self.live[0] if self.live else None
+        if first is None or len(self.live) < 2 or self.is_quorum or any(one.is_electable for one in emptied):
+            return None
+        log = first.state_without_high_watermark
+        for at, view in enumerate(self.live):
+            other = self.live[at - 1]
+            if (
+                view.state_without_high_watermark != log
+                or view.content_start_offset != first.content_start_offset
+                or view.lost_ranges
+                or any(self.divergence(view, one) is not None for one in self.live[:at])
+            ):
+                return None
+            outcome = follower_outcome(view, other, protocol=self._protocol(view), new_epoch=epoch)
+            if not isinstance(outcome.offset, Absent):
+                return None
+        none = CommittedCounts()
+        return (), tuple(
+            WhatIf(
+                leader=view,
+                truncations=(),
+                discarded=none,
+                lost_certain=0,
+                lost_possible=0,
+                kept_divergent=0,
+                is_tail_of_a_copy=False,
+            )
+            for view in sorted(self.live, key=lambda one: _order(one.replica))
+        )
+
+    def _what_if(self, judge: CommitJudge, epoch: int, emptied: Sequence[EmptiedReplica]) -> tuple[WhatIf, ...]:
         empty = [load_log(_empty_replica(self.live[0].replica, one.broker_id)) for one in emptied if one.is_electable]
         if len(self.live) + len(empty) < 2:
             return ()
-        epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
         voters = self._voters()
         choices = [
             self._if_led_by(candidate, judge, epoch)

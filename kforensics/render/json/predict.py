@@ -1,13 +1,20 @@
 """The document of `predict`: `kforensics/predict/1`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.predicted_load import LogAtStart, LostRecords, PredictedLog, StartOrder, WayOut
+from kforensics.reconcile.logs.predicted_load import (
+    Election,
+    LogAtStart,
+    LostRecords,
+    PredictedLog,
+    StartOrder,
+    WayOut,
+)
 from kforensics.render.json.document import DocumentBody, document, to_plain
 from kforensics.render.view import View
 
@@ -65,7 +72,8 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
 
 
 def _order(order: StartOrder) -> dict[str, Any]:
-    unclean = [one for one in order.elections if one.is_unclean is True]
+    unclean = [one for one in order.elections if one.is_unclean is not False]
+    leaders = [broker for broker in order.brokers if any(one.leader == broker for one in unclean)]
     return {
         "brokers": order.brokers,
         "wait_for": order.wait_for,
@@ -83,9 +91,18 @@ def _order(order: StartOrder) -> dict[str, Any]:
             }
             for one in order.elections
         ],
-        "elections_json": {"partitions": [{"topic": one.topic, "partition": one.partition} for one in unclean]},
+        "elections_json": _elections(unclean),
+        "elections_by_leader": [
+            {"broker_id": leader, "elections_json": _elections(one for one in unclean if one.leader == leader)}
+            for leader in leaders
+        ],
         "missing": order.missing,
     }
+
+
+def _elections(elections: Iterable[Election]) -> dict[str, Any]:
+    """Return what `kafka-leader-election.sh --path-to-json-file` takes."""
+    return {"partitions": [{"topic": one.topic, "partition": one.partition} for one in elections]}
 
 
 def _way_out(way: WayOut, rank: int) -> dict[str, Any]:

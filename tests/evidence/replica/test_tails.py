@@ -13,7 +13,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica import batch_reader
 from kforensics.evidence.replica.collect import collect_replica
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import open_below
 from kforensics.units import Depth
 from tests.builders.coordinators import batch
 from tests.builders.directories import copied, log_dir
@@ -69,14 +69,14 @@ def test_what_can_not_be_read_below_an_end_is_not_called_missing(log, capsys, mo
     (other / "meta.properties").write_text((log / "meta.properties").read_text().replace("node.id=1", "node.id=2"))
     batches = [batch(at, [(b"k", b"w" * 50)], epoch=epoch + (at > 4)) for at, epoch in enumerate(EPOCHS)]
     (other / "orders-0" / "00000000000000000000.log").write_bytes(b"".join(batches))
-    real = open_evidence
+    real = open_below
 
-    def failing(path):
-        if other in path.parents:
-            raise EvidenceUnreadable(str(path), "the disk gives an I/O error")
-        return real(path)
+    def failing(root, relative):
+        if other in (root / relative).parents:
+            raise EvidenceUnreadable(str(root / relative), "the disk gives an I/O error")
+        return real(root, relative)
 
-    monkeypatch.setattr(batch_reader, "open_evidence", failing)
+    monkeypatch.setattr(batch_reader, "open_below", failing)
 
     def partitions(depth):
         run(["diff", str(log), str(other), "--replicas", "1,2", "--depth", depth, "--format", "json"])

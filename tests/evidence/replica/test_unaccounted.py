@@ -107,9 +107,16 @@ def test_a_partition_without_any_segment_is_damage(broker, capsys):
     assert "checkpoint" in gone["citations"][0]["path"]
 
 
-def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys):
-    for path in broker.rglob("*.log"):
-        path.unlink()
+@pytest.mark.parametrize("has_nested", [False, True])
+def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys, has_nested):
+    """A log in a directory below a partition's is none that a broker loads."""
+    backup = broker / "orders-ok-0" / "backup"
+    backup.mkdir()
+    for path in sorted(broker.rglob("*.log")):
+        if has_nested and path.parent == backup.parent:
+            path.rename(backup / path.name)
+        else:
+            path.unlink()
 
     for name in ("verify", "ls", "diff", "explain"):
         code = run([name, str(broker), "--format", "json"])

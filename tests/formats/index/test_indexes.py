@@ -21,7 +21,15 @@ from kforensics.formats.index.producer_snapshot import (
     encode_producers,
     parse_producer_snapshot,
 )
-from kforensics.formats.index.time import TIME_INDEX_ENTRY, encode_time_index, parse_time_index, time_index
+from kforensics.formats.index.time import (
+    TIME_INDEX_ENTRY,
+    encode_time_index,
+    last_time_entry_span,
+    parse_time_index,
+    read_last_time_entry,
+    read_time_ends,
+    time_index,
+)
 from kforensics.formats.index.txn import (
     ABORTED_TRANSACTION,
     AbortedTransaction,
@@ -82,6 +90,30 @@ def test_entries_that_fall_are_located():
         parse_time_index(encode_time_index(time_index([(-5, 1)])))
         .damage[0]
         .expected.startswith("a timestamp and an offset")
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "span", "last", "ends"),
+    [
+        (0, None, None, None),
+        (11, None, None, None),
+        (12, Span(0, 12), (5, 1), (5, 5, 1)),
+        (35, Span(12, 12), (9, 3), (5, 9, 3)),
+        (36, Span(24, 12), (0, 0), (5, 0, 0)),
+        (48, Span(36, 12), None, None),  # the file became shorter
+    ],
+)
+def test_brokers_find_the_last_entry_of_a_time_index_by_its_length(length, span, last, ends):
+    data = encode_time_index(time_index([(5, 1), (9, 3)], preallocated=36))
+
+    def read(position, count):
+        return data[position : position + count]
+
+    assert (span, last, ends) == (
+        last_time_entry_span(length),
+        read_last_time_entry(read, length),
+        read_time_ends(read, length),
     )
 
 

@@ -184,6 +184,12 @@ def test_every_truncation_and_election_of_a_recording_has_its_line(name, inciden
             {"offset": 60, "leader_epoch": 1},
         ),
         (
+            "[Partition t-0 broker=1] t-0 starts at leader epoch 2 from offset 25 with high watermark 24. Previous leader epoch was 1.",
+            KIND.LEADER_START,
+            ("t", 0),
+            {"offset": 25, "leader_epoch": 2, "high_watermark": 24, "previous_leader_epoch": 1},
+        ),
+        (
             (
                 "[OfflinePartitionLeaderSelector]: No broker in ISR is alive for [t,0]. Elect leader 2 from live brokers 2,3."
                 " There's potential data loss."

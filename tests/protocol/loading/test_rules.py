@@ -13,10 +13,10 @@ from kforensics.evidence.replica.loader_values import (
     LoadFailure,
     Need,
     ProducerState,
-    TimeEnds,
     TopicIdFile,
     TransactionEnd,
 )
+from kforensics.formats.index.time import TimeEnds
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import OffsetIndex, TimeIndex, TxnIndex
@@ -50,6 +50,7 @@ from kforensics.protocol.versions import KafkaVersion
 from kforensics.units import EpochEntry
 
 LOG, INDEX = f"{0:020d}.log", f"{0:020d}.index"
+TXN_INDEX = f"{0:020d}.txnindex"
 EPOCHS = "leader-epoch-checkpoint"
 
 
@@ -372,6 +373,18 @@ def test_aborted_transactions_must_rise():
         index.append(5)
     known = TxnIndex(Disk(directory({"t": 34}, {Need("t", Content.TXN_INDEX): (AbortedEntry(0, 9),)})), "t", 10)
     assert known.is_corrupt()
+
+
+def test_a_transaction_index_under_a_new_name_is_not_opened_before_its_first_entry():
+    disk = Disk(LoadedDirectory(name="t-0", files={TXN_INDEX: 34}))
+    index = TxnIndex(disk, TXN_INDEX + ".swap", 0)
+    index.rename(TXN_INDEX)
+
+    index.reset()
+
+    assert disk.files[TXN_INDEX].length == 34
+    with pytest.raises(NotModelledError, match="another segment left"):
+        index.append(9)
 
 
 def test_producers_refuse_what_their_log_can_not_hold():

@@ -47,6 +47,16 @@ def test_what_the_leader_had_written_itself_it_had_lost():
     assert CauseName.UNCOMMITTED_TAIL is why(told, leadership(2, 0, {1, 2}), leadership(1, 2, {1})).name
 
 
+@pytest.mark.parametrize(("isr", "is_clean"), [({1, 3}, False), ({1, 2}, True), (None, False)])
+def test_an_election_of_which_lines_name_no_isr_is_not_called_clean(isr, is_clean):
+    before = leadership(1, 0, isr or {1})
+    before = replace(before, isr=Absent.UNKNOWN) if isr is None else before
+    lines = [replace(one, recorded_at=Absent.NOT_APPLICABLE) for one in (before, leadership(2, 1, {2}))]
+
+    assert is_clean is ("took over cleanly in leader epoch 1" in why(truncation(30, 24), *lines).reason)
+    assert "took over cleanly in leader epoch 1" in why(truncation(30, 24), before, leadership(2, 1, {2})).reason
+
+
 def test_without_elections_a_tail_that_others_replaced_was_not_merely_lost():
     gone = ObservedTruncation(
         broker_id=1,

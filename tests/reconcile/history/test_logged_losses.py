@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.proofs import Bound
@@ -60,11 +63,12 @@ def test_what_some_copy_shows_is_left_to_it():
 class Judged:
     """A clean election in epoch 5 that proves what its leader never had."""
 
-    def __init__(self, start):
+    def __init__(self, start, *, holder=1, until=None):
+        self.holder, self.until = holder, until
         self.bound = Bound(offset=start, reason="broker 2 was in the ISR", citations=())
 
-    def never_after(self, first_epoch, last_epoch, holder):
-        return self.bound if (first_epoch, last_epoch, holder) == (4, 4, 1) else None
+    def never_after(self, first_epoch, last_epoch, holder, until=None):
+        return self.bound if (first_epoch, last_epoch, holder, until) == (4, 4, self.holder, self.until) else None
 
 
 @pytest.mark.parametrize(("start", "committed"), [(70, "no"), (71, "possible")])
@@ -81,6 +85,28 @@ def test_only_an_election_that_proves_it_makes_a_tail_uncommitted(start, committ
     assert ["possible"] == [
         run.committed for run in runs(truncation(84, 70), cause=CauseName.UNCOMMITTED_TAIL, **known)
     ]
+
+
+FOLLOWED = (leadership(3, 4, {1, 2, 3}), leadership(2, 5, {2}))
+LED = (leadership(1, 4, {1, 2}), leadership(3, 5, {1, 3}), leadership(2, 6, {2}))
+
+
+@pytest.mark.parametrize(
+    ("line", "states", "until", "committed"),
+    [
+        ({"leader_epoch": 5}, FOLLOWED, None, "no"),
+        ({"leader_epoch": 5, "rule": "recovery"}, FOLLOWED, None, "possible"),
+        ({"leader_epoch": Absent.UNKNOWN}, FOLLOWED, None, "possible"),
+        ({"leader_epoch": 6}, LED, 6, "no"),
+        ({"leader_epoch": 6}, LED, None, "possible"),
+        ({"leader_epoch": 6}, (LED[0], leadership(3, 5, {2, 3}), LED[2]), None, "no"),
+    ],
+)
+def test_what_a_follower_may_have_copied_from_later_leaders_counts_too(line, states, until, committed):
+    known = {"leaderships": states, "leader_epochs": (EpochEntry(4, 0), EpochEntry(5, 70)), "leader_end": 80}
+    judge = Judged(70, until=until)
+
+    assert {committed} == {run.committed for run in runs(replace(truncation(84, 70), **line), judge=judge, **known)}
 
 
 def test_two_replicas_that_cut_the_same_count_once():

@@ -11,7 +11,7 @@ from kforensics.units import TopicPartition
 from tests.builders.logs import MemoryReader, batch, record, replica
 
 
-def explained(*final, before=(), records=None):
+def explained(*final, before=(), records=None, made=Incarnation()):  # noqa: B008
     return explain_partition(
         TopicPartition("t", 0),
         final,
@@ -20,7 +20,7 @@ def explained(*final, before=(), records=None):
         evidence=IncidentEvidence(
             facts=NoFacts(),
             logged=(),
-            incarnation=Incarnation(),
+            incarnation=made,
             last_logged_ms=Absent.UNKNOWN,
             protocol_hints={},
             commits=(),
@@ -61,3 +61,13 @@ def test_replicas_that_differ_where_no_cleaner_passed_stay_different():
     one, other = replica(1, [batch(0, 9, 0), batch(10, 19, 0, 7)]), replica(2, [batch(0, 9, 0), batch(10, 19, 0, 8)])
 
     assert [10] == [one.offset for one in explained(one, other).residuals]
+
+
+def test_a_file_older_than_its_topic_is_of_the_topic_whose_batches_it_holds():
+    """The clock of its broker was behind."""
+    leader = replica(2, [batch(0, 9, 0), batch(10, 14, 2, 8)])
+    same, other = ([batch(0, 9, 0), batch(10, 19, 1)], [batch(0, 9, 0, 3), batch(10, 19, 1, 4)])
+
+    lost = [explained(replica(1, one), leader, made=Incarnation(created_ms=10**13)).losses for one in (same, other)]
+
+    assert [[(10, 14), (15, 19)], []] == [[(loss.offsets.first, loss.offsets.last) for loss in found] for found in lost]

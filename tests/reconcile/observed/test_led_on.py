@@ -101,8 +101,33 @@ def test_the_first_start_of_a_broker_finds_no_identity_and_exchanges_no_disk():
 
 def test_lines_that_begin_in_a_later_leader_epoch_leave_open_who_led_before():
     gaps = [
-        account_of(PARTITION, "", facts_from_logs(logged_events(LED.format(epoch, -1)), NoFacts())).gaps
+        account_of(PARTITION, "", facts_from_logs(logged_events(STARTED, LED.format(epoch, -1)), NoFacts())).gaps
         for epoch in (0, 3)
     ]
 
     assert [[], ["who led before leader epoch 3"]] == [[one.words for one in found] for found in gaps]
+
+
+def test_lines_that_show_no_start_leave_open_what_a_leader_lost():
+    """state-change.log names the leaders, and server.log alone the recovery that its log went through."""
+    whole = (STARTED, LED.format(0, -1), LED.format(1, 0), RECOVERY, STARTED)
+    late = (LED.format(0, -1), *["nothing of note"] * 12, RECOVERY, STARTED, LED.format(1, 0))
+    of_elections = logged_events(LED.format(0, -1))
+    rotated = [*of_elections, *[one for one in logged_events(*late) if one.event.kind != "leader-start"]]
+
+    gaps = [
+        [one.words for one in account_of(PARTITION, "", facts_from_logs(events, NoFacts())).gaps]
+        for events in (logged_events(*whole), of_elections, rotated)
+    ]
+
+    assert [[], ["what broker 1 logged"], ["whether broker 1 restarted before its log lines begin"]] == gaps
+
+
+def test_a_clock_that_went_back_leaves_open_when_its_broker_restarted():
+    """By their times the restart came before the partition was created."""
+    lines = logged_events(STARTED, LED.format(0, -1), RECOVERY, STARTED)
+    late = [one._replace(time_ms=one.time_ms - 60_000) if at > 1 else one for at, one in enumerate(lines)]
+    account = account_of(PARTITION, "", facts_from_logs(late, NoFacts()))
+
+    assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], NoFacts())).gaps
+    assert ["when broker 1 restarted, whose clock went back while it logged"] == [one.words for one in account.gaps]

@@ -1,0 +1,28 @@
+"""A log that a broker loads after the creation of its partition is of an earlier topic only where the broker held a replica before."""
+
+import pytest
+
+from kforensics.reconcile.history.topic_incarnations import incarnations
+from tests.builders.history import PARTITION, logged_events
+
+STARTED = "[KafkaServer id=3] started (kafka.server.KafkaServer)"
+CREATED = "[Controller id=2 epoch=1] Changed partition t-0 state from NonExistentPartition to NewPartition with assigned replicas {}"
+ONLINE = "[Controller id=2 epoch=1] Changed partition t-0 from NewPartition to OnlinePartition with state LeaderAndIsr(leader=2, leaderEpoch=0, isr=List(2, 1), zkVersion=0)"
+LOADED = "[Log partition=t-0, dir=/d] Completed load of log with 1 segments, log start offset 0 and log end offset 20"
+
+
+@pytest.mark.parametrize(
+    ("own", "replicas", "stale"),
+    [((STARTED, LOADED), "2,1,3", {3: 20}), ((STARTED, LOADED), "2,1", {}), ((LOADED,), "2,1,3", {})],
+)
+def test_only_a_replica_that_was_away_comes_back_with_the_log_of_an_earlier_topic(own, replicas, stale):
+    of_controller = logged_events("nothing", CREATED.format(replicas), ONLINE, node=2)
+    of_broker = [
+        one._replace(
+            time_ms=of_controller[0].time_ms - 2_000 if at + 1 < len(own) else of_controller[0].time_ms + 5_000
+        )
+        for at, one in enumerate(logged_events(*own, node=3))
+    ]
+    events = sorted([*of_controller, *of_broker], key=lambda one: one.time_ms)
+
+    assert stale == incarnations(events)[PARTITION].stale_ends
