@@ -58,15 +58,23 @@ class TableLog(Protocol):
 def require_table_format(chosen: str) -> None:
     """Refuse, before the work, a format whose package is missing.
 
+    Args:
+        chosen: as `--table-format` names it.
+
     Raises:
-        MissingExtra: its package is missing.
+        MissingExtra: its package is not installed.
     """
     if (package := _PACKAGES.get(TableFormat(chosen))) is not None and find_spec(package) is None:
         raise MissingExtra(chosen, f"--table-format {chosen}")
 
 
 def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
-    """Return the log of a history; None where files in folders are all."""
+    """Return the log of a history; None where files in folders are all.
+
+    Args:
+        chosen: the format.
+        history: its tables.
+    """
     if chosen is TableFormat.ICEBERG:
         from kforensics.fleet.iceberg_log import IcebergLog
 

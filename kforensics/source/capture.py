@@ -702,7 +702,15 @@ class CapturePath(ForeignPath):
         return self.entries_below("")
 
     def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
-        """Yield the entries of a directory at a path relative to this one."""
+        """Yield the entries of a directory.
+
+        Args:
+            relative: to this path.
+
+        Raises:
+            FileNotFoundError: it is not in the capture.
+            OSError: what the capture says of it can't be used.
+        """
         capture, inner = self._below(relative)
         try:
             found = capture.folder(inner)
@@ -718,7 +726,14 @@ class CapturePath(ForeignPath):
         return self.open_below("")
 
     def open_below(self, relative: str) -> EvidenceFile:
-        """Return a file at a path relative to this one, with its bytes or with what was found in them."""
+        """Return a file, with its bytes or with what was found in them.
+
+        Args:
+            relative: to this path.
+
+        Raises:
+            EvidenceError: it is not in the capture, is no regular file, or its bytes stayed on the broker.
+        """
         capture, inner = self._below(relative)
         entry = capture.entry(inner)
         if entry is None:

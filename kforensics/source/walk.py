@@ -125,7 +125,11 @@ class Listings:
         return Listings(self.root / folder, kept=self._kept) if folder else self
 
     def of(self, relative: str) -> Listing:
-        """Return the listing of the directory at a path relative to the root, sorted by name."""
+        """Return the listing of a directory, sorted by name; each directory is listed once, but those of storage that never changes.
+
+        Args:
+            relative: relative to the root; empty for the root.
+        """
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             return list_directory(self.root, relative)
         key = f"{self._prefix}/{relative}" if relative else self._prefix
@@ -192,7 +196,12 @@ def _settled_change(place: Path) -> int | None:
 
 
 def list_directory(root: Path, relative: str) -> Listing:
-    """List a directory now, sorted by name; every failure becomes an `Obstacle`."""
+    """List a directory now, sorted by name; every failure becomes an `Obstacle`.
+
+    Args:
+        root: the root of the walk.
+        relative: the directory, relative to the root.
+    """
     if isinstance(root, ForeignPath):
         return _list_foreign(root, relative)
     entries = []

@@ -152,7 +152,19 @@ def segment_of(
     batches_from: int = 0,
     unread_below: int = 0,
 ) -> Segment:
-    """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it."""
+    """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it.
+
+    Args:
+        row: as `segment_row` gave it.
+        digests: as `digest_lists` gave them.
+        epochs: leader epoch and start offset of each entry of its lineage.
+        batches: those that were taken along; `NOT_WRITTEN` where none were kept.
+        batches_from: the offset from which on the batches are known.
+        unread_below: the offset below which nothing was read; 0 where all was.
+
+    Raises:
+        KeyError: a column is missing.
+    """
     return Segment(
         path=row["path"],
         base_offset=row["base_offset"],

@@ -149,7 +149,15 @@ def stitch_replica(
     is_read_whole: bool = True,
     has_records: bool = True,
 ) -> Replica:
-    """Return a partition directory together with its segments, each in the order of their base offsets."""
+    """Return a partition directory together with its segments, each in the order of their base offsets.
+
+    Args:
+        directory: as `collect_directory` returned it.
+        segments: those of the log.
+        deleted: those whose files carry `.deleted`.
+        is_read_whole: whether these are all of its segments.
+        has_records: whether its records, or digests of them, can be read.
+    """
     segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
     deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
     return replace(

@@ -191,7 +191,11 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
 
 
 def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
-    """One digest a bucket out of several; the sums wrap at 64 bits."""
+    """Return one digest a bucket out of several; the sums wrap at 64 bits.
+
+    Args:
+        parts: of disjoint sets of batches.
+    """
     if len(parts) == 1 and len(parts[0]) == 1:
         return parts[0]
     rows = np.concatenate(parts) if parts else np.zeros(0, dtype=DIGEST_DTYPE)

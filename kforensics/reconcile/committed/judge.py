@@ -150,7 +150,14 @@ class CommitJudge:
     def never_after(
         self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
     ) -> Bound | None:
-        """As `CommitProofs.never_after`: where a clean election proves that records of these epochs were not committed."""
+        """Return where a clean election proves that records of these epochs were not committed, as `CommitProofs.never_after` does.
+
+        Args:
+            first_epoch: the leader epoch of the first of the records.
+            last_epoch: of the last of them.
+            holder: the broker whose log they are in.
+            until: the leader epoch up to which every election must be clean; None for no such condition.
+        """
         return self._proofs.never_after(first_epoch, last_epoch, holder, until=until)
 
     def _why_possible(self, view: LoadedLog) -> str:

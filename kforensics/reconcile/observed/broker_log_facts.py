@@ -134,7 +134,7 @@ class BrokerLogFacts:
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """Return the brokers whose server.log is among the inputs."""
+        """Return when the lines of each broker begin whose server.log is among the inputs, in UTC ms; unknown where its clock went back."""
         return {broker: Absent.UNKNOWN if life.went_back else life.first_ms for broker, life in self.lives.items()}
 
     def named_brokers(self) -> frozenset[int]:
@@ -306,7 +306,11 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
 
 
 def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
-    """Return by broker when it ran and how it started, by its own lines."""
+    """Return by broker when it ran and how it started, by its own lines, in UTC ms.
+
+    Args:
+        events: of all nodes, in the order of time; those without a node or a time are left out.
+    """
     first = first_lines(events)
     went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}
@@ -351,7 +355,11 @@ def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]
 
 
 def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
-    """Return when each broker's lines begin, in files that show its starts; state-change.log and controller.log show none, however far back they reach."""
+    """Return when each broker's lines begin, in UTC ms, in files that show its starts.
+
+    Args:
+        events: of all nodes; state-change.log and controller.log show no start, however far back they reach.
+    """
     first: dict[tuple[int, int], int] = {}
     showing: set[tuple[int, int]] = set()
     for item in events:

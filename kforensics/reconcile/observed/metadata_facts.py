@@ -115,7 +115,7 @@ class MetadataFacts:
         return Absent.NOT_APPLICABLE
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """There are none: only log files show this."""
+        """Return no brokers: only log files show this."""
         return {}
 
     def named_brokers(self) -> frozenset[int]:
