@@ -155,7 +155,7 @@ class Replica:
     is_at_hand: bool = True
     """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
-    """Return whether its records, or digests that show which are equal, can be read."""
+    """Whether its records, or digests that show which are equal, can be read."""
 
     @property
     def batches_from(self) -> int:

@@ -94,6 +94,12 @@ def logged_events(*lines: str, node: int = 1) -> Sequence[LoggedEvent]:
     return [LoggedEvent(event, node, event.time_ms, file) for event in file.events]
 
 
+def shifted(event: LoggedEvent, ms: int) -> LoggedEvent:
+    """The same event at another time."""
+    assert isinstance(event.time_ms, int)
+    return event._replace(time_ms=event.time_ms + ms)
+
+
 def trace_evidence(version, *copies, leader=None, **more) -> TraceEvidence:
     """What rules for known bugs look at: copies of a log on brokers of a version, and nothing else but what is given."""
     same = {"agree_until": lambda _one, other: other.log_end_offset, "reader": MemoryReader({})}

@@ -57,7 +57,7 @@ class Verification:
 
 
 Unexplained = Callable[[Sequence[LostDirectory]], Sequence[LostDirectory]]
-"""Returns those of the partitions without a directory that should have one."""
+"""Those of the partitions without a directory that should have one."""
 
 
 def verify_inputs(

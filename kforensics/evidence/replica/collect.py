@@ -155,8 +155,8 @@ def stitch_replica(
         directory: as `collect_directory` returned it.
         segments: those of the log.
         deleted: those whose files carry `.deleted`.
-        is_read_whole: whether these are all of its segments.
-        has_records: whether its records, or digests of them, can be read.
+        is_read_whole: whether every segment was read from its first byte on.
+        has_records: whether the rows of single batches are known.
     """
     segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
     deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))

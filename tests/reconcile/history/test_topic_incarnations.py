@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.reconcile.history.topic_incarnations import incarnations
-from tests.builders.history import PARTITION, logged_events
+from tests.builders.history import PARTITION, logged_events, shifted
 
 STARTED = "[KafkaServer id=3] started (kafka.server.KafkaServer)"
 CREATED = "[Controller id=2 epoch=1] Changed partition t-0 state from NonExistentPartition to NewPartition with assigned replicas {}"
@@ -18,9 +18,7 @@ LOADED = "[Log partition=t-0, dir=/d] Completed load of log with 1 segments, log
 def test_only_a_replica_that_was_away_comes_back_with_the_log_of_an_earlier_topic(own, replicas, stale):
     of_controller = logged_events("nothing", CREATED.format(replicas), ONLINE, node=2)
     of_broker = [
-        one._replace(
-            time_ms=of_controller[0].time_ms - 2_000 if at + 1 < len(own) else of_controller[0].time_ms + 5_000
-        )
+        one._replace(time_ms=shifted(of_controller[0], -2_000 if at + 1 < len(own) else 5_000).time_ms)
         for at, one in enumerate(logged_events(*own, node=3))
     ]
     events = sorted([*of_controller, *of_broker], key=lambda one: one.time_ms)

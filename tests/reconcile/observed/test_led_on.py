@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.leadership import Risk, account_of
-from tests.builders.history import PARTITION, logged_events
+from tests.builders.history import PARTITION, logged_events, shifted
 
 LED = "[Partition t-0 broker=1] t-0 starts at Leader Epoch {} from offset 0. Previous Leader Epoch was: {} (kafka.cluster.Partition)"
 ISR = "[Partition t-0 broker=1] ISR updated to 1 and version updated to [2]"
@@ -126,7 +126,7 @@ def test_lines_that_show_no_start_leave_open_what_a_leader_lost():
 def test_a_clock_that_went_back_leaves_open_when_its_broker_restarted():
     """By their times the restart came before the partition was created."""
     lines = logged_events(STARTED, LED.format(0, -1), RECOVERY, STARTED)
-    late = [one._replace(time_ms=one.time_ms - 60_000) if at > 1 else one for at, one in enumerate(lines)]
+    late = [shifted(one, -60_000) if at > 1 else one for at, one in enumerate(lines)]
     account = account_of(PARTITION, "", facts_from_logs(late, NoFacts()))
 
     assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], NoFacts())).gaps
