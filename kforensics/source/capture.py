@@ -379,7 +379,11 @@ class Capture:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The names of what was captured, each a data directory, a directory of log files, or a parent of some."""
+        """The names of what was captured, each a data directory, a directory of log files, or a parent of some.
+
+        Raises:
+            EvidenceUnreadable: its tree is not readable.
+        """
         if not self.has_folder(""):
             raise self.refuse("its tree has no beginning")
         return tuple(sorted(entry.name for entry in self.folder("").values()))
@@ -647,7 +651,11 @@ class CapturePath(ForeignPath):
         raise EvidenceNotFound(text, "there is no such capture")
 
     def roots(self) -> tuple["CapturePath", ...]:
-        """Return the captured roots, where the path names the capture itself; else the path."""
+        """Return the captured roots, where the path names the capture itself; else the path.
+
+        Raises:
+            EvidenceUnreadable: the capture was interrupted while it was taken, or its tree is not readable.
+        """
         capture, inner = self.place()
         if capture.is_interrupted:
             raise capture.refuse("taking it was interrupted: the command that took it continues from there")

@@ -274,7 +274,11 @@ class CaptureWriter:
         return frozenset(self._tree)
 
     def end_block(self) -> None:
-        """Write the directories that were kept since the last block."""
+        """Write the directories that were kept since the last block.
+
+        Raises:
+            UsageError: one directory has more files than a part can describe, or the disk can't be written.
+        """
         if not self._folders and not self._tar:
             return
         data = json.dumps(self._folders, separators=(",", ":")).encode()
