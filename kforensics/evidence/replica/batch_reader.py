@@ -292,7 +292,7 @@ def _held_span(file: CapturedSegment, segment: Segment, first_offset: int, last_
     if not len(rows):
         return Span(0, 0)
     start, end = int(rows["position"].min()), int((rows["position"] + rows["length"]).max())
-    is_held = any(one.position <= start and end <= one.end for one in readable_ranges(file))
+    is_held = any(one.position <= start <= end <= one.end for one in readable_ranges(file))
     return Span(start, end - start) if is_held else None
 
 
