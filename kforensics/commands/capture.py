@@ -686,7 +686,11 @@ class _Taking:
         )
 
     def leave(self, started: dt.datetime, path: Path) -> None:
-        """Keep what was read for the same command to go on from, unless what an earlier run left holds more.
+        """Keep what was read, so that the same command continues from there, unless what an earlier run left holds more.
+
+        Args:
+            started: when this run began, for the manifest.
+            path: of the file that an interrupted run leaves; what an earlier one left there is replaced.
 
         Raises:
             Stopped: always; it says what was kept.

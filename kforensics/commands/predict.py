@@ -241,7 +241,12 @@ class _Nodes:
         )
 
     def start(self, node: Node, conditions: Conditions | None = None) -> NodeStarts:
-        """Return the starts of a node."""
+        """Return the starts of a node.
+
+        Args:
+            node: whose disks are loaded.
+            conditions: other ones than the request says; None for those.
+        """
         return start_node(
             node,
             conditions or self.conditions(node),
@@ -253,7 +258,12 @@ class _Nodes:
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
-        """Return what starts of a node come to under changes, the best first."""
+        """Return what starts of a node come to under changes, the best first.
+
+        Args:
+            started: what the node does without them.
+            problems: takes what could not be read.
+        """
         node = started.node
         return WaysOut(
             node=node,

@@ -357,7 +357,11 @@ class _StateLogs:
         return (state for log in self._chosen.values() for state in log.states)
 
     def joined(self, names: frozenset[str | bytes] | set[str | bytes]) -> Coordinators:
-        """Return the knowledge of the coordinators, with the history of some transactional ids."""
+        """Return the knowledge of the coordinators, with the history of some transactional ids.
+
+        Args:
+            names: of the ids whose history is collected.
+        """
         return join_coordinators(
             self._topic,
             self._chosen,

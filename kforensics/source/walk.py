@@ -126,7 +126,7 @@ class Listings:
         return Listings(self.root / folder, kept=self._kept) if folder else self
 
     def of(self, relative: str) -> Listing:
-        """Return the listing of a directory, sorted by name; each directory is listed once.
+        """Return the listing of a directory, sorted by name; each directory is listed once, but those of storage that never changes.
 
         Args:
             relative: relative to the root; empty for the root.

@@ -284,7 +284,11 @@ class CaptureWriter:
         return bytes(self._tree) + b"}"
 
     def end_block(self) -> None:
-        """Write the directories that were kept since the last block."""
+        """Write the directories that were kept since the last block.
+
+        Raises:
+            UsageError: one directory has more files than a part can describe, or the disk can't be written.
+        """
         if not self._folders and not self._tar:
             return
         data = (

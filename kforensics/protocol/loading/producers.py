@@ -166,9 +166,9 @@ class Producers:
             newest = self.newest_snapshot
             self._snapshot_end = log_start_offset if newest is None else newest
             if self._rules.evicts_producers_below_start:
-                gone = {at for at, one in self.by_id.items() if one.last_offset < log_start_offset}
-                self.by_id = {at: one for at, one in self.by_id.items() if at not in gone}
-                self._ongoing = {at: one for at, one in self._ongoing.items() if one.producer_id not in gone}
+                removed = {at for at, one in self.by_id.items() if one.last_offset < log_start_offset}
+                self.by_id = {at: one for at, one in self.by_id.items() if at not in removed}
+                self._ongoing = {at: one for at, one in self._ongoing.items() if one.producer_id not in removed}
             return
         self._clear()
         self._load(log_start_offset)

@@ -143,6 +143,9 @@ class Segment:
         Args:
             offset: to look for.
             least: the position to begin at, where the index says none behind it.
+
+        Raises:
+            NotModelledError: the index has a negative position, or a compressed message set is met where base offsets are compared.
         """
         start = self.offset_index.lookup(offset)
         if start < 0:

@@ -286,8 +286,8 @@ class Replay:
         else:
             self._put(commit, place)
             by, confidence, reason = self._author(commit)
-        went_back = commit.offset is not None and known is not None and commit.offset < known.offset
-        if moved and went_back:
+        moved_back = commit.offset is not None and known is not None and commit.offset < known.offset
+        if moved and moved_back:
             reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
         cited = (commit.at.cite(place),) if at is commit.at else (commit.at.cite(place), at.cite(place))
         group = self.groups.get(commit.key.group)

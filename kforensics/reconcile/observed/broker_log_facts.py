@@ -136,7 +136,7 @@ class BrokerLogFacts:
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """Return the brokers whose server.log is among the inputs."""
+        """Return when the lines of each broker begin whose server.log is among the inputs, in UTC ms; unknown where its clock went back."""
         return {broker: Absent.UNKNOWN if life.went_back else life.first_ms for broker, life in self.lives.items()}
 
     def named_brokers(self) -> frozenset[int]:
@@ -372,7 +372,11 @@ def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]
 
 
 def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
-    """Return when each broker's lines begin, in files that show its starts; state-change.log and controller.log show none, however far back they reach."""
+    """Return when each broker's lines begin, in UTC ms, in files that show its starts.
+
+    Args:
+        events: of all nodes; state-change.log and controller.log show no start, however far back they reach.
+    """
     first: dict[tuple[int, int], int] = {}
     showing: set[tuple[int, int]] = set()
     for item in events:

@@ -257,7 +257,7 @@ class NoFacts:
         return Absent.NOT_APPLICABLE
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """There are none."""
+        """Return no brokers: there are no lines."""
         return {}
 
     def named_brokers(self) -> frozenset[int]:
