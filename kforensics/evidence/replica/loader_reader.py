@@ -226,6 +226,8 @@ def _transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailu
     """Return what the marker of a control batch says (`ControlRecordType.parse`, `EndTransactionMarker.deserialize`): later versions are read as the known one."""
     if count == 0:
         return Absent.NOT_APPLICABLE
+    if len(data) < BATCH_HEADER.length:
+        return LoadFailure("InvalidRecordException", "the batch ends within its header")
     try:
         record = next(iter(iter_batch_records(data, 0)))
     except (FormatError, StopIteration) as error:
