@@ -260,7 +260,8 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
     (root / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     first = sum(map(len, batches[:12]))
     bad = range(first + 5, first + len(batches[12]) + 5)  # in two batches
-    real, is_broken = EvidenceFile.read_into, []
+    real, saver = EvidenceFile.read_into, saving._Saver.run
+    is_broken: list[bool] = []
 
     def read_into(self, position, buffer):
         if is_broken and position < bad.stop and position + len(buffer) > bad.start:
@@ -269,8 +270,12 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
 
     monkeypatch.setattr(EvidenceFile, "read_into", read_into)
     monkeypatch.setattr(saving, "WORTH_PROCESSES", 0)
-    saver = saving._Saver.run
-    monkeypatch.setattr(saving._Saver, "run", lambda self: is_broken.append(1) or saver(self))
+
+    def save(self):
+        is_broken.append(True)
+        return saver(self)
+
+    monkeypatch.setattr(saving._Saver, "run", save)
     form, *more = options
     out = tmp_path / "out"
     code = run(["salvage", str(root), "--what", "all", "--form", form, *more, "-o", str(out), "--format", "json"])
