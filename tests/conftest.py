@@ -1,20 +1,30 @@
 """Recorded incidents for every test, and the proof that no command touches its input."""
 
+import gc
 import hashlib
+import itertools
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kforensics.cli.app import GARBAGE_THRESHOLD
 from tests import schemas
 from tests.builders import reading, repeating
+
+# Compiled modules are kept, also where the surroundings keep none, and processes that tests start find them: compiling takes longer than most tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+gc.set_threshold(GARBAGE_THRESHOLD)  # as the command line does
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"
@@ -25,7 +35,7 @@ settings.register_profile(
 settings.register_profile("deep", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(repeating.PROFILE)
 
-QUICK = tuple(ROOT / "tests" / name for name in ("formats", "protocol", "reconcile", "render"))
+QUICK = tuple(f"tests/{name}/" for name in ("formats", "protocol", "reconcile", "render"))
 NOT_QUICK = ("slow", "oracle", "spark", "process")
 
 
@@ -33,7 +43,7 @@ NOT_QUICK = ("slow", "oracle", "spark", "process")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `pytest -m quick` runs: tests of the directories above that unpack no recording and start no process."""
     for item in items:
-        is_quick = any(item.path.is_relative_to(folder) for folder in QUICK)
+        is_quick = item.nodeid.startswith(QUICK)
         unpacks = "incident" in getattr(item, "fixturenames", ())
         if is_quick and not unpacks and not any(item.get_closest_marker(name) for name in NOT_QUICK):
             item.add_marker(pytest.mark.quick)
@@ -49,6 +59,9 @@ TOGETHER = {
 }
 """Where tests share what is dear to make: one process runs all of them, and why."""
 
+LONG = ("tests/trust/", "tests/simulation/")
+"""Where many tests take seconds each: they begin early, and no process waits at the end for another."""
+
 RECORDINGS = frozenset(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
 
 
@@ -62,6 +75,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             name = nodeid.rpartition("[")[2].removesuffix("]")
             return name if name in RECORDINGS else next((one for one in TOGETHER if nodeid.startswith(one)), nodeid)
 
+        def schedule(self) -> None:
+            is_first = self.collection is None
+            super().schedule()
+            for scope in [one for one in self.workqueue if is_first and one.startswith(LONG)]:
+                self.workqueue.move_to_end(scope, last=False)
+
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            super().mark_test_complete(node, item_index, duration)
+            if all(self.assigned_work[node][scope].values()):
+                del self.assigned_work[node][scope]  # after each test all that were assigned would be counted
+
     return Scheduling(config, log)
 
 
@@ -73,6 +98,12 @@ def pytest_configure() -> None:
     schemas.watch_commands()
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no later search for garbage goes over it."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _documents_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     is_watched = request.node.get_closest_marker("slow") is None and "tests/fuzz" not in str(request.path)
@@ -82,11 +113,41 @@ def _documents_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compiled_modules(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
-    """Processes that tests start share compiled modules, also where the surroundings keep none: compiling takes longer than most tests."""
-    base = tmp_path_factory.getbasetemp()
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str((base if worker_id == "master" else base.parent) / "compiled")
+def _files_of_the_process(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, worker_id: str
+) -> Iterator[None]:
+    """Each test process removes at its end what its tests wrote, unless one failed; else one process would do so behind the others."""
+    yield
+    if worker_id != "master" and not request.session.testsfailed:
+        shutil.rmtree(tmp_path_factory.getbasetemp(), ignore_errors=True)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give a test a directory of its own, of which only large files are removed after it, unless it fails; the session removes the rest.
+
+    For a minute or more, ext4 passes over each inode that was freed whenever it creates a file: removing all took as long as a fifth of the tests.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}-{next(_numbers)}"
+    path.mkdir(mode=0o700)
+    failed = request.session.testsfailed
+    yield path
+    if request.session.testsfailed == failed:
+        _remove_large_files(path)
+
+
+_numbers = itertools.count()
+LARGE_FILE = 256 << 10
+
+
+def _remove_large_files(folder: Path) -> None:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            with suppress(OSError):  # best effort: a test may have taken permissions away
+                if path.lstat().st_blocks * 512 > LARGE_FILE:
+                    path.unlink()
 
 
 @pytest.fixture(scope="session", autouse=True)

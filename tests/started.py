@@ -36,7 +36,7 @@ from kforensics.reconcile.logs.predicted_load import PredictedLog, PredictedStar
 from kforensics.source.naming import parse_partition_directory
 
 LINE = re.compile(r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] (?P<level>[A-Z]+) (?P<words>.*)")
-BEGINS = re.compile(r"(starting|Starting broker|Starting combined controller and broker) \(")
+BEGINS = re.compile(r"\b[sS]tarting( broker)? \(kafka\.server\.")
 UP = re.compile(r"\[Kafka ?Server.*\],? (Kafka Server )?started \(|Kafka Server started \(")
 LOADED_ALL = re.compile(r"Logs loading complete|Loaded \d+ logs")
 LOADED = (
@@ -130,7 +130,9 @@ def starts_of(root: Path, compared: Compared) -> Iterator[Begun]:
         if words.startswith(("kill -9", "SIGTERM", "stop ")):
             for one in [broker] if broker is not None else map(int, re.findall(r"\d+(?=[,\]])", words)):
                 is_up[one] = False
-        if (changed := re.search(r"power loss: .* on broker (\d+)", words)) and int(changed[1]) in is_fresh:
+        if (changed := re.search(r"(?:power loss: .* on broker |disk of broker-)(\d+)", words)) and int(
+            changed[1]
+        ) in is_fresh:
             is_fresh.discard(int(changed[1]))
             compared.not_predicted["files of the broker were changed after the snapshot before"] += 1
             del last_snapshot[int(changed[1])]
@@ -171,7 +173,7 @@ def _is_snapshot_of(root: Path, event: dict[str, Any], broker: int) -> bool:
 class Said:
     """What the lines of one run of a broker say."""
 
-    has_lines: bool = False
+    has_begun: bool = False
     is_up: bool = False
     has_loaded: bool = False
     ends: dict[str, tuple[int | None, int]] = field(default_factory=dict)
@@ -187,14 +189,14 @@ def said_in(folder: Path, begun: Begun) -> Said:
     """Read the lines of a start."""
     lines = [
         (datetime.strptime(match["time"], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC), match["words"])
-        for path in sorted(folder.glob("*.log"))
+        for path in sorted(folder.glob("*.log*"))
         for line in path.read_text(errors="replace").splitlines()
         if (match := LINE.match(line))
     ]
     said = Said()
     for time, words in sorted(lines, key=lambda one: one[0]):
         if begun.time <= time <= begun.until:
-            said.has_lines = True
+            said.has_begun = said.has_begun or BEGINS.search(words) is not None
             _take_line(said, words)
     return said
 
@@ -275,7 +277,7 @@ def compare(root: Path) -> Compared:
             compared.not_predicted[str(error)] += 1
             continue
         said = said_in(root / "logs" / f"broker-{begun.broker}", begun)
-        if not said.has_lines:
+        if not said.has_begun:
             compared.not_predicted["no line of the start has its time"] += 1
             continue
         compared.starts += 1

@@ -4,10 +4,10 @@ import datetime as dt
 import json
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,9 @@ END_OF_LOG = 64 << 10
 
 MOST_HELD = 256
 """Segments about to be removed that are kept open; processes may have 1,024 files open."""
+
+FOLDERS_AT_ONCE = 1_024
+"""Directories whose segments are read ahead together."""
 
 TASK_BYTES = 64 << 20
 TASK_SEGMENTS = 256
@@ -260,7 +263,7 @@ def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction |
         request.pseudonyms,
         with_topics=request.with_topics,
         histories=plan.histories,
-        places=plan.places,
+        places=tuple(plan.places()),
         is_asked_to_stop=request.is_stopped,
     )
 
@@ -331,17 +334,18 @@ class _Taking:
     def read_all(self) -> None:
         """Read checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
-        folders = list(self.plan.folders())
         first = [
             self._piece(folder, entry, base)
-            for folder, entry, base in _about_to_be_removed(folders)
+            for folder, entry, base in _about_to_be_removed(self.plan.urgent())
             if not self._by_ends(folder) or parse_file_name(entry.name).suffix is FileSuffix.DELETED
         ]
         self._hold([piece for piece in first if piece.records_folder])
         for piece, scan in self._scan(first):
             self._early[piece.path] = scan
-        for folder, scans in self._folders(folders, self._early):
-            self._folder(folder, scans)
+        folders = self.plan.folders()
+        while group := list(islice(folders, FOLDERS_AT_ONCE)):
+            for folder, scans in self._folders(group, self._early):
+                self._folder(folder, scans)
         for root in self.plan.roots:
             if root.file is not None:
                 self._root_file(root)
@@ -521,17 +525,17 @@ class _Taking:
         }
         is_whole = not self._by_ends(folder)
         to_copy = {f"{name.removesuffix('.log')}{OFFSET_INDEX}" for name in scans if is_whole} - indexes.keys()
-        entries = []
-        for entry in folder.entries:
+
+        def described(entry: Entry) -> dict[str, Any]:
             scan = scans.get(entry.name)
             if scan is not None:
-                entries.append(self._segment(folder, entry, scan))
-            elif entry.name in indexes:
-                entries.append({**_described(entry), "content": indexes[entry.name]})
-            else:
-                is_asked_for = entry.name in to_copy and 0 < entry.length <= SMALL_LENGTH
-                entries.append(self._file(folder, entry, is_asked_for=is_asked_for))
-        self.writer.add_folder(self._named(folder.inner), entries)
+                return self._segment(folder, entry, scan)
+            if entry.name in indexes:
+                return {**_described(entry), "content": indexes[entry.name]}
+            is_asked_for = entry.name in to_copy and 0 < entry.length <= SMALL_LENGTH
+            return self._file(folder, entry, is_asked_for=is_asked_for)
+
+        self.writer.add_folder(self._named(folder.inner), map(described, folder.each()))
 
     def _named(self, path: str) -> str:
         """Return a path as it is called in the capture."""
@@ -634,10 +638,8 @@ class _Taking:
     # ------------------------------------------------------------ checkpoints
 
     def _of_log_dirs(self) -> Iterator[tuple[FolderPlan, Entry]]:
-        for folder in self.plan.folders():
-            if folder.place is not None:
-                continue
-            for entry in folder.entries:
+        for folder in self.plan.without_partitions():
+            for entry in folder.each():
                 name = parse_file_name(entry.name)
                 if name.kind is FileKind.OFFSET_CHECKPOINT and name.suffix is FileSuffix.NONE:
                     yield folder, entry
@@ -671,7 +673,7 @@ class _Taking:
         return WrittenCapture(
             path=str(out),
             bytes=length,
-            replicas=len(self.plan.places),
+            replicas=self.plan.replicas,
             segments=self.segments,
             batches=self.batches,
             files=self.files,
@@ -684,7 +686,11 @@ class _Taking:
         )
 
     def leave(self, started: dt.datetime, path: Path) -> None:
-        """Keep what was read for the same command to go on from, unless what an earlier run left holds more.
+        """Keep what was read, so that the same command continues from there, unless what an earlier run left holds more.
+
+        Args:
+            started: when this run began, for the manifest.
+            path: of the file that an interrupted run leaves; what an earlier one left there is replaced.
 
         Raises:
             Stopped: always; it says what was kept.
@@ -693,7 +699,7 @@ class _Taking:
         written = self.writer.folders()
         pending: dict[str, tuple[FolderPlan, dict[str, CapturedScan]]] = {}
         for one in self.plan.folders():
-            own = {} if one is not folder else dict(scans)
+            own = dict(scans) if folder is not None and one.inner == folder.inner else {}
             for entry, _, _ in one.segments():
                 if one.path / entry.name in self._early:
                     own.setdefault(entry.name, self._early[one.path / entry.name])
@@ -731,7 +737,7 @@ class _Taking:
                 "with_tail": self.request.with_tail,
             },
             "counts": {
-                "replicas": len(self.plan.places),
+                "replicas": self.plan.replicas,
                 "segments": self.segments,
                 "batches": self.batches,
                 "files": self.files,
@@ -784,7 +790,7 @@ def _described(entry: Entry) -> dict[str, Any]:
     return {"name": entry.name, "mode": entry.mode, "length": entry.length, "mtime_ns": entry.mtime_ns}
 
 
-def _about_to_be_removed(folders: Sequence[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
+def _about_to_be_removed(folders: Iterable[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
     """Segments that a broker is about to remove."""
     for folder in folders:
         for entry, name, base in folder.segments():

@@ -44,7 +44,7 @@ from kforensics.units import TopicPartition
 if TYPE_CHECKING:
     from kforensics.commands.sealing.report import CheckedSeal
 
-_UNTOLD = frozenset(
+_NOT_USED = frozenset(
     {LogEventKind.HIGH_WATERMARK_LOADED, LogEventKind.HIGH_WATERMARK_MISSING, LogEventKind.SEGMENTS_TRUNCATED}
 )
 
@@ -269,7 +269,7 @@ def read_logs(
 
 def _is_relevant(event: LogEvent) -> bool:
     """Brokers write many lines of these kinds, and no conclusion rests on them."""
-    return event.kind not in _UNTOLD
+    return event.kind not in _NOT_USED
 
 
 def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:

@@ -1,6 +1,6 @@
 """What `groups` and `transactions` start from: inputs and earlier snapshots, their partition directories, leaders and the brokers' version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -249,8 +249,8 @@ class CoordinatorEvidence:
         leader: int | Absent,
         *,
         end: int | None,
+        promised_end: int,
         is_damaged: bool,
-        epochs: Mapping[int | Absent, int] | None = None,
     ) -> str | None:
         """Return a clause that says why the log of a partition is here in part; none where it is here as a whole.
 
@@ -258,8 +258,8 @@ class CoordinatorEvidence:
             partition: of a coordinator's topic.
             leader: its leader as `leader` gives it.
             end: the log end offset of the replica that speaks for it; none where it was not read to its end.
+            promised_end: where it has to end at least, by `promised_end` or `promised_end_of_leader`.
             is_damaged: something in that replica can't be read.
-            epochs: the last leader epoch of each replica that was read, by broker, where the log is that of the leader alone.
         """
         absent = self.absent_leader(partition, leader)
         if absent is not None:
@@ -268,36 +268,43 @@ class CoordinatorEvidence:
         lacking = self.without_candidate(partition, leader)
         if lacking is not None:
             return lacking
-        if end is not None and end < self.promised_end(partition, leader, epochs):
+        if end is not None and end < promised_end:
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None
 
-    def promised_end(
-        self,
-        partition: TopicPartition,
-        leader: int | Absent = Absent.UNKNOWN,
-        epochs: Mapping[int | Absent, int] | None = None,
-    ) -> int:
-        """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
+    def promised_end(self, partition: TopicPartition) -> int:
+        """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records."""
+        return max((value for _, value in self._promises(partition)), default=0)
 
-        A follower whose log ends before an unclean election on record promises nothing of the log of the leader, where that is here and asked for by epochs.
+    def promised_end_of_leader(
+        self, partition: TopicPartition, leader: int | Absent, epochs: Mapping[int | Absent, int]
+    ) -> int:
+        """Return the same of the leader's log alone: a follower whose log ends before an unclean election on record promises nothing of it, where it is here.
 
         Args:
             partition: of which it is asked.
             leader: its leader as `leader` gives it.
-            epochs: the last leader epoch of each replica that was read, by broker, where the log is that of the leader alone.
+            epochs: the last leader epoch of each replica that was read, by broker.
         """
         unclean = self._last_unclean(partition)
         since = unclean[1].leader_epoch if unclean is not None and leader in self._holders(partition) else -1
-        values = (
-            checkpoint_value(place.state, name, partition)
-            for place in self.copies(partition)
-            if self.is_now(place)
-            and place.directory_state == "live"
-            and (place.state.broker_id == leader or (epochs or {}).get(place.state.broker_id, since) >= since)
-            for name in ("high_watermark", "recovery_point")
+        return max(
+            (
+                value
+                for broker, value in self._promises(partition)
+                if broker == leader or epochs.get(broker, since) >= since
+            ),
+            default=0,
         )
-        return max((one.value for one in values if not isinstance(one, Absent)), default=0)
+
+    def _promises(self, partition: TopicPartition) -> Iterator[tuple[int | Absent, int]]:
+        """Yield the high watermarks and recovery points of replicas of now, with the brokers that wrote them."""
+        for place in self.copies(partition):
+            if self.is_now(place) and place.directory_state == "live":
+                for name in ("high_watermark", "recovery_point"):
+                    value = checkpoint_value(place.state, name, partition)
+                    if not isinstance(value, Absent):
+                        yield place.state.broker_id, value.value
 
     def without_log(self) -> tuple[TopicPartition, ...]:
         """Return the partitions that the metadata log or a checkpoint names and of which no live replica is here, those of the metadata apart."""

@@ -14,7 +14,7 @@ from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, s
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs, why_not_compared
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
@@ -639,41 +639,42 @@ def judge_partition(
 
 
 def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, of replicas whose files are here.
+    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, where their bytes can be read.
 
     Args:
         result: of the comparison.
-        inputs: of the comparison; those that are captures are left out.
+        inputs: of the comparison; captures give those records whose bytes they hold.
     """
-    reader = FileBatchReader([one.root for one in inputs.found if not isinstance(one.root, CapturePath)])
-    numbers = {
-        at: number for number, at in enumerate(at for at, one in enumerate(inputs.found) if not _is_captured(one))
-    }
-    for report in result.reports:
-        for replica in report.replicas:
-            if replica.truncation is not None and replica.view.replica.input in numbers:
-                first, last = replica.truncation.dropped
-                directory = replica.view.replica
-                here = replace(directory, input=numbers[directory.input])
-                yield report.partition, directory.owner, reader.records(here, first, last)
+    reader = _content_reader(inputs)
+    for report, directory, (first, last) in _truncations(result):
+        if reader.lack_of_content(directory, first, last) is None:
+            yield report.partition, directory.owner, reader.records(directory, first, last)
 
 
 def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]:
-    """Yield a problem for each replica whose records an expected truncation would discard, and of which there is only a capture.
+    """Yield a problem for each replica whose records an expected truncation would discard, and whose capture does not hold their bytes.
 
     Args:
         result: of the comparison.
         inputs: of the comparison.
     """
+    reader = _content_reader(inputs)
+    for _, directory, (first, last) in _truncations(result):
+        if (lack := reader.lack_of_content(directory, first, last)) is not None:
+            words = f"the records that would be truncated can't be listed: {lack}"
+            yield Problem(input=directory.input, path=directory.path, message=words)
+
+
+def _content_reader(inputs: Inputs) -> FileBatchReader:
+    return FileBatchReader([one.root for one in inputs.found], with_content=True)
+
+
+def _truncations(result: DiffResult) -> Iterator[tuple[PartitionReport, Replica, tuple[int, int]]]:
+    """Yield each replica that is expected to truncate, and the first and the last offset that it would discard."""
     for report in result.reports:
         for replica in report.replicas:
-            directory = replica.view.replica
-            root = inputs.found[directory.input].root
-            if replica.truncation is not None and isinstance(root, CapturePath):
-                capture, inner = root.place()
-                where = capture.where(f"{inner}/{directory.path}")
-                words = f"the capture does not hold the records that would be truncated: read {where}"
-                yield Problem(input=directory.input, path=directory.path, message=words)
+            if replica.truncation is not None:
+                yield report, replica.view.replica, replica.truncation.dropped
 
 
 def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
@@ -683,10 +684,6 @@ def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
         one.described.path if place is None else place[0].origin(place[1])
         for one, place in zip(inputs.found, places, strict=True)
     )
-
-
-def _is_captured(found: FoundInput) -> bool:
-    return isinstance(found.root, CapturePath)
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:

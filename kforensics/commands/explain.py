@@ -292,13 +292,13 @@ def explain(
     clocks, events = gathered.clocks, gathered.events
     shared = open_account(evidence, places, gathered, options)
     recorded = _recorded_partitions(gathered)
-    told_of = {*places.by_partition, *recorded, *shared.logged}
-    if told_of:
+    named = {*places.by_partition, *recorded, *shared.logged}
+    if named:
         check_wanted(
             topics=options.topics,
-            known_topics={tp.topic for tp in told_of},
+            known_topics={tp.topic for tp in named},
             partitions=options.partitions,
-            known_partitions={tp.partition for tp in told_of if not options.topics or tp.topic in options.topics},
+            known_partitions={tp.partition for tp in named if not options.topics or tp.topic in options.topics},
         )
     results = _explain_all(shared, jobs or default_jobs(), progress)
     stuck = _hanging(shared, options, jobs or default_jobs())

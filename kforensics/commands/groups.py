@@ -134,6 +134,8 @@ def run(request: GroupsRequest) -> Result[Groups]:
             states[name] = (replay.groups.get(name), replay.known_from is not None)
     shares = SharePositions(given, until_ms=request.at_ms)
     shared = shares.by_group()
+    of_shares = [one for one in shares.setbacks() if request.wants(one.key)]
+    setbacks, count = [*setbacks, *of_shares], count + len(of_shares)
     for log in logs.values():
         log.inferred_ms = infer_retention(unexplained)
     topic = coordinator_topic(
@@ -174,7 +176,11 @@ def run(request: GroupsRequest) -> Result[Groups]:
         skipped_records=skipped + shares.skipped,
         changes=lambda: (
             shown(change)
-            for change in merge(*(log.play(log.replay()) for log in logs.values()), key=lambda one: one.time_ms)
+            for change in merge(
+                *(log.play(log.replay()) for log in logs.values()),
+                sorted(of_shares, key=lambda one: one.time_ms),
+                key=lambda one: one.time_ms,
+            )
             if request.wants(change.key) and (not request.expired or change.by == "expiry")
         ),
     )
@@ -341,7 +347,7 @@ class _LogEnds:
         end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
         # What a checkpoint names was there: then the end that is here is none of the log's.
         epochs = {place.state.broker_id: tail[0] for place, tail in tails}
-        return end if end >= self._given.promised_end(partition, leader, epochs) else Absent.UNKNOWN
+        return end if end >= self._given.promised_end_of_leader(partition, leader, epochs) else Absent.UNKNOWN
 
     def _tail(self, place: PartitionPlace) -> tuple[int, int]:
         """Return the last leader epoch and the log end offset of a replica."""

@@ -78,6 +78,11 @@ class DirectoryOnDisk:
             # The file can't be read: what the broker does then is played.
             contents.missing.add(outcome.file)
 
+    @property
+    def is_advanced(self) -> bool:
+        """Whether a start has changed it."""
+        return bool(self.origins or self.written)
+
     def after(self, outcome: LoadOutcome) -> "DirectoryOnDisk":
         """Return the directory as a load leaves it.
 

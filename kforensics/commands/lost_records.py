@@ -39,15 +39,15 @@ def lost_pieces(
         if not change.name.endswith(LOG):
             continue
         on_disk = disk.origins.get(change.name, change.name)
-        gone = change.action is FileAction.DELETE or (
+        is_removed = change.action is FileAction.DELETE or (
             change.action is FileAction.RENAME and str(change.to_name).endswith(DELETED)
         )
-        if gone and change.rule == "segment-split":
+        if is_removed and change.rule == "segment-split":
             # Its records lie in the segments that replace it, but for what recovery truncates of them.
             if not isinstance(outcome.state, Absent):
                 end = max(first, outcome.state.log_end_offset)
                 pieces.append(LostPiece(on_disk, 0, disk.files[change.name], end))
-        elif gone and change.rule != "replaced-by-swap":
+        elif is_removed and change.rule != "replaced-by-swap":
             pieces.append(LostPiece(on_disk, 0, disk.files[change.name], first))
         elif change.action is FileAction.TRUNCATE and isinstance(change.to_length, int):
             pieces.append(LostPiece(on_disk, change.to_length, disk.files[change.name], first))

@@ -74,7 +74,11 @@ class OffsetsLog:
         """A clause that says why its log is here in part, once it was played; none where it is here as a whole."""
         is_damaged = bool(self.problems or self.skipped)
         reason = self._given.unread(
-            self.partition, self._leader, end=self.outline.end, is_damaged=is_damaged, epochs=self._epochs
+            self.partition,
+            self._leader,
+            end=self.outline.end,
+            promised_end=self._given.promised_end_of_leader(self.partition, self._leader, self._epochs),
+            is_damaged=is_damaged,
         )
         election = self._unclean
         if (
@@ -191,9 +195,15 @@ class OffsetsLog:
                     continue
             elif not self._is_elected_without(epoch):
                 continue
-            detour = Detour(from_offset=differs, place=place, is_deleted=deleted, leader_epoch=epoch)
+            detour = Detour(
+                from_offset=differs,
+                place=place,
+                is_deleted=deleted,
+                leader_epoch=epoch,
+                discarded_ms=int(replaced["max_timestamp"][0]) if len(replaced) else -1,
+            )
             if not len(replaced) and self._unclean is not None:
-                detour = replace(detour, elected_in=self._unclean.leader_epoch, elected_ms=self._unclean.time_ms)
+                detour = replace(detour, elected_in=self._unclean.leader_epoch, discarded_ms=self._unclean.time_ms)
             known = found.get((differs, epoch))
             if known is None or len(lost) > len(
                 batch_outline(list_log(known.place), deleted=known.is_deleted, from_offset=differs)

@@ -8,7 +8,7 @@ from pathlib import Path
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, Reads, start_node
-from kforensics.commands.predicting.nodes import Node, nodes_of
+from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
 from kforensics.commands.predicting.settings import log_dirs_of, parse_settings
 from kforensics.commands.predicting.surroundings import Surroundings, look_around, server_properties
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
@@ -145,6 +145,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
             )
             for one in started
         ],
+        side_by_side=side_by_side(nodes, configured),
         unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
         unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
         order=body.order,
@@ -240,7 +241,12 @@ class _Nodes:
         )
 
     def start(self, node: Node, conditions: Conditions | None = None) -> NodeStarts:
-        """Return the starts of a node."""
+        """Return the starts of a node.
+
+        Args:
+            node: whose disks are loaded.
+            conditions: other ones than the request says; None for those.
+        """
         return start_node(
             node,
             conditions or self.conditions(node),
@@ -248,10 +254,16 @@ class _Nodes:
             self.reads,
             node_count=len(self._nodes),
             outcomes=self._outcomes,
+            keeps_reads=self._outcomes is not None or any(one.others for one in self.versions.values()),
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
-        """Return what starts of a node come to under changes, the best first."""
+        """Return what starts of a node come to under changes, the best first.
+
+        Args:
+            started: what the node does without them.
+            problems: takes what could not be read.
+        """
         node = started.node
         return WaysOut(
             node=node,

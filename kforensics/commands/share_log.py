@@ -8,8 +8,8 @@ from kforensics.evidence.coordinators.share_log import SHARE_TOPIC, UNCHANGED, S
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
-from kforensics.reconcile.groups.replay import Position
-from kforensics.reconcile.groups.share_state import ShareState, played
+from kforensics.reconcile.groups.replay import Change, Position
+from kforensics.reconcile.groups.share_state import Played, SetBack, ShareState, played
 
 
 class SharePositions:
@@ -23,7 +23,7 @@ class SharePositions:
     def __init__(self, given: CoordinatorEvidence, *, until_ms: int | None) -> None:
         self.problems: list[Problem] = []
         self.skipped = 0
-        self._logs: dict[int, tuple[PartitionPlace, dict[SharePartition, ShareState]]] = {}
+        self._logs: dict[int, tuple[PartitionPlace, Played]] = {}
         unread: dict[int, str] = {}
         for partition, places in given.live(SHARE_TOPIC).items():
             logs = [ShareLog(place) for place in places]
@@ -33,12 +33,13 @@ class SharePositions:
             self._logs[partition.partition] = chosen.place, states[id(chosen)]
             self.problems += chosen.problems
             self.skipped += chosen.skipped
+            epochs = {log.place.state.broker_id: log.last_epoch for log in logs}
             why = given.unread(
                 partition,
                 leader,
                 end=chosen.end,
+                promised_end=given.promised_end_of_leader(partition, leader, epochs),
                 is_damaged=bool(chosen.problems or chosen.skipped),
-                epochs={log.place.state.broker_id: log.last_epoch for log in logs},
             )
             if why is not None:
                 unread[partition.partition] = why
@@ -48,7 +49,7 @@ class SharePositions:
             history=given.history,
             is_history_newest=given.is_history_newest,
             settings=given.settings("share.coordinator.state.topic.num.partitions"),
-            names=((key.coordinator_key, number) for number, (_, states) in self._logs.items() for key in states),
+            names=((key.coordinator_key, number) for number, (_, log) in self._logs.items() for key in log.states),
             unread=unread,
         )
         history = given.history
@@ -57,11 +58,11 @@ class SharePositions:
     def by_group(self) -> dict[Name, list[tuple[CommitKey, Position, ShareState]]]:
         """Return the share partitions that a leader has begun, by group; a topic whose name no input shows has its id for a name."""
         found: dict[Name, list[tuple[CommitKey, Position, ShareState]]] = defaultdict(list)
-        for place, states in self._logs.values():
-            for key, state in states.items():
+        for place, log in self._logs.values():
+            for key, state in log.states.items():
                 if state.start_offset == UNCHANGED:
                     continue
-                commit = CommitKey(key.group, self._names.get(key.topic_id, key.topic_id), key.partition)
+                commit = self._key(key)
                 position = Position(
                     offset=state.start_offset,
                     committed_ms=state.at.time_ms,
@@ -72,3 +73,26 @@ class SharePositions:
                 )
                 found[key.group].append((commit, position, state))
         return found
+
+    def setbacks(self) -> list[Change]:
+        """Return the start offsets that went back, in the order of each log."""
+        return [self._change(place, one) for place, log in self._logs.values() for one in log.setbacks]
+
+    def _key(self, key: SharePartition) -> CommitKey:
+        return CommitKey(key.group, self._names.get(key.topic_id, key.topic_id), key.partition)
+
+    def _change(self, place: PartitionPlace, one: SetBack) -> Change:
+        reset = "the state epoch rose: the offsets of the group were altered while it was empty"
+        return Change(
+            key=self._key(one.key),
+            offset=one.offset,
+            previous=one.previous,
+            time_ms=one.at.time_ms,
+            by="administrator" if one.is_reset else "unknown",
+            confidence="proven" if one.is_reset else "possible",
+            reason=reset if one.is_reset else "no reset goes before the record",
+            citations=(one.at.cite(place),),
+            group_was_empty=True if one.is_reset else None,
+            had_members=False,
+            is_share=True,
+        )

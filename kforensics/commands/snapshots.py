@@ -223,9 +223,9 @@ def _belongs(group: _Group, now: _Group, groups: Sequence[_Group], notes: list[s
     if roots and all(root in {one.root for one in now.found} for root in roots):
         notes.append(f"{group.path} is given with --before and as it is now; it is taken for what is now.")
         return False
-    twin = next((other for other in (*earlier, now) if is_same(group.moment, other.moment)), None)
-    if twin is not None:
-        name = "what is now" if twin is now else str(twin.path)
+    same = next((other for other in (*earlier, now) if is_same(group.moment, other.moment)), None)
+    if same is not None:
+        name = "what is now" if same is now else str(same.path)
         notes.append(f"{group.path} shows the same moment as {name}: it adds nothing.")
     return True
 

@@ -162,7 +162,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     waiting = _waiting(coordinators, live)
     coordinators = replace(
         coordinators,
-        commits=_commits_elsewhere(live, scans, coordinators),
+        commits=_commits_elsewhere(live, scans, coordinators, request.at_ms),
         partly=frozenset(one.producer_id for one in waiting),
     )
     lacking = _lacking(given, request, scans, states)
@@ -315,24 +315,25 @@ class _StateLogs:
     """The replicas of `__transaction_state`, and the one of each partition that speaks for it."""
 
     def __init__(self, given: CoordinatorEvidence, request: TransactionsRequest) -> None:
-        self._given, self._until = given, request.at_ms
+        self._given, self.until_ms = given, request.at_ms
         self._chosen: dict[int, TransactionLog] = {}
         self.problems: list[Problem] = []
         self._leaders: dict[int, int | Absent] = {}
         self.skipped = 0
         unread: dict[int, str] = {}
         for partition, places in given.live(TRANSACTIONS_TOPIC).items():
-            logs = [read_transaction_log(place, until_ms=self._until) for place in places]
+            logs = [read_transaction_log(place, until_ms=self.until_ms) for place in places]
             leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
             self._leaders[partition.partition] = leader
             chosen = max(logs, key=lambda log: weight_of(leader, log.place, log.last_epoch, log.end))
             self._chosen[partition.partition] = chosen
             self.skipped += chosen.skipped
             self.problems += chosen.problems
-            end = chosen.end if self._until is None and not chosen.problems else None
+            end = chosen.end if self.until_ms is None and not chosen.problems else None
             is_damaged = bool(chosen.problems or chosen.skipped)
             # What was decided may be in the log of a follower that an unclean election left behind.
-            why = given.unread(partition, leader, end=end, is_damaged=is_damaged)
+            promised = given.promised_end(partition)
+            why = given.unread(partition, leader, end=end, promised_end=promised, is_damaged=is_damaged)
             if why is not None:
                 unread[partition.partition] = why
         self._topic = coordinator_topic(
@@ -347,7 +348,7 @@ class _StateLogs:
 
     def ends(self) -> dict[TopicPartition, int]:
         """Return the log end offsets of the chosen replicas, where they were read to their ends."""
-        if self._until is not None:
+        if self.until_ms is not None:
             return {}
         return {log.place.topic_partition: log.end for log in self._chosen.values() if not log.problems}
 
@@ -356,7 +357,11 @@ class _StateLogs:
         return (state for log in self._chosen.values() for state in log.states)
 
     def joined(self, names: frozenset[str | bytes] | set[str | bytes]) -> Coordinators:
-        """Return the knowledge of the coordinators, with the history of some transactional ids."""
+        """Return the knowledge of the coordinators, with the history of some transactional ids.
+
+        Args:
+            names: of the ids whose history is collected.
+        """
         return join_coordinators(
             self._topic,
             self._chosen,
@@ -402,7 +407,7 @@ class _StateLogs:
                 continue
             for place in sorted(places, key=lambda one: not self._given.is_now(one)):
                 for deleted in (False, True):
-                    log = read_transaction_log(place, until_ms=self._until, history_of=names, deleted=deleted)
+                    log = read_transaction_log(place, until_ms=self.until_ms, history_of=names, deleted=deleted)
                     for state in log.history:
                         found[state.transactional_id].setdefault(
                             (state.leader_epoch, state.offset, state.time_ms), state
@@ -445,6 +450,7 @@ def _commits_elsewhere(
     live: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
     scans: Sequence[ReplicaTransactions],
     coordinators: Coordinators,
+    until_ms: int | None,
 ) -> dict[int, tuple[TopicPartition, Marker]]:
     """Commit markers of open transactions that no coordinator holds for committed, in another partition of theirs."""
     opened = {(one.producer_id, scan.place.topic_partition) for scan in scans for one in scan.open}
@@ -459,7 +465,8 @@ def _commits_elsewhere(
     found: dict[int, tuple[TopicPartition, Marker]] = {}
     for partition, producers in wanted.items():
         for place in live[partition]:
-            for marker in _read(place, np.array(sorted(producers), dtype=np.int64), False).markers.values():
+            read = read_producers(place, np.array(sorted(producers), dtype=np.int64), until_ms=until_ms)
+            for marker in read.markers.values():
                 started_ms = coordinators.by_producer[marker.producer_id].started_ms
                 if marker.kind is ControlType.COMMIT and marker.time_ms >= started_ms:
                     found.setdefault(marker.producer_id, (partition, marker))
@@ -497,7 +504,7 @@ def _judge(
             replicas,
             copies if needs_copies else (),
             coordinators,
-            _read,
+            _reading(request.at_ms),
             leader=leader,
             without_candidate=given.without_candidate(partition, leader),
             is_stopped=request.is_stopped,
@@ -506,8 +513,11 @@ def _judge(
     return judged
 
 
-def _read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> ProducerBatches:
-    return read_producers(place, wanted, deleted=deleted)
+def _reading(until_ms: int | None) -> Callable[[PartitionPlace, NDArray[np.int64], bool], ProducerBatches]:
+    def read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> ProducerBatches:
+        return read_producers(place, wanted, deleted=deleted, until_ms=until_ms)
+
+    return read
 
 
 def _with_split(
@@ -522,7 +532,7 @@ def _with_split(
         return list(judged)
     wanted = np.array(sorted({producer for one in late for producer in one.producer_ids}), dtype=np.int64)
     contents = {
-        partition: [_read(place, wanted, False) for place in places]
+        partition: [read_producers(place, wanted, until_ms=states.until_ms) for place in places]
         for partition, places in live.items()
         if partition.topic not in INTERNAL_TOPICS
     }
@@ -627,7 +637,7 @@ def _stable_after_load(
     if directory is None:
         return Absent.UNKNOWN
     points, starts = log_dir.recovery_points, log_dir.log_starts
-    outcome = DirectoryOnDisk(place.state.root / place.path, directory.files).load(
+    outcome = DirectoryOnDisk(place.state.root / place.path, directory.content().files).load(
         clean_shutdown=log_dir.has_marker,
         recovery_point=0 if isinstance(points, LoadFailure) else points.get(place.topic_partition, 0),
         log_start_offset=0 if isinstance(starts, LoadFailure) else starts.get(place.topic_partition, 0),

@@ -267,7 +267,10 @@ def _serve_in_turn(
         except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
             _send(write_result, _Raised(error))
             return
-        os.write(next_turn, _TURN)
+        with suppress(
+            BrokenPipeError
+        ):  # the next process raised before its turn: this result is asked for all the same
+            os.write(next_turn, _TURN)
         _send(write_result, result)
 
 

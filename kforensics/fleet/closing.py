@@ -103,6 +103,12 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) 
         (cluster or "", TopicPartition(topic, number))
         for cluster, topic, number in zip(*(column.to_pylist() for column in held.columns), strict=True)
     }
+    troubled = judge.tables.column_table("problems", ["input", "topic", "partition"], pc.field("topic").is_valid())
+    # What a problem names has a directory, though it could not be judged.
+    there |= {
+        (judge.clusters[number], TopicPartition(topic, partition))
+        for number, topic, partition in zip(*(column.to_pylist() for column in troubled.columns), strict=True)
+    }
     rows = JudgedRows(judge)
     for cluster, knowledge in gathered.clusters.items():
         known = {

@@ -63,7 +63,12 @@ class IcebergLog:
         self._history = history
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
-        """Add the parts of an audit to a table, in one snapshot of it; an empty part is left out."""
+        """Add the parts of an audit to a table, in one snapshot of it; an empty part is left out.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+            parts: rows by the name of the part.
+        """
         found = self._table(table) or self._created(table)
         added = [self._data_file(found, table, part) for part, rows in sorted(parts.items()) if rows]
         if not added:
@@ -73,7 +78,11 @@ class IcebergLog:
                 snapshot.append_data_file(one)
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed; its files are still there."""
+        """Take back what an audit that did not finish committed; its files are still there.
+
+        Args:
+            audit_id: of the audit.
+        """
         for table in AUDIT_TABLES:
             found = self._table(table)
             if found is None or found.current_snapshot() is None:

@@ -230,7 +230,11 @@ def list_rows(task: LogDirTask, options: DiffOptions, problems: list[Problem] | 
 
 
 def file_fingerprint(item: FoundFile) -> bytes:
-    """Return what is the same as long as a file is; never the same where the storage knows no time of change."""
+    """Return what is the same as long as a file is; never the same where the storage knows no time of change.
+
+    Args:
+        item: of a listing.
+    """
     changed = item.mtime_ns or uuid.uuid4().hex
     return f"{item.path}\0{item.length}\0{changed}\n".encode(errors="surrogateescape")
 

@@ -87,7 +87,14 @@ def is_part_of(name: str, audit_id: str) -> bool:
 
 
 def folder_values(part: str) -> tuple[str | None, str]:
-    """Return the cluster and the day that the folders of a history's part are named by."""
+    """Return the cluster and the day that the folders of a history's part are named by.
+
+    Args:
+        part: its name with the folders, as `Layout.part` gives it.
+
+    Raises:
+        KeyError: it has no such folders.
+    """
     folders = dict(name.split("=", 1) for name in part.split("/")[:-1])
     cluster = folders["cluster_id"]
     return None if cluster == NO_CLUSTER else unquote(cluster), folders["audit_date"]

@@ -127,7 +127,12 @@ class StoragePath(ForeignPath):
         return filesystem, f"{base.rstrip('/')}{rest}" if base.strip("/") else rest or "/"
 
     def mode(self) -> int:
-        """Return a directory's or a regular file's; a `FileNotFoundError` where nothing is there."""
+        """Return the type of a directory or of a regular file, as `st_mode` has it; the storage knows no permissions.
+
+        Raises:
+            FileNotFoundError: nothing is there.
+            OSError: the storage can't be asked.
+        """
         from pyarrow.fs import FileType
 
         with _as_os_error():
@@ -149,7 +154,11 @@ class StoragePath(ForeignPath):
             yield ForeignEntry(info.base_name, mode, info.size or 0, info.mtime_ns or 0)
 
     def open_as_evidence(self) -> "StorageFile":
-        """Return the file, open for reading."""
+        """Return the file, open for reading.
+
+        Raises:
+            EvidenceError: nothing is there, or the storage can't be asked.
+        """
         try:
             with _as_os_error():
                 return StorageFile(self)
@@ -257,6 +266,10 @@ def _names(folder: Path) -> list[str]:
 
 
 def require_pyarrow() -> None:
-    """Refuse, with the words that say what to install, where pyarrow is missing."""
+    """Refuse, with the words that say what to install, where pyarrow is missing.
+
+    Raises:
+        MissingExtra: it is missing.
+    """
     if find_spec("pyarrow") is None:
         raise MissingExtra("spark", "reading and writing Parquet tables")

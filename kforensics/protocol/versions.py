@@ -157,6 +157,15 @@ def epoch_rules_of_protocol(protocol: ProtocolName) -> EpochRules:
     return RULES_BEFORE_2_0_1 if protocol is ProtocolName.KIP_101 else CURRENT_RULES
 
 
+def needs_epoch_start(protocol: ProtocolName) -> bool:
+    """Return whether leaders of a protocol let a follower join the ISR only at the start of their epoch (KAFKA-7128, 2.0.1).
+
+    Args:
+        protocol: by which followers truncate; its last release counts, as with `epoch_rules_of_protocol`.
+    """
+    return protocol not in {ProtocolName.HW, ProtocolName.KIP_101}
+
+
 def advances_only_at_min_isr(version: KafkaVersion) -> bool:
     """Return whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966)."""
     return version >= (3, 7)

@@ -50,7 +50,7 @@ def follower_high_watermark(log_end_offset: int, leader_high_watermark_in_answer
 
 
 def may_join_isr(
-    follower_log_end_offset: int, high_watermark: int, leader_epoch_start_offset: int, *, needs_epoch_start: bool = True
+    follower_log_end_offset: int, high_watermark: int, leader_epoch_start_offset: int, *, needs_epoch_start: bool
 ) -> bool:
     """Return whether a follower may join the ISR: it has reached the high watermark and, since KAFKA-7128 (2.0.1, 2.1.0), the start of the leader's epoch.
 

@@ -142,15 +142,15 @@ class SimulatedCluster:
             ImpossibleEventError: one of them is not running.
         """
         self._tick()
-        going = tuple(brokers)
-        for broker in going:
+        stopping = tuple(brokers)
+        for broker in stopping:
             if not self._running[broker]:
                 message = f"broker {broker} is not running"
                 raise ImpossibleEventError(message)
             self._running[broker] = False
             self.broker_events.append(BrokerEvent(self.now_ms, broker, kind))
         for simulated in self.partitions.values():
-            here = [broker for broker in going if broker in simulated.replicas]
+            here = [broker for broker in stopping if broker in simulated.replicas]
             if here:
                 simulated.stop(here, kind=kind)
 

@@ -112,18 +112,18 @@ class SimulatedPartition(ControlledPartition):
         Raises:
             ImpossibleEventError: one of them is not running, or has no replica.
         """
-        going = tuple(brokers)
-        for broker in going:
+        stopping = tuple(brokers)
+        for broker in stopping:
             replica = self.known(broker)
             if not replica.is_running:
                 message = f"broker {broker} is not running"
                 raise ImpossibleEventError(message)
-        for broker in going:
+        for broker in stopping:
             replica = self.replicas[broker]
             self.broker_events.append(BrokerEvent(self.now_ms, broker, kind))
             {"stop": replica.stop_cleanly, "crash": replica.crash, "power-loss": replica.lose_power}[kind]()
-        leaves = [broker for broker in going if broker in self.registration.isr]
-        stays = [broker for broker in self.registration.isr if broker not in going]
+        leaves = [broker for broker in stopping if broker in self.registration.isr]
+        stays = [broker for broker in self.registration.isr if broker not in stopping]
         # If all members stop at once, no leader is left that could remove them from the ISR.
         for broker in leaves if stays or self.settings.eligible_leader_replicas else ():
             # A controller fences one broker after the other: the last one of a large enough ISR alone is eligible.
@@ -132,9 +132,9 @@ class SimulatedPartition(ControlledPartition):
                 [broker],
                 min_insync_replicas=self.settings.min_insync_replicas,
                 uses_elr=self.settings.eligible_leader_replicas,
-                unclean_shutdown=going if kind == "power-loss" else (),
+                unclean_shutdown=stopping if kind == "power-loss" else (),
             )
-        rows = [self.row(f"broker {broker} {_STOPS[kind]}", broker) for broker in going]
+        rows = [self.row(f"broker {broker} {_STOPS[kind]}", broker) for broker in stopping]
         if self.leader is not None:
             self.raise_high_watermark(self.leader)
         rows += self.elect()

@@ -17,7 +17,7 @@ from kforensics.protocol.election import (
 )
 from kforensics.protocol.outcome import ProtocolName, TruncationOutcome
 from kforensics.protocol.truncation import follower_truncation
-from kforensics.protocol.versions import epoch_rules_of_protocol
+from kforensics.protocol.versions import epoch_rules_of_protocol, needs_epoch_start
 from kforensics.protocol.visibility import (
     is_in_sync_by_messages,
     is_in_sync_by_time,
@@ -234,7 +234,10 @@ class ControlledPartition:
             offset: at which it fetched, which is its log end offset.
         """
         joins = follower_id not in self.registration.isr and may_join_isr(
-            offset, leader.high_watermark, leader.epoch_start_offset
+            offset,
+            leader.high_watermark,
+            leader.epoch_start_offset,
+            needs_epoch_start=needs_epoch_start(self.protocol),
         )
         if not joins:
             return []

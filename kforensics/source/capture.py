@@ -379,7 +379,11 @@ class Capture:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The names of what was captured, each a data directory, a directory of log files, or a parent of some."""
+        """The names of what was captured, each a data directory, a directory of log files, or a parent of some.
+
+        Raises:
+            EvidenceUnreadable: its tree is not readable.
+        """
         if not self.has_folder(""):
             raise self.refuse("its tree has no beginning")
         return tuple(sorted(entry.name for entry in self.folder("").values()))
@@ -647,7 +651,11 @@ class CapturePath(ForeignPath):
         raise EvidenceNotFound(text, "there is no such capture")
 
     def roots(self) -> tuple["CapturePath", ...]:
-        """Return the captured roots, where the path names the capture itself; else the path."""
+        """Return the captured roots, where the path names the capture itself; else the path.
+
+        Raises:
+            EvidenceUnreadable: the capture was interrupted while it was taken, or its tree is not readable.
+        """
         capture, inner = self.place()
         if capture.is_interrupted:
             raise capture.refuse("taking it was interrupted: the command that took it continues from there")
@@ -702,7 +710,15 @@ class CapturePath(ForeignPath):
         return self.entries_below("")
 
     def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
-        """Yield the entries of a directory at a path relative to this one."""
+        """Yield the entries of a directory.
+
+        Args:
+            relative: to this path.
+
+        Raises:
+            FileNotFoundError: it is not in the capture.
+            OSError: what the capture says of it can't be used.
+        """
         capture, inner = self._below(relative)
         try:
             found = capture.folder(inner)
@@ -718,7 +734,14 @@ class CapturePath(ForeignPath):
         return self.open_below("")
 
     def open_below(self, relative: str) -> EvidenceFile:
-        """Return a file at a path relative to this one, with its bytes or with what was found in them."""
+        """Return a file, with its bytes or with what was found in them.
+
+        Args:
+            relative: to this path.
+
+        Raises:
+            EvidenceError: it is not in the capture, is no regular file, or its bytes stayed on the broker.
+        """
         capture, inner = self._below(relative)
         entry = capture.entry(inner)
         if entry is None:

@@ -32,7 +32,14 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
     """Whether what is below it never changes, so that listing it again gives the same."""
 
     def open_below(self, relative: str) -> "EvidenceFile":
-        """Open a file at a path relative to this one for reading; raise `EvidenceError` if that is impossible."""
+        """Open a file for reading.
+
+        Args:
+            relative: to this path.
+
+        Raises:
+            EvidenceError: that is impossible.
+        """
         path: ForeignPath = self / relative
         return path.open_as_evidence()
 
@@ -41,7 +48,14 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         raise NotImplementedError
 
     def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
-        """Yield the entries of a directory at a path relative to this one; raise `OSError` if it can't be listed."""
+        """Yield the entries of a directory.
+
+        Args:
+            relative: to this path.
+
+        Raises:
+            OSError: it can't be listed.
+        """
         path: ForeignPath = self / relative
         return path.entries()
 

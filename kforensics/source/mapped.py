@@ -338,7 +338,15 @@ def open_evidence(path: Path | str) -> EvidenceFile:
 
 
 def open_below(root: Path, relative: str) -> EvidenceFile:
-    """Open a regular file at a path relative to a root; what is no regular file, or can't be opened, is an `EvidenceError`."""
+    """Open a regular file for reading.
+
+    Args:
+        root: local or not.
+        relative: to the root.
+
+    Raises:
+        EvidenceError: it is no regular file, or can't be opened.
+    """
     # Joining paths takes longer than finding a file in a capture.
     return root.open_below(relative) if isinstance(root, ForeignPath) else open_evidence(root / relative)
 

@@ -15,6 +15,7 @@ After `org.apache.kafka.storage.internals.log.LocalLog` (4.3), and `kafka.log.Lo
 """
 
 import re
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -189,7 +190,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
     plain = _DIRECTORY.fullmatch(renamed["live"] if renamed else name)
     if plain is None:
         return None
-    topic, partition = plain["topic"], int(plain["partition"])
+    topic, partition = sys.intern(plain["topic"]), int(plain["partition"])  # most topics have many partitions
     if len(topic) > LONGEST_TOPIC or topic in {".", ".."} or partition > LARGEST_PARTITION:
         return None
     if renamed is None:

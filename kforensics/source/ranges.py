@@ -125,7 +125,7 @@ class _Request:
         there = 0 if isinstance(file, EvidenceError) or self._position < 0 else min(end, file.size)
         self._buffer = bytearray(max(there - max(self._position, 0), 0))
         self._filled = 0
-        self._can_tell = self._is_read = False
+        self._is_cache_shown = self._is_read = False
         self._version = file.version if isinstance(file, EvidenceFile) and file.is_of_the_system else None
         self._error: EvidenceError | None = file if isinstance(file, EvidenceError) else None
 
@@ -134,7 +134,7 @@ class _Request:
         if isinstance(self._file, EvidenceError) or not self._buffer:
             return False
         count = self._file.read_from_memory(self._position, memoryview(self._buffer))
-        self._can_tell = count is not None
+        self._is_cache_shown = count is not None
         self._filled = count or 0
         return self._file.is_of_the_system and self._filled < len(self._buffer)
 
@@ -148,7 +148,7 @@ class _Request:
             self._filled += self._file.read_into(start, memoryview(self._buffer)[self._filled :])
         except EvidenceError as error:
             self._error = error
-        if self._can_tell:
+        if self._is_cache_shown:
             self._file.leave_memory(start, self._position + len(self._buffer))
 
     def results(self) -> Iterator[RangeRead]:

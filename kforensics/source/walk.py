@@ -5,6 +5,7 @@ Symbolic links are never followed. Listings are sorted: the same evidence is wal
 """
 
 import os
+import re
 import stat
 import time
 from array import array
@@ -125,19 +126,37 @@ class Listings:
         return Listings(self.root / folder, kept=self._kept) if folder else self
 
     def of(self, relative: str) -> Listing:
-        """Return the listing of a directory, sorted by name; each directory is listed once.
+        """Return the listing of a directory, sorted by name; each directory is listed once, but those of storage that never changes.
 
         Args:
             relative: relative to the root; empty for the root.
         """
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             return list_directory(self.root, relative)
+        return self._packed(relative).listing(relative)
+
+    def each(self, relative: str) -> Iterator[Entry]:
+        """Yield the entries of the directory, which are made one by one: there may be a million of them."""
+        if isinstance(self.root, ForeignPath) and self.root.is_fixed:
+            yield from list_directory(self.root, relative).entries
+        else:
+            yield from self._packed(relative).entries()
+
+    def _packed(self, relative: str) -> "_Packed":
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         packed = self._kept.get(key)
         if packed is None:
             changed_ns = _settled_change(self.root / relative)
             packed = self._kept[key] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
-        return packed.listing(relative)
+        return packed
+
+    def forget(self, relative: str) -> None:
+        """Drop the listings of a directory and of what is below it, which are not needed any more."""
+        key = f"{self._prefix}/{relative}" if relative else self._prefix
+        listing = self._kept.pop(key, None)
+        for entry in listing.entries() if listing is not None else ():
+            if entry.is_directory:
+                self.forget(join(relative, entry.name))
 
     def may_have_changed(self, relative: str) -> bool:
         """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged.
@@ -166,14 +185,20 @@ class _Packed(NamedTuple):
 
     @classmethod
     def of(cls, listing: Listing, relative: str, changed_ns: int | None) -> "_Packed":
-        numbers = array("q")
-        for entry in listing.entries:
-            numbers.extend((entry.mode, entry.length, entry.mtime_ns))
+        # From a list: an array that grows has room to spare.
+        numbers = array(
+            "q", [value for entry in listing.entries for value in (entry.mode, entry.length, entry.mtime_ns)]
+        )
         own = relative or "."
         obstacles = tuple(
             ("" if one.path == own else one.path.rpartition("/")[2], one.message) for one in listing.obstacles
         )
         return cls("/".join(entry.name for entry in listing.entries), numbers, obstacles, changed_ns)
+
+    def entries(self) -> Iterator[Entry]:
+        numbers = iter(self.numbers)
+        for found in _NAME.finditer(self.names):
+            yield Entry(found[0], next(numbers), next(numbers), next(numbers))
 
     def listing(self, relative: str) -> Listing:
         names = self.names.split("/") if self.names else []
@@ -183,6 +208,9 @@ class _Packed(NamedTuple):
             entries,
             tuple(Obstacle(join(relative, name) if name else relative or ".", text) for name, text in self.obstacles),
         )
+
+
+_NAME = re.compile("[^/]+")
 
 
 def _settled_change(place: Path) -> int | None:

@@ -3,7 +3,8 @@
 With `--kafka-libs JARS [--bytes 1000000000]` instead, beside `kafka-dump-log` and `verify --level crc`, in turn:
 
 - `groups` over so many bytes of `__consumer_offsets`, beside `kafka-dump-log --offsets-decoder`;
-- `transactions` over so many bytes of a log of transactions, beside `verify --level crc` of the same and `kafka-dump-log`.
+- `transactions` over so many bytes of a log of transactions, beside `verify --level crc` of the same, beside `kafka-dump-log` alone, and beside
+  `kafka-dump-log --deep-iteration`, which alone shows what a marker says, with the awk behind it that tells which transactions are open.
 
 Without it:
 
@@ -13,6 +14,7 @@ Without it:
 
 import argparse
 import random
+import shlex
 import sys
 from pathlib import Path
 
@@ -22,6 +24,11 @@ from tests.builders.coordinators import NOW, batch, commit, marker
 POSITIONS = 1_000
 OPEN_OF = 10_000
 PRODUCERS = 32
+OPEN_BY_AWK = (
+    "/isTransactional: true isControl: false/ {if (!($12 in first)) first[$12] = $2} "
+    "/isControl: true/ {producer = $12} /endTxnMarker/ {delete first[producer]} "
+    "END {for (one in first) print one, first[one]}"
+)
 IN_TRANSACTION = [(b"key-%04d" % at, random.Random(at).randbytes(394)) for at in range(40)]
 
 
@@ -86,7 +93,10 @@ def beside_kafka(directory: Path, libraries: Path, length: int, runs: int) -> No
         flush=True,
     )
     peer = measured(dump_log(libraries, next(transactional.rglob("*.log"))), runs=runs)
-    print(line(f"transactions, {length:,} bytes", found, peer, 10.0), flush=True)
+    print(line(f"transactions, {length:,} bytes", found, peer), flush=True)
+    told = shlex.join(dump_log(libraries, next(transactional.rglob("*.log")), "--deep-iteration"))
+    peer = measured(["sh", "-c", f"{told} | awk {shlex.quote(OPEN_BY_AWK)}"], runs=runs)
+    print(line("the same with markers and awk", found, peer, 10.0), flush=True)
 
 
 def _commits() -> list[tuple[bytes, bytes | None]]:

@@ -150,7 +150,15 @@ def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
     assert any("Give the version with --kafka" in line for line in document["answer"]["unknown"])
 
 
-@pytest.mark.parametrize("version", ["0.10.2.2", "5.0.0", "newest"])
+@pytest.mark.parametrize("version", ["0.10.2.2", "2.7.2"])
+def test_brokers_that_need_zookeeper_refuse_the_directories_of_those_that_do_not(cluster, capsys, version):
+    assert run(["predict", str(cluster / "broker-1"), "--kafka", version, "--format", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert "Found unexpected version 1 in meta.properties" in document["starts"][0]["reason"]
+    assert document["metadata_logs"] == []
+
+
+@pytest.mark.parametrize("version", ["0.9.0.1", "5.0.0", "newest"])
 def test_versions_that_are_not_modelled_are_refused(cluster, capsys, version):
     assert run(["predict", str(cluster / "broker-1"), "--kafka", version]) == 2
     assert version in capsys.readouterr().err

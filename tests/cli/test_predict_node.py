@@ -348,8 +348,10 @@ def test_log_directories_that_one_server_properties_names_are_one_node(zookeeper
     assert (document["answer"]["state"], code) == ("will-not-start", 1)
     assert [start["exception"] for start in document["starts"]] == ["InconsistentBrokerMetadataException"]
 
-    document, _ = predict(capsys, *zookeeper_disks, "--kafka", "2.8.2")
+    document, code = predict(capsys, *zookeeper_disks, "--kafka", "2.8.2")
     assert len(document["starts"]) == 2
+    assert (document["answer"]["state"], code) == ("unknown", 3)
+    assert any("lie in one folder" in words for words in document["answer"]["unknown"])
 
 
 def test_a_log_directory_that_only_server_properties_names_leaves_the_start_unknown(zookeeper_disks, tmp_path, capsys):

@@ -63,6 +63,7 @@ def refused(capsys, words):
     assert "unknown" == document["answer"]["state"]
     assert 3 == document["exit_code"]
     assert document["problems"]
+    assert [[], [], []] == [document[name] for name in ("partitions", "truncations", "losses")]
     return document, text.err
 
 

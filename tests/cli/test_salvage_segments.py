@@ -260,7 +260,7 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
     (root / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     first = sum(map(len, batches[:12]))
     bad = range(first + 5, first + len(batches[12]) + 5)  # in two batches
-    real, saver = EvidenceFile.read_into, saving._Saver.run
+    real = EvidenceFile.read_into
     is_broken: list[bool] = []
 
     def read_into(self, position, buffer):
@@ -270,12 +270,13 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
 
     monkeypatch.setattr(EvidenceFile, "read_into", read_into)
     monkeypatch.setattr(saving, "WORTH_PROCESSES", 0)
+    save = saving._Saver.run
 
-    def save(self):
+    def broken_from_here_on(self):
         is_broken.append(True)
-        return saver(self)
+        return save(self)
 
-    monkeypatch.setattr(saving._Saver, "run", save)
+    monkeypatch.setattr(saving._Saver, "run", broken_from_here_on)
     form, *more = options
     out = tmp_path / "out"
     code = run(["salvage", str(root), "--what", "all", "--form", form, *more, "-o", str(out), "--format", "json"])

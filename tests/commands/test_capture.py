@@ -235,12 +235,20 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
     here = capsys.readouterr().out
 
     assert "placed" in there
-    assert "does not hold the records that would be truncated" in " ".join(here.split())
+    assert "would be truncated can't be listed: the capture does not hold their content" in " ".join(here.split())
     assert "the capture does not hold" not in " ".join(there.split())
     directory = killed.resolve()
     copy = directory.parent.parent / f"copy-of-{directory.parent.name}-{directory.name}"
     assert f"cp -a {directory} {copy}" in " ".join(here.split())
     assert "placed" not in here
+
+    with_bytes = take([killed], tmp_path / "with-bytes.kfc", with_tail=True)
+    run(["diff", str(with_bytes), str(others / "broker-2"), str(others / "broker-3"), *options])
+    carried = capsys.readouterr().out
+    assert [line for line in there.splitlines() if "placed" in line] == [
+        line for line in carried.splitlines() if "placed" in line
+    ]
+    assert "can't be listed" not in carried
 
 
 def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_stayed_there(tmp_path, monkeypatch):

@@ -37,7 +37,8 @@ def moments(root, *, every):
     lines = (root / "oracle" / "describe-all-groups.jsonl").read_text().splitlines()
     for line in lines:
         told = json.loads(line)
-        if "Error: Executing" in told["text"] or not (every or told["label"]):
+        is_failed = "Error: Executing" in told["text"] or (told["label"] == "unclean" and not told["text"])
+        if is_failed or not (every or told["label"]):
             continue
         rows = [line.split() for line in told["text"].splitlines()]
         has_group = any(row[:1] == ["GROUP"] for row in rows)
@@ -148,6 +149,18 @@ def test_what_a_truncation_took_is_in_the_history(coordinators):
     assert alone[-2:] == [(*where, 92, 95, "member"), (*where, 95, 97, "member")]
 
 
+def test_a_position_is_the_truncated_one_until_the_truncation(coordinators):
+    (final, _), before = everything(coordinators("groups-4.1"))
+    played = groups(final, before=before, groups=frozenset({"watch"}), history=True)
+    (taken,) = (one for one in played.body.changes() if one.by == "truncation")
+
+    at = [
+        positions(groups(final, before=before, at_ms=taken.time_ms + late))["watch", "payments", 0] for late in (-1, 0)
+    ]
+
+    assert at == [98, 95]
+
+
 def test_expiry_without_any_configuration_is_possible_at_most(coordinators):
     (final, logs), _ = everything(coordinators("groups-4.1"))
 
@@ -214,6 +227,23 @@ def test_a_dead_leader_promises_nothing_of_the_log_after_an_unclean_election(inc
     }
     assert past == {(name, *one) for name in ("billing-etl", "billing-audit") for one in ((0, 90), (2, 80))}
     assert (down.answer.state, down.answer.unknown) == ("past-the-end", ())
+
+
+def test_a_reset_of_a_share_group_is_named(coordinators):
+    root = coordinators("share-reset-4.3")
+    told = json.loads((root / "oracle" / "describe-all-groups.jsonl").read_text().splitlines()[-1])
+    rows = [line.split() for line in told["text"].splitlines()]
+
+    result = groups(root / "snapshots" / "99-final", history=True)
+
+    assert positions(result) == {
+        (one[0], one[1], int(one[2])): int(one[3]) for one in rows if one[2:3] != ["PARTITION"] and one
+    }
+    (reset,) = result.body.setbacks
+    assert (str(reset.key.group), reset.key.topic, reset.key.partition) == ("workers", "jobs", 0)
+    assert (reset.previous, reset.offset, reset.by, reset.confidence) == (30, 0, "administrator", "proven")
+    assert [reset] == [one for one in result.body.changes() if one.is_share]
+    assert result.answer.state == "set-back"
 
 
 def test_share_groups_start_where_kafka_says(coordinators, capsys):

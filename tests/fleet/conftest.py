@@ -17,6 +17,8 @@ def spark(tmp_path_factory):
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.dir": events.as_uri(),
         "spark.driver.memory": "512m",
+        # Each query runs once: compiling code a second time, to make it fast, takes longer than it saves.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }

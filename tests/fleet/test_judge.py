@@ -1,11 +1,18 @@
 """Judging partitions: what ends one of them does not take the others."""
 
+from types import SimpleNamespace
 from typing import Any
 
+from kforensics.commands.diff import DiffOptions
+from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.model import Problem
 from kforensics.evidence.replica import collect
-from kforensics.fleet import judge
+from kforensics.fleet import closing, judge
+from kforensics.fleet.report_rows import problem_row
+from kforensics.fleet.tables import Tables
+from kforensics.units import TopicPartition
 from tests.builders.directories import log_dir
 
 
@@ -25,3 +32,28 @@ def test_a_defect_in_what_is_read_of_a_directory_is_a_problem_of_its_partition(t
     assert (place.state.input, place.path) == (problem["input"], problem["path"])
     assert f"{place.topic_partition} could not be judged: ValueError: epochs that can't be" == problem["message"]
     assert not out.partitions
+
+
+def test_a_partition_that_could_not_be_judged_has_a_directory(tmp_path, monkeypatch):
+    tables = Tables(tmp_path / "work")
+    failed, absent = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    problem = Problem(input=0, path=f"{failed}/00000000000000000000.log", message="could not be judged")
+    tables.create(["partitions", "problems"])
+    tables.write("problems", "run-0001-group-00000", [problem_row(problem)])
+    asked: list[TopicPartition] = []
+
+    def none_of(known, *_given, **_more):
+        asked.extend(known)
+        return ()
+
+    monkeypatch.setattr(closing, "without_directories", none_of)
+    context: Any = SimpleNamespace(tables=tables, clusters=("c",))
+    gathered: Any = SimpleNamespace(
+        clusters={"c": SimpleNamespace(given=None, facts=None)},
+        known={"c": dict.fromkeys((failed, absent), Absent.UNKNOWN)},
+        with_metadata=frozenset(),
+    )
+
+    closing.write_absent(context, gathered, DiffOptions())
+
+    assert [absent] == asked

@@ -4,10 +4,11 @@ import contextlib
 import copy
 import functools
 import hashlib
+import itertools
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import (
+    batch_columns,
     captured_batches,
     captured_commits,
+    captured_controls,
     captured_extent,
     captured_records,
     captured_segment,
     captured_tail,
+    record_columns,
 )
 from kforensics.evidence.captured.tail import tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
@@ -33,7 +37,6 @@ from kforensics.source.capture import (
     Capture,
     CapturedSegment,
     CapturePath,
-    MissingBytes,
     comment_of,
 )
 from kforensics.source.mapped import open_evidence
@@ -43,6 +46,9 @@ NODE = Path(__file__).parents[2] / "fixtures" / "unclean-election" / "broker-1"
 MOST_READ = 1 << 20
 _NAMES = ("..", "../../etc/passwd", "/etc/passwd", "a/b", "", ".", "a\0b", "x" * 5000, "00000000000000000000.log")
 _NUMBERS = (-1, 0, 1, 2**31, 2**53, 2**63 - 1, 2**63, 2**64, 2**70, 0.5, True)
+
+ROWS = ("batches", "records", "first", "bytes", "commits", "tail", "extent", "carried_from", "unread_below", "damage")
+"""What a capture says of a segment beside the numbers that are checked before all."""
 
 WRONG = st.one_of(
     st.sampled_from(_NAMES),
@@ -102,7 +108,7 @@ def packed(
 def forged(draw: st.DrawFn) -> bytes:
     """The bytes of a capture that is truncated, has bytes changed, lies in its tree or its manifest, or inflates to more than it says."""
     parts, manifest, data = real()
-    match draw(st.sampled_from(["truncated", "flipped", "tree", "manifest", "bomb", "column", "comment"])):
+    match draw(st.sampled_from(["truncated", "flipped", "tree", "row", "manifest", "bomb", "column", "comment"])):
         case "truncated":
             return data[: draw(st.integers(0, len(data)))]
         case "flipped":
@@ -116,6 +122,9 @@ def forged(draw: st.DrawFn) -> bytes:
             name = draw(st.sampled_from(["tree/000000.json", "tree.json"]))
             tree = _spoiled(draw, json.loads(parts[name]))
             return _packed({**parts, name: json.dumps(tree).encode()}, manifest)
+        case "row":
+            rows = {name: draw(WRONG) for name in draw(st.lists(st.sampled_from(ROWS), min_size=1, max_size=2))}
+            return with_rows([rows])
         case "manifest":
             wrong = draw(st.lists(WRONG, min_size=1, max_size=3))
             at = draw(st.lists(st.integers(0, 10**6), min_size=len(wrong), max_size=len(wrong)))
@@ -138,6 +147,16 @@ def forged(draw: st.DrawFn) -> bytes:
             return _packed({**parts, name: b" " * length}, manifest, shorten)
     name = draw(st.sampled_from([one for one in sorted(parts) if one.endswith(".npy")]))
     return _packed({**parts, name: draw(st.binary(max_size=300)) + parts[name][draw(st.integers(0, 200)) :]}, manifest)
+
+
+def with_rows(wrong: Sequence[Mapping[str, Any]]) -> bytes:
+    """The bytes of a capture that says these of its segments, each of them of the next one."""
+    parts, manifest, _ = real()
+    tree = json.loads(parts["tree/000000.json"])
+    entries = (entry for folder in tree.values() for entry in folder if "segment" in entry.get("content", {}))
+    for entry, values in zip(entries, itertools.cycle(wrong), strict=False):
+        entry["content"]["segment"].update(copy.deepcopy(values))
+    return _packed({**parts, "tree/000000.json": json.dumps(tree).encode()}, manifest)
 
 
 def _spoiled(draw: st.DrawFn, document: Any) -> Any:
@@ -187,18 +206,27 @@ def _opened(path: CapturePath) -> bool:
             if not isinstance(file, CapturedSegment):
                 assert len(file.read(0, MOST_READ)) <= MOST_READ
                 return True
-            segment = captured_segment(file, path="", base_offset=0)
-            assert isinstance(segment.batches, Absent) or len(segment.batches) == segment.batch_count
-            captured_tail(file)
-            captured_extent(file)
-            with contextlib.suppress(MissingBytes):
-                rows_between(file, 0, file.size)
-            lacks_rows(file, 0)
-            for some in (captured_batches(file), captured_records(file), captured_commits(file)):
-                for _, _ in zip(range(10_000), some, strict=False):
-                    pass
-            for _, _ in zip(range(8), tail_bytes(path), strict=False):
-                pass
+            with contextlib.suppress(EvidenceError):
+                segment = captured_segment(file, path="", base_offset=0)
+                assert isinstance(segment.batches, Absent) or len(segment.batches) == segment.batch_count
+            readers = (
+                captured_tail,
+                captured_extent,
+                captured_batches,
+                captured_controls,
+                captured_records,
+                captured_commits,
+                batch_columns,
+                record_columns,
+                functools.partial(rows_between, start=0, end=file.size),
+                functools.partial(lacks_rows, lowest=0),
+                lambda _: tail_bytes(path),
+            )
+            for read in readers:
+                with contextlib.suppress(EvidenceError):
+                    some = read(file)
+                    for _, _ in zip(range(10_000), some if isinstance(some, Iterator) else (), strict=False):
+                        pass
     except EvidenceError:
         return False
     return True

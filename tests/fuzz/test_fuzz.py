@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kforensics.cli.app import run
 from tests.builders.repeating import times
-from tests.fuzz.captures import explore, forged, real
+from tests.fuzz.captures import NODE, explore, forged, real, with_rows
 from tests.fuzz.commands import INVOCATIONS, available, check_command, damaged_trees
 from tests.fuzz.corpus import seeds
 from tests.fuzz.mutation import mutations
@@ -61,6 +62,28 @@ def test_mutations_depend_on_the_seed_alone():
 @given(data=forged())
 def test_a_forged_capture_is_refused_or_read_in_bounds(data):
     explore(data)
+
+
+LIES = (
+    {"batch_count": 70_000, "batches": [["0", 0, 16]]},
+    {"batches": 7, "unread_below": 5},
+    {"batch_count": 70_000, "first": {"offset": 0}},
+    {"records": [[0, 2**70, 1]]},
+    {"records": {"0": 1}, "commits": 3},
+    {"batch_count": 70_000, "batches": [[0, 0, 2], [0, 0, 2]], "bytes": []},
+)
+"""What a capture may say of the rows of its segments, one of each."""
+
+
+def test_lies_about_the_rows_of_segments_are_refused_by_whatever_reads_them(tmp_path, capsys):
+    data = with_rows(LIES)
+    explore(data)
+    forged_one = tmp_path / "broker-1.kfc"
+    forged_one.write_bytes(data)
+    other = str(NODE.with_name("broker-2"))
+    for command in (["diff", "--show-records", other], ["diff", "--depth", "tails", other]):
+        assert run([*command, str(forged_one)]) in {1, 3}
+        assert "can't be" in " ".join("".join(capsys.readouterr()).split())
 
 
 def test_a_real_capture_is_read():

@@ -22,8 +22,17 @@ from tests.mutants.run import ROOT, fails
 from tests.oracle.loading.judge import differences, predicted
 from tests.oracle.loading.made import Case, edited_files, write_files
 
-BY_TESTS = frozenset({"renames_strays_before_load", "storage_exceptions_end_start", "ignores_remote_index_cache"})
-"""Switches of the node, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
+BY_TESTS = frozenset(
+    {
+        "renames_strays_before_load",
+        "storage_exceptions_end_start",
+        "io_errors_end_start",
+        "survives_metadata_dir",
+        "ignores_remote_index_cache",
+        "truncates_snapshots",
+    }
+)
+"""Switches of the node, and of a file that no recorded case has, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
 NODE = "protocol/loading/node.py"
 STARTS = "protocol/loading/starts.py"
 RETENTION = "protocol/loading/retention.py"
@@ -41,8 +50,26 @@ MUTANTS = (
         "renames_strays_before_load=version >= (3, 7, 1)",
         "renames_strays_before_load=version >= (3, 7)",
     ),
+    Mutant(
+        "an I/O error takes the directory in 0.11",
+        VERSIONS,
+        "io_errors_end_start=version < (1, 0)",
+        "io_errors_end_start=version < (0, 11)",
+    ),
     Mutant("a storage exception takes the directory in 3.2.0", VERSIONS, "version < (3, 2, 1)", "version < (3, 2)"),
     Mutant("the index cache is no log before 3.5", VERSIONS, "version >= (3, 5)", "version >= (3, 3)"),
+    Mutant(
+        "a snapshot is truncated in 2.1",
+        VERSIONS,
+        "truncates_snapshots=version < (2, 1)",
+        "truncates_snapshots=version < (2, 2)",
+    ),
+    Mutant(
+        "no snapshot is truncated before 2.1",
+        VERSIONS,
+        "truncates_snapshots=version < (2, 1)",
+        "truncates_snapshots=False",
+    ),
     Mutant("a missing meta.properties is accepted", NODE, "if not one.has_file:", "if False:"),
     Mutant("cluster ids may differ", NODE, "one.cluster_id != clusters[0].cluster_id", "False"),
     Mutant("node ids may differ", NODE, "one.node_id != expected:", "False:"),

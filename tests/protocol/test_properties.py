@@ -375,7 +375,9 @@ def test_a_record_is_read_below_what_bounds_it():
         assert is_acknowledged(Acks.LEADER, offset, leader_log_end_offset=first, high_watermark=0) == (
             offset in range(first)
         )
-        assert may_join_isr(offset, first, second) == (set(range(first)) | set(range(second)) <= set(range(offset)))
+        assert may_join_isr(offset, first, second, needs_epoch_start=True) == (
+            set(range(first)) | set(range(second)) <= set(range(offset))
+        )
 
 
 def test_who_is_at_the_limit_is_in_sync():

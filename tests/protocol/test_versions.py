@@ -131,9 +131,9 @@ def test_high_watermark():
 
 
 def test_isr_rules():
-    assert may_join_isr(5, 5, 3)
-    assert not may_join_isr(4, 5, 3)
-    assert not may_join_isr(5, 5, 6)
+    assert may_join_isr(5, 5, 3, needs_epoch_start=True)
+    assert not may_join_isr(4, 5, 3, needs_epoch_start=True)
+    assert not may_join_isr(5, 5, 6, needs_epoch_start=True)
     assert may_join_isr(5, 5, 6, needs_epoch_start=False)
     assert is_in_sync_by_time(lag_ms=30_000, lag_time_max_ms=30_000)
     assert not is_in_sync_by_time(lag_ms=30_001, lag_time_max_ms=30_000)

@@ -218,3 +218,22 @@ def test_no_high_watermark_is_above_the_log_end_and_nothing_more_is_flushed_than
                 for replica in simulated.replicas.values():
                     assert replica.high_watermark <= replica.log_end_offset
                     assert replica.flushed_end <= replica.log_end_offset
+
+
+@pytest.mark.parametrize("protocol", EPOCHS)
+def test_before_2_0_1_a_follower_joins_the_isr_below_the_start_of_the_leader_epoch(protocol):
+    partition = SimulatedPartition(brokers=(1, 2, 3, 4), protocol=protocol)
+    partition.produce(["a", "b"])
+    for broker in (2, 3, 4) * 2:
+        partition.fetch(broker)
+    partition.stop([3])
+    partition.produce(["c", "d"])
+    partition.fetch(2)
+    partition.stop([1])
+    partition.start(3)
+    partition.fetch(3)
+
+    leader = partition.leader
+    assert leader is not None
+    assert (leader.broker_id, leader.high_watermark, leader.epoch_start_offset) == (2, 2, 4)
+    assert partition.registration.isr == ((2, 3, 4) if protocol is ProtocolName.KIP_101 else (2, 4))

@@ -32,6 +32,7 @@ BLOCK_BYTES = 4 << 20
 SMALL_LENGTH = 256 << 10
 """Bytes up to which a file goes into the tar file of its block; larger ones have parts of their own."""
 
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
 _USTAR_NAME = 100
@@ -62,9 +63,11 @@ class CaptureWriter:
             raise UsageError(f"{out} can't be written: {error.strerror}") from error
         self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
         self._parts: list[Part] = []
-        self._tree: dict[str, int] = {}
+        self._tree = bytearray(b"{")
+        """What `tree.json` holds, as its text: there may be a million directories."""
         self._block = 0
-        self._folders: dict[str, list[dict[str, Any]]] = {}
+        self._folders: dict[str, bytes] = {}
+        """Of the block that is gathered, by path, as JSON."""
         self._folder_bytes = 0
         self._tar = bytearray()
         self._large = 0
@@ -253,31 +256,44 @@ class CaptureWriter:
 
     # ------------------------------------------------------------ the tree
 
-    def add_folder(self, path: str, entries: list[dict[str, Any]]) -> None:
+    def add_folder(self, path: str, entries: Iterable[Mapping[str, Any]]) -> None:
         """Keep what a directory holds.
 
         Args:
             path: in the capture.
-            entries: as the tree of a capture has them.
+            entries: as the tree of a capture has them; they are made one by one.
 
         Raises:
             UsageError: the capture can't be written.
         """
-        self._tree[path] = self._block
-        self._folders[path] = entries
-        self._folder_bytes += sum(len(one.get("name", "")) + 100 + 24 * _weight(one) for one in entries)
+        text = bytearray()
+        for one in entries:
+            text += b"," if text else b""
+            text += _ENCODE(one).encode()
+        self._tree += f"{'' if len(self._tree) == 1 else ','}{_ENCODE(path)}:{self._block}".encode()
+        self._folders[path] = bytes(text)
+        self._folder_bytes += len(text)
         if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
             self.end_block()
 
     def folders(self) -> frozenset[str]:
         """Return the directories that were kept so far."""
-        return frozenset(self._tree)
+        return frozenset(json.loads(self._tree_data()))
+
+    def _tree_data(self) -> bytes:
+        return bytes(self._tree) + b"}"
 
     def end_block(self) -> None:
-        """Write the directories that were kept since the last block."""
+        """Write the directories that were kept since the last block.
+
+        Raises:
+            UsageError: one directory has more files than a part can describe, or the disk can't be written.
+        """
         if not self._folders and not self._tar:
             return
-        data = json.dumps(self._folders, separators=(",", ":")).encode()
+        data = (
+            b"{" + b",".join(b"%b:[%b]" % (_ENCODE(path).encode(), text) for path, text in self._folders.items()) + b"}"
+        )
         if len(data) > PART_LIMIT:
             raise UsageError(f"a directory has more files than a capture can describe: {next(iter(self._folders))}")
         if self._tar:
@@ -303,7 +319,7 @@ class CaptureWriter:
             self._flush_records(folder)
         for table in self._groups:
             self._flush(table)
-        self.add_part("tree.json", json.dumps(self._tree, separators=(",", ":")).encode())
+        self.add_part("tree.json", self._tree_data())
         whole = {"schema": FORMAT, **manifest, "parts": [one._asdict() for one in self._parts]}
         self.add_part("manifest.json", json.dumps(whole, indent=1).encode())
         end = self._parts[-1]
@@ -342,8 +358,3 @@ class _Group:
 
 def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
-
-
-def _weight(entry: Mapping[str, Any]) -> int:
-    row = entry.get("content", {}).get("segment", {})
-    return sum(len(row.get(name) or ()) for name in ("digests", "epochs", "damage", "commits")) + 20 * bool(row)

@@ -85,7 +85,7 @@ def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = Fa
     if rate is not None and speed:
         speed = min(speed, rate)
     return CaptureEstimate(
-        replicas=len(plan.places),
+        replicas=plan.replicas,
         segments=segments,
         files=files,
         read_bytes=read,

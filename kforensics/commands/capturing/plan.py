@@ -20,7 +20,16 @@ from kforensics.evidence.discovery.inputs import (
     why_not_listed,
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, find_places
+from kforensics.evidence.discovery.partition_dirs import (
+    LOGS_LEFT_OUT,
+    LogDirState,
+    PartitionPlace,
+    checkpoint_value,
+    log_dir_states,
+    lost_directories,
+    no_logs_are_here,
+    places_in,
+)
 from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
 from kforensics.evidence.metadata.history import MetadataHistory
@@ -39,10 +48,12 @@ from kforensics.source.naming import (
     FileKind,
     FileName,
     FileSuffix,
+    PartitionDirectoryName,
     parse_file_name,
     parse_partition_directory,
 )
 from kforensics.source.walk import DEEPEST, Entry, Listings, join
+from kforensics.units import TopicPartition
 
 MARGIN_OFFSETS = BUCKET_OFFSETS
 """Offsets below the point from which a truncation can still happen, from which batches are taken along, too."""
@@ -95,6 +106,8 @@ class FolderPlan:
     listings: Listings | None = None
     """Of the root; none of a directory of which only what leads to data is taken along."""
     with_directories: bool = True
+    held: tuple[Entry, ...] | None = None
+    """Its entries, of a partition directory, which is listed when it is its turn."""
     children: dict[str, Entry] | None = None
     """Directories in it that its listing does not give, or that are all that is taken along."""
     place: PartitionPlace | None = None
@@ -124,12 +137,18 @@ class FolderPlan:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries that are taken along; listings are kept packed, since there may be a million of these."""
-        if self.listings is None:
-            return tuple((self.children or {}).values())
-        found = self.listings.of(self.relative).entries
-        kept = [one for one in found if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND)]
-        return (*kept, *self.children.values()) if self.children else tuple(kept)
+        """The entries that are taken along."""
+        return self.held if self.held is not None else tuple(self.each())
+
+    def each(self) -> Iterator[Entry]:
+        """Yield the entries that are taken along, made one by one: a log directory may have a million of them."""
+        if self.held is not None:
+            yield from self.held
+            return
+        for one in self.listings.each(self.relative) if self.listings is not None else ():
+            if not one.is_directory or (self.with_directories and one.name != LOST_AND_FOUND):
+                yield one
+        yield from (self.children or {}).values()
 
     def segments(self, entries: Iterable[Entry] | None = None) -> Iterator[tuple[Entry, FileName, int]]:
         """Yield the segments that are scanned and stay where they are.
@@ -139,7 +158,7 @@ class FolderPlan:
         """
         if self.is_metadata:
             return
-        for entry in self.entries if entries is None else entries:
+        for entry in self.each() if entries is None else entries:
             if ".log" not in entry.name:
                 continue
             name = parse_file_name(entry.name)
@@ -171,8 +190,43 @@ class RootPlan:
     """In the capture."""
     real: Path
     folders: list[FolderPlan] = field(default_factory=list)
+    """All but the partition directories of log directories."""
+    log_dirs: list["LogDirPlan"] = field(default_factory=list)
     file: Path | None = None
     """The path itself, where it is a file."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LogDirPlan:
+    """A log directory, of whose partition directories nothing is kept but their names: there may be a million of them."""
+
+    found: FoundInput
+    path: str
+    """Relative to the input."""
+    inner: str
+    """In the capture."""
+    state: LogDirState | None = None
+    """None where the input holds no logs, so that nothing of its partitions is to be decided."""
+    urgent: list[str] = field(default_factory=list)
+    """The partition directories that a broker is about to remove, or in which it is about to remove segments."""
+
+    def names(self) -> Iterator[tuple[str, PartitionDirectoryName]]:
+        """Yield the partition directories."""
+        for entry in self.found.listings.each(self.path):
+            name = parse_partition_directory(entry.name) if entry.is_directory else None
+            if name is not None:
+                yield entry.name, name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What decides how much of a log is taken along."""
+
+    compacted: frozenset[str]
+    """Topics that a cleaner works on."""
+    all_batches: bool
+    margin: int
+    is_by_ends: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -182,16 +236,82 @@ class CapturePlan:
     roots: list[RootPlan]
     inputs: tuple[Input, ...]
     problems: list[Problem]
-    places: list[PartitionPlace]
     histories: list[MetadataHistory]
     """What the metadata logs of the node say."""
     is_running: bool | None
     """Whether a process holds the lock of a log directory; none where that is not known."""
+    scope: Scope
+    replicas: int
+    """The number of partition directories."""
 
     def folders(self) -> Iterator[FolderPlan]:
         """Yield every directory, those first of which a broker may take content away at any time."""
-        every = [folder for root in self.roots for folder in root.folders]
-        yield from sorted(every, key=lambda folder: not folder.may_vanish)
+        log_dirs = [one for root in self.roots for one in root.log_dirs]
+        for one in log_dirs:
+            yield from self._partitions(one, (name for name, parsed in one.names() if _vanishes(parsed)))
+        alone = [folder for root in self.roots for folder in root.folders]
+        yield from sorted(alone, key=lambda folder: not folder.may_vanish)
+        for one in log_dirs:
+            yield from self._partitions(one, (name for name, parsed in one.names() if not _vanishes(parsed)))
+
+    def without_partitions(self) -> Iterator[FolderPlan]:
+        """Yield the directories that are no partition's."""
+        return (folder for root in self.roots for folder in root.folders if folder.place is None)
+
+    def urgent(self) -> Iterator[FolderPlan]:
+        """Yield the directories that hold what a broker is about to remove."""
+        for root in self.roots:
+            for one in root.log_dirs:
+                yield from self._partitions(one, one.urgent)
+            yield from (folder for folder in root.folders if folder.place is not None)
+
+    def places(self) -> Iterator[PartitionPlace]:
+        """Yield the partition directories, by what their names say."""
+        for root in self.roots:
+            yield from (folder.place for folder in root.folders if folder.place is not None)
+            for one in root.log_dirs:
+                yield from (_place(one.state, one, *named) for named in one.names() if one.state is not None)
+
+    def _partitions(self, log_dir: LogDirPlan, names: Iterable[str]) -> Iterator[FolderPlan]:
+        """Yield partition directories with what is below them; each is listed now."""
+        listings = log_dir.found.listings
+        for name in names:
+            path = join(log_dir.path, name)
+            planned: dict[str, FolderPlan] = {}
+            _add(planned, f"{log_dir.inner}/{name}", log_dir.found, path, DEEPEST - 1)
+            for folder in planned.values():
+                folder.held = folder.entries
+            parsed = parse_partition_directory(name)
+            if log_dir.state is not None and parsed is not None:
+                folder = planned[f"{log_dir.inner}/{name}"]
+                folder.place = _place(log_dir.state, log_dir, name, parsed)
+                self.decide(folder)
+            yield from planned.values()
+            listings.forget(path)
+
+    def decide(self, folder: FolderPlan) -> None:
+        """Decide what is taken along of the log of a partition directory."""
+        place, scope = folder.place, self.scope
+        if place is None or folder.is_metadata:
+            return
+        _decide(folder, scope.compacted, all_batches=scope.all_batches, margin=scope.margin)
+        if scope.is_by_ends and place.directory_state != DirectoryState.DELETED.value:
+            _decide_by_ends(folder, place)
+        elif not self.is_running and not place.state.clean_shutdown:
+            folder.carried_from = min(folder.carried_from, _scanned_from(folder, place))
+
+
+def _vanishes(name: PartitionDirectoryName) -> bool:
+    return name.state is DirectoryState.DELETED
+
+
+def _place(state: LogDirState, log_dir: LogDirPlan, name: str, parsed: PartitionDirectoryName) -> PartitionPlace:
+    return PartitionPlace(
+        state=state,
+        path=join(log_dir.path, name),
+        topic_partition=parsed.topic_partition,
+        directory_state=parsed.state.value,
+    )
 
 
 def plan_capture(
@@ -238,32 +358,64 @@ def plan_capture(
     refuse(errors, named=len(paths), keep_going=keep_going and len(errors) < len(paths))
     _require_one_node(inputs)
     histories = _metadata_histories(Inputs(found=tuple(inputs)))
-    compacted = ALWAYS_BY_RECORD | _compacted_topics(histories)
-    places = find_places(Inputs(found=tuple(inputs)))
-    problems += places.problems
-    by_path: dict[tuple[Path, str], PartitionPlace] = {
-        (place.state.root, place.path): place for group in places.by_partition.values() for place in group
-    }
-    for root in roots:
-        for folder in root.folders:
-            folder.place = by_path.get((folder.root, folder.relative))
-    is_running = is_locked(_locks(roots))
-    for root in roots:
-        for folder in root.folders:
-            if folder.place is not None and not folder.is_metadata:
-                _decide(folder, compacted, all_batches=all_batches, margin=margin)
-                if is_by_ends and folder.place.directory_state != DirectoryState.DELETED.value:
-                    _decide_by_ends(folder, folder.place)
-                elif not is_running and not folder.place.state.clean_shutdown:
-                    folder.carried_from = min(folder.carried_from, _scanned_from(folder, folder.place))
-    return CapturePlan(
+    replicas = _survey(inputs, roots, problems)
+    plan = CapturePlan(
         roots=roots,
         inputs=tuple(one.described for one in inputs),
         problems=problems,
-        places=list(by_path.values()),
         histories=histories,
-        is_running=is_running,
+        is_running=is_locked(_locks(roots)),
+        scope=Scope(
+            compacted=ALWAYS_BY_RECORD | _compacted_topics(histories),
+            all_batches=all_batches,
+            margin=margin,
+            is_by_ends=is_by_ends,
+        ),
+        replicas=replicas,
     )
+    for root in roots:
+        for folder in root.folders:
+            plan.decide(folder)
+    return plan
+
+
+def _survey(inputs: Sequence[FoundInput], roots: Sequence[RootPlan], problems: list[Problem]) -> int:
+    """Look at all names once, of which only what is urgent is kept; gives the number of partition directories."""
+    log_dirs = {(id(one.found), one.path): one for root in roots for one in root.log_dirs}
+    alone = {(folder.root, folder.relative): folder for root in roots for folder in root.folders}
+    every: list[LogDirState] = []
+    held: list[tuple[int, TopicPartition]] = []
+    replicas = 0
+    for index, found in enumerate(inputs):
+        states = log_dir_states(index, found, problems)
+        own: list[PartitionPlace] = []
+        partitions: set[TopicPartition] = set()
+        has_segments = False
+        for place, holds_segments, is_urgent in places_in(index, found, states, problems):
+            has_segments |= holds_segments
+            partitions.add(place.topic_partition)
+            replicas += 1
+            log_dir = log_dirs.get((id(found), place.state.log_dir))
+            if log_dir is None:
+                own.append(place)
+            else:
+                if is_urgent:
+                    log_dir.urgent.append(place.path.rpartition("/")[2])
+                found.listings.forget(place.path)
+        if no_logs_are_here(states.values(), has_segments=has_segments):
+            problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+            replicas -= len(partitions)
+            continue
+        every += states.values()
+        held += ((index, one) for one in partitions)
+        for place in own:
+            if (folder := alone.get((place.state.root, place.path))) is not None:
+                folder.place = place
+        for log_dir in log_dirs.values():
+            if log_dir.found is found:
+                log_dir.state = states[log_dir.path]
+    problems += lost_directories(every, held)[1]
+    return replicas
 
 
 def _find(given: Path) -> Inputs:
@@ -303,29 +455,36 @@ def _plan_root(root: RootPlan, found: Sequence[FoundInput]) -> None:
             case Shape.FILE:
                 root.file = one.root
             case Shape.PARTITION:
-                _add(planned, root, one, prefix, "", DEEPEST)
+                _add(planned, _inner(root, prefix), one, "", DEEPEST)
             case Shape.FILES:
-                _add(planned, root, one, prefix, "", DEEPEST if one.root == root.real else 0, holds_logs=True)
+                levels = DEEPEST if one.root == root.real else 0
+                _add(planned, _inner(root, prefix), one, "", levels, holds_logs=True)
             case Shape.LOG_DIR | Shape.PARENT:
-                for log_dir in one.log_dir_paths:
-                    _add(planned, root, one, prefix, log_dir, DEEPEST)
+                for path in one.log_dir_paths:
+                    log_dir = LogDirPlan(found=one, path=path, inner=_inner(root, prefix, path))
+                    if log_dir.inner not in {other.inner for other in root.log_dirs}:
+                        root.log_dirs.append(log_dir)
+                    _add(planned, log_dir.inner, one, path, DEEPEST, but=frozenset(name for name, _ in log_dir.names()))
     _add_parents(planned, root)
     root.folders = [planned[inner] for inner in sorted(planned)]
 
 
+def _inner(root: RootPlan, *below: str) -> str:
+    return "/".join(part for part in (root.name, *below) if part)
+
+
 def _add(
     planned: dict[str, FolderPlan],
-    root: RootPlan,
+    inner: str,
     found: FoundInput,
-    prefix: str,
     relative: str,
     levels: int,
     *,
     holds_logs: bool = False,
+    but: frozenset[str] = frozenset(),
 ) -> None:
-    inner = "/".join(part for part in (root.name, prefix, relative) if part)
-    listing = found.listings.of(relative)
-    below = [entry for entry in listing.entries if entry.is_directory]
+    """Plan a directory and those below it, but for some of them."""
+    below = [entry for entry in found.listings.each(relative) if entry.is_directory and entry.name not in but]
     name = parse_partition_directory((found.root / relative).name)
     if inner not in planned:
         planned[inner] = FolderPlan(
@@ -341,7 +500,7 @@ def _add(
         for entry in below:
             if entry.name != LOST_AND_FOUND:
                 path = join(relative, entry.name)
-                _add(planned, root, found, prefix, path, levels - 1, holds_logs=holds_logs)
+                _add(planned, f"{inner}/{entry.name}", found, path, levels - 1, holds_logs=holds_logs)
 
 
 def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
@@ -414,7 +573,7 @@ def _locks(roots: Sequence[RootPlan]) -> Iterator[Path]:
     for root in roots:
         for folder in root.folders:
             if folder.place is None:
-                for entry in folder.entries:
+                for entry in folder.each():
                     if parse_file_name(entry.name).kind is FileKind.LOCK:
                         yield folder.path / entry.name
 

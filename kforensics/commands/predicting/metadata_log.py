@@ -13,7 +13,7 @@ from kforensics.commands.lost_records import lost_pieces
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput
-from kforensics.evidence.replica.loader_dirs import FoundDirectory, FoundLogs
+from kforensics.evidence.replica.loader_dirs import DirectoryContent, FoundLogs
 from kforensics.evidence.replica.loader_values import Need
 from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
 from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal
@@ -68,7 +68,8 @@ def start_metadata_log(
     log_dir, directory = found[0]
     path = join(log_dir.path, directory.name)
     folder = one.root / path
-    disk = DirectoryOnDisk(folder, directory.files, directory.folders, read=reads.setdefault(folder, {}))
+    content = directory.content()
+    disk = DirectoryOnDisk(folder, content.files, content.folders, read=reads.setdefault(folder, {}))
     rules = loading_rules(version)
     outcome = disk.load(
         clean_shutdown=False, recovery_point=0, log_start_offset=0, settings=LoadSettings(), rules=rules
@@ -81,23 +82,23 @@ def start_metadata_log(
         snapshot_end=Absent.NOT_APPLICABLE,
         lost=LostRecords(),
     )
-    refusal = _quorum_refusal(one, join(path, "quorum-state"), directory, version)
+    refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version)
     if isinstance(outcome, Unpredictable):
         return MetadataStart(replace(load, unknown=outcome.reason), refusal)
     if not isinstance(outcome.failure, Absent):
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
-    opened, inconsistent = _opened(load, disk, directory, outcome)
+    opened, inconsistent = _opened(load, disk, content, outcome)
     return MetadataStart(opened, refusal or inconsistent)
 
 
 def _opened(
-    load: MetadataLoad, disk: DirectoryOnDisk, directory: FoundDirectory, outcome: LoadOutcome
+    load: MetadataLoad, disk: DirectoryOnDisk, content: DirectoryContent, outcome: LoadOutcome
 ) -> MetadataStart:
     """Return the log behind its recovery: dropped for a newer snapshot, or refused where it begins above every snapshot (KAFKA-14240)."""
     state = outcome.state
     assert not isinstance(state, Absent)
-    snapshots = _snapshots(directory)
+    snapshots = _snapshots(content)
     first = state.log_start_offset
     refusal = None
     if first > 0 and not any(end >= first for end, _ in snapshots):
@@ -111,9 +112,9 @@ def _opened(
     return MetadataStart(replace(load, log_end_offset=state.log_end_offset, lost=LostRecords(pieces=pieces)), refusal)
 
 
-def _snapshots(directory: FoundDirectory) -> list[tuple[int, int]]:
+def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
     """End offset and epoch of each snapshot that is whole by its name."""
-    parsed = [parse_file_name(name) for name in directory.files]
+    parsed = [parse_file_name(name) for name in content.files]
     return [
         (one.base_offset, one.leader_epoch)
         for one in parsed
@@ -124,9 +125,9 @@ def _snapshots(directory: FoundDirectory) -> list[tuple[int, int]]:
     ]
 
 
-def _quorum_refusal(one: FoundInput, path: str, directory: FoundDirectory, version: KafkaVersion) -> Refusal | None:
+def _quorum_refusal(one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion) -> Refusal | None:
     """Why `quorum-state` ends the start."""
-    if "quorum-state" not in directory.files:
+    if "quorum-state" not in content.files:
         return None
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
 from kforensics.commands.lost_records import lost_pieces
@@ -16,7 +17,13 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundLogs, find_logs
+from kforensics.evidence.replica.loader_dirs import (
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    FoundDirectory,
+    FoundLogs,
+    find_logs,
+)
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
 from kforensics.evidence.replica.log_tail import read_log_tail
@@ -31,6 +38,7 @@ from kforensics.protocol.loading.names import (
     partition_of_directory,
 )
 from kforensics.protocol.loading.node import (
+    FIRST_KRAFT,
     Fate,
     HeldLog,
     Refusal,
@@ -41,7 +49,7 @@ from kforensics.protocol.loading.node import (
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.values import LoadingError, LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.values import LoadedState, LoadingError, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
@@ -59,10 +67,12 @@ from kforensics.units import EpochEntry, TopicPartition
 MOST_STARTS = 4
 """Starts that are predicted at most; a third already changes nothing that the second did not."""
 ELR_FEATURE = "eligible.leader.replicas.version"
+NOTHING_LOST = LostRecords()
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
 ENDINGS = ("-future", "-stray", "-delete")
 
+T = TypeVar("T")
 Reads = dict[Path, dict[Need, object]]
 """What has been read, by directory: starts of other versions and under other conditions need not read it again."""
 
@@ -118,14 +128,41 @@ class _Directory:
     input: int
     one: FoundInput
     log_dir: FoundLogs
-    name: str
+    found: FoundDirectory
     partition: TopicPartition | None
-    disk: DirectoryOnDisk
     directory_id: str | Absent
+    reads: Reads
+    """What has been read, of all directories."""
+    opened: DirectoryOnDisk | None = None
+    """None where it is as it was found, and nothing of it is held."""
     links: tuple[str, ...] = ()
-    """Files of it that are symbolic links."""
+    """Files of it that are symbolic links, as they were when it was opened."""
     end: int | Absent | None = None
     """Where its log ends; None until it is known."""
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        return self.found.name
+
+    @property
+    def disk(self) -> DirectoryOnDisk:
+        """Its files as the starts so far have left them."""
+        if self.opened is None:
+            folder = self.one.root / self.found.path
+            content = self.found.content()
+            self.links = content.links
+            self.opened = DirectoryOnDisk(
+                folder, content.files, content.folders, read=self.reads.setdefault(folder, {})
+            )
+        return self.opened
+
+    def release(self) -> None:
+        """Let go what was read of a directory that no start has changed yet: it can be had again."""
+        disk = self.opened
+        if disk is not None and not disk.unreadable and not disk.is_advanced:
+            self.opened = None
+            self.reads.pop(disk.folder, None)
 
     @property
     def place(self) -> tuple[int, str]:
@@ -140,6 +177,8 @@ def start_node(
     reads: Reads,
     node_count: int,
     outcomes: Outcomes | None = None,
+    *,
+    keeps_reads: bool = True,
 ) -> NodeStarts:
     """Start a node as often as it takes.
 
@@ -150,8 +189,9 @@ def start_node(
         reads: what has been read; more is added.
         node_count: of all nodes among the inputs.
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
+        keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
     """
-    return _NodeStarter(node, conditions, surroundings, reads, node_count, outcomes).start()
+    return _NodeStarter(node, conditions, surroundings, reads, node_count, outcomes, keeps_reads=keeps_reads).start()
 
 
 class _NodeStarter:
@@ -165,8 +205,12 @@ class _NodeStarter:
         reads: Reads,
         node_count: int,
         outcomes: Outcomes | None,
+        *,
+        keeps_reads: bool,
     ) -> None:
         self._outcomes = outcomes
+        self._keeps_reads = keeps_reads
+        self._shared: dict[object, Any] = {}
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
@@ -189,21 +233,10 @@ class _NodeStarter:
                 for found in log_dir.directories:
                     if not is_loaded(found.name, self._rules) or not self._is_asked_for(found.name):
                         continue
-                    folder = one.root / join(log_dir.path, found.name)
-                    disk = DirectoryOnDisk(folder, found.files, found.folders, read=reads.setdefault(folder, {}))
                     self._directories.append(
-                        _Directory(
-                            number,
-                            one,
-                            log_dir,
-                            found.name,
-                            _partition(found.name),
-                            disk,
-                            directory_id,
-                            found.links,
-                        )
+                        _Directory(number, one, log_dir, found, _partition(found.name), directory_id, reads)
                     )
-            if node.is_kraft and self._metadata is None:
+            if node.is_kraft and self._metadata is None and conditions.version >= FIRST_KRAFT:
                 self._metadata = start_metadata_log(node.first, number, one, self._log_dirs, conditions.version, reads)
 
     def _is_asked_for(self, name: str) -> bool:
@@ -234,8 +267,14 @@ class _NodeStarter:
                 )
                 for place, one in self._log_dirs
             ]
-            loads = [self._load(directory, clean=markers[directory.place]) for directory in self._directories]
             becoming = self._fates()
+            loads: list[LogLoad] = []
+            for directory, fate in zip(self._directories, becoming, strict=True):
+                load = self._load(directory, clean=markers[directory.place])
+                logs.append(self._predicted_log(number, directory, load, fate, is_reached=refusal is None))
+                loads.append(_without_files(load))
+                if not self._keeps_reads:
+                    directory.release()
             end = start_of(
                 log_dirs,
                 loads,
@@ -247,10 +286,6 @@ class _NodeStarter:
                 end = Start(StartResult.EXITS, "RuntimeException", f"{name}: no topic id in a directory (KAFKA-16814)")
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
-            logs += [
-                self._predicted_log(number, directory, load, fate, is_reached=refusal is None)
-                for directory, load, fate in zip(self._directories, loads, becoming, strict=True)
-            ]
             starts.append(
                 self._predicted_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None)
             )
@@ -258,8 +293,8 @@ class _NodeStarter:
             if is_over or not self._node.is_kraft or refusal is not None:
                 break
             had_marker = any(markers.values())
+            changed = self._advance(markers)
             markers = dict.fromkeys(markers, False)
-            changed = self._advance(loads)
             if not had_marker and not changed:
                 break
         self._note_unreadable()
@@ -374,10 +409,10 @@ class _NodeStarter:
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
 
     def _load(self, directory: _Directory, *, clean: bool) -> LogLoad:
+        found, disk = directory.log_dir, directory.disk
         if directory.links:
             reason = f"{directory.links[0]} is a symbolic link, which is not followed"
             return LogLoad(_key(*directory.place), directory.name, Unpredictable(reason))
-        found, disk = directory.log_dir, directory.disk
         point = _offset(found.recovery_points, directory.partition)
         start = _offset(found.log_starts, directory.partition)
         settings = self._settings_of(directory.partition)
@@ -425,13 +460,14 @@ class _NodeStarter:
             version=self._conditions.version,
         )
 
-    def _advance(self, loads: Sequence[LogLoad]) -> bool:
-        """Leave each directory as its load left it; whether anything but the same changed."""
+    def _advance(self, markers: Mapping[tuple[int, str], bool]) -> bool:
+        """Load each directory once more, and leave it as the load does; whether anything but the same changed."""
         changed = False
-        for directory, load in zip(self._directories, loads, strict=True):
+        for directory in self._directories:
+            load = self._load(directory, clean=markers[directory.place])
             if isinstance(load.outcome, LoadOutcome):
                 changed |= dict(load.outcome.tree) != dict(directory.disk.files)
-                directory.disk = directory.disk.after(load.outcome)
+                directory.opened = directory.disk.after(load.outcome)
                 if not isinstance(load.outcome.state, Absent):
                     directory.end = load.outcome.state.log_end_offset
         return changed
@@ -461,7 +497,7 @@ class _NodeStarter:
             start=number,
             node=self._node.first,
             input=directory.input,
-            path=join(directory.log_dir.path, load.name),
+            path=directory.found.path,
             topic=partition.topic if partition else Absent.NOT_APPLICABLE,
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
             outcome="unknown",
@@ -474,7 +510,7 @@ class _NodeStarter:
             after=Absent.UNKNOWN,
             files=(),
             scanned=(),
-            lost=LostRecords(),
+            lost=NOTHING_LOST,
         )
         outcome = load.outcome
         if isinstance(outcome, Unpredictable):
@@ -487,8 +523,8 @@ class _NodeStarter:
                 log_end_offset=state.log_end_offset,
                 recovery_point=state.recovery_point,
                 last_stable_offset=state.last_stable_offset,
-                epochs=state.epochs,
-                segments=_segments(outcome.tree),
+                epochs=self._share("epochs", state.epochs),
+                segments=self._share("segments", _segments(outcome.tree)),
             )
         pieces = lost_pieces(
             outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
@@ -505,9 +541,9 @@ class _NodeStarter:
             after=after,
             due=self._due(directory, outcome, fate),
             further_end=_further_end(directory, before),
-            files=outcome.changes,
+            files=self._share("changes", outcome.changes),
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
-            lost=LostRecords(pieces=pieces),
+            lost=LostRecords(pieces=pieces) if pieces else NOTHING_LOST,
         )
 
     def _before(self, directory: _Directory, load: LogLoad) -> LogAtStart:
@@ -517,21 +553,50 @@ class _NodeStarter:
         if directory.end is None:
             directory.end = _end_before(directory)
         start = _checkpointed(found.log_starts, directory.partition)
-        segments = _segments(directory.disk.files)
+        segments = self._share("segments", _segments(directory.disk.files))
         return LogAtStart(
             log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
             log_end_offset=directory.end,
             recovery_point=_checkpointed(found.recovery_points, directory.partition),
             last_stable_offset=Absent.UNKNOWN,
-            epochs=_epochs(directory.disk),
+            epochs=self._share("epochs", _epochs(directory.disk)),
             segments=segments,
         )
+
+    def _share(self, kind: str, value: T) -> T:
+        """Return the equal value of its kind that other directories have: most of them have the same files."""
+        shared: T = self._shared.setdefault((kind, value), value)
+        return shared
 
     def _note_unreadable(self) -> None:
         for directory in self._directories:
             folder = join(directory.log_dir.path, directory.name)
             for name, words in directory.disk.unreadable.items():
                 self._problems.append(Problem(input=directory.input, path=join(folder, name), message=words))
+
+
+_PLAIN = LoadOutcome(
+    state=LoadedState(log_start_offset=0, log_end_offset=0, recovery_point=0, last_stable_offset=0, epochs=()),
+    failure=Absent.NOT_APPLICABLE,
+    tree={},
+    changes=(),
+    scanned=(),
+    deleted_segments=(),
+    written={},
+    origins={},
+)
+"""A log that loads unscanned and has no open transaction: of those a start needs to know no more."""
+
+
+def _without_files(load: LogLoad) -> LogLoad:
+    """Return a load without its files, which were told of: so much a start hangs on."""
+    if isinstance(load.outcome, Unpredictable):
+        return load
+    state = load.outcome.state
+    is_plain = not isinstance(state, Absent) and state.last_stable_offset == state.log_end_offset
+    if is_plain and not load.outcome.scanned:
+        return load._replace(outcome=_PLAIN)
+    return load._replace(outcome=replace(load.outcome, tree={}, changes=(), written={}, origins={}))
 
 
 def _key(number: int, path: str) -> str:
@@ -604,8 +669,8 @@ def _partition(name: str) -> TopicPartition | None:
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
-    """Return a checkpoint of the wrong shape, which takes the directory offline; since 3.1 a number that is none only resets the offsets."""
-    for read in (log_dir.recovery_points, log_dir.log_starts):
+    """Return a checkpoint of the wrong shape, which takes the directory offline (1.0); since 3.1 a number that is none only resets the offsets."""
+    for read in (log_dir.recovery_points, log_dir.log_starts) if not rules.io_errors_end_start else ():
         if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read
     return Absent.NOT_APPLICABLE

@@ -120,6 +120,25 @@ def nodes_of(inputs: Inputs, configured: Sequence[Collection[Path]] = ()) -> tup
     return inputs, [_node(group) for group in groups]
 
 
+def side_by_side(nodes: Sequence[Node], configured: Sequence[Collection[Path]] = ()) -> list[int]:
+    """Return the first inputs of nodes with ZooKeeper whose log directories lie in one folder, as the disks of one node do, while their ids differ.
+
+    Args:
+        nodes: all.
+        configured: the log directories that each `server.properties` among the inputs names: what one names is settled.
+    """
+    named = {path for paths in configured for path in paths}
+    by_parent: dict[Path, list[int]] = {}
+    for node in nodes:
+        folders = node.folders()
+        if node.is_kraft or isinstance(node.node_id, Absent) or any(folder.resolve() in named for folder in folders):
+            continue
+        parents = {folder.resolve().parent for folder in folders if not _NODE_FOLDER.fullmatch(folder.resolve().name)}
+        for parent in parents:
+            by_parent.setdefault(parent, []).append(node.first)
+    return sorted({first for group in by_parent.values() if len(group) > 1 for first in group})
+
+
 def _cluster(group: Sequence[tuple[int, FoundInput]]) -> object:
     return next(
         (one.described.cluster_id for _, one in group if not isinstance(one.described.cluster_id, Absent)),

@@ -76,7 +76,12 @@ class Harm(NamedTuple):
     """Brokers that become leader without an unclean election."""
 
     def of(self, broker: int, left: Collection[int]) -> tuple[int, int]:
-        """Return what is discarded where a broker starts before the best leader does: by an election of itself, and by an unclean one."""
+        """Return how many records are discarded where a broker starts before the best leader does: by an election of itself, and by an unclean one.
+
+        Args:
+            broker: that starts.
+            left: the brokers that have not started yet.
+        """
         if broker == self.best or self.best not in left:
             return 0, 0
         more = max(0, self.more.get(broker, 0))
@@ -84,7 +89,12 @@ class Harm(NamedTuple):
 
 
 def ordered(brokers: Sequence[int], harms: Sequence[Harm]) -> list[int]:
-    """Return the brokers so that none starts that would be elected and discard what one behind it holds; of equal ones as they come."""
+    """Return the brokers so that none starts that would be elected and discard what one behind it holds; of equal ones as they come.
+
+    Args:
+        brokers: in the order in which they were given.
+        harms: what each order would discard, partition by partition.
+    """
     left, order = list(brokers), []
     while left:
         sums = {

@@ -31,10 +31,24 @@ OF_CLEANER = {
 OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.ms"})
 NAMES = frozenset(_OF_BROKER) | OF_START | {name for names in _OF_BROKER.values() for name, _ in names}
 """Every setting that what is predicted depends on."""
-COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CREATED_WITH: Mapping[str, Mapping[str, str]] = {
+    "__consumer_offsets": {"cleanup.policy": "compact"},
+    "__transaction_state": {"cleanup.policy": "compact"},
+    "__share_group_state": {"cleanup.policy": "delete", "retention.ms": "-1"},
+}
+"""What brokers create the topics of coordinators with; it counts where the settings of topics are not known.
+
+Source: `GroupCoordinatorService.groupMetadataTopicConfigs`, `TransactionStateManager.transactionTopicConfigs`,
+`ShareCoordinatorService.shareGroupStateTopicConfigs` of Kafka 4.1.0.
+"""
 
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+
+def created_policy(topic: str) -> str:
+    """Return the `cleanup.policy` that a topic has where none was set."""
+    return CREATED_WITH.get(topic, {}).get("cleanup.policy", "delete")
 
 
 class Policy(NamedTuple):
@@ -103,6 +117,8 @@ class Settings:
         for source in (self._given, own):
             if name in source:
                 return source[name], True
+        if not self.are_topics_known and name == "retention.ms" and name in CREATED_WITH.get(topic, {}):
+            return CREATED_WITH[topic][name], self.is_file_known
         for source in (self._given, self._broker, self._file):
             for of_broker, unit in {**_OF_BROKER, **OF_CLEANER}[name]:
                 if of_broker in source:
@@ -144,14 +160,14 @@ class Settings:
         """
         cleanup, is_cleanup_known = self.of_topic(topic, "cleanup.policy")
         if cleanup is None:
-            cleanup = "compact" if topic in COMPACTED else "delete"
+            cleanup = created_policy(topic)
         _, is_time_known = self.of_topic(topic, "retention.ms")
         policy = RetentionPolicy(
             retention_ms=self.number(topic, "retention.ms", WEEK_MS),
             retention_bytes=self.number(topic, "retention.bytes", NO_LIMIT),
             deletes="delete" in cleanup,
         )
-        return Policy(policy, is_known=is_time_known and (is_cleanup_known or topic not in COMPACTED))
+        return Policy(policy, is_known=is_time_known and (is_cleanup_known or topic not in CREATED_WITH))
 
 
 def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:

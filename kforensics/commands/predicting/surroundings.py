@@ -108,5 +108,9 @@ def server_properties(inputs: Inputs, problems: list[Problem]) -> tuple[Mapping[
 
 
 def node_id_of(properties: Mapping[str, str]) -> str:
-    """Return the id that a `server.properties` gives its node."""
+    """Return the id that a `server.properties` gives its node, as text; empty where it gives none.
+
+    Args:
+        properties: value by name; `node.id` counts before `broker.id`.
+    """
     return properties.get("node.id", properties.get("broker.id", ""))

@@ -84,7 +84,14 @@ class ArrowCells:
 
 
 def gather(view: memoryview, starts: NDArray[np.int64], ends: NDArray[np.int64], bitmap: Any = None) -> Any:
-    """Return parts of a buffer, in rising order, as an array of Arrow's over one buffer of its own: of an array of the parts and what lies between them, every second one."""
+    """Return parts of a buffer as an array of Arrow's over one buffer of its own: of an array of the parts and what lies between them, every second one.
+
+    Args:
+        view: the buffer.
+        starts: positions in it, rising.
+        ends: the position behind each part, not above the next start.
+        bitmap: which of them are not null, None for all.
+    """
     count = len(starts)
     bounds = np.empty(2 * count + 1, dtype=np.int32)
     bounds[0:-1:2] = starts

@@ -164,7 +164,11 @@ class OutFile:
         return self.length + self._waiting
 
     def finish(self) -> WrittenFile:
-        """Give it its name, now that all of it is written; the system brings it to the disk when it will."""
+        """Give it its name, now that all of it is written; the system brings it to the disk when it will.
+
+        Raises:
+            WriteFailed: the system took no more, or a file of that name was made meanwhile.
+        """
         digest = self.digest()
         try:
             self.close()
@@ -209,7 +213,11 @@ class OutFolder:
         self._names: list[str] = []
 
     def make(self) -> None:
-        """Make it, and keep it to its owner."""
+        """Make it, and keep it to its owner.
+
+        Raises:
+            WriteFailed: it can't be made.
+        """
         try:
             self.root.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         except OSError as error:

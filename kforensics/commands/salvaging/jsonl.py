@@ -51,7 +51,12 @@ class JsonRecords:
         self._few = _FEW_RECORDS
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset."""
+        """Add records in order of offset.
+
+        Args:
+            chunk: whose bytes hold until this returns.
+            given: what is known of these records beside their bytes.
+        """
         self.file.write(self.lines(chunk, given))
 
     def expect_many(self) -> None:
@@ -64,7 +69,12 @@ class JsonRecords:
                 self._cells = ArrowCells()
 
     def lines(self, chunk: RecordChunk, given: Given) -> bytes | memoryview:
-        """Return the lines of records."""
+        """Return the lines of records, one behind the other in one buffer.
+
+        Args:
+            chunk: whose bytes hold until this returns.
+            given: what is known of these records beside their bytes.
+        """
         if self._few > 0:
             self._few -= len(chunk.rows)
             if self._few <= 0:

@@ -373,7 +373,7 @@ def _plan(
     if task.wanted is not None:
         # Bytes that a capture has not are taken from elsewhere, if anything else holds them.
         ordered.sort(key=lambda copy: not copy.view.replica.has_records)
-    mark = leader.view.replica.high_watermark if leader is not None else Absent.UNKNOWN
+    high_watermark = leader.view.replica.high_watermark if leader is not None else Absent.UNKNOWN
     return PartitionPlan(
         partition=task.partition,
         topic_id=topic_id,
@@ -381,7 +381,9 @@ def _plan(
         leader=leader,
         leader_source=source,
         wanted=task.wanted,
-        certain_below=mark.value if isinstance(mark, CheckpointValue) and source != "guessed" else 0,
+        certain_below=high_watermark.value
+        if isinstance(high_watermark, CheckpointValue) and source != "guessed"
+        else 0,
     )
 
 

@@ -68,7 +68,14 @@ class _Segment:
     max_timestamp_offset: int = 0
 
     def note(self, last_offset: int, position: int, length: int, timestamp: int) -> None:
-        """Note one batch, and an index entry if enough bytes have followed the last one."""
+        """Note one batch, and an index entry if more than `INDEX_INTERVAL` bytes have followed the last one.
+
+        Args:
+            last_offset: of the batch.
+            position: of its first byte in the new file.
+            length: in bytes.
+            timestamp: the largest of its records, in ms; -1 for none.
+        """
         if timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
         if self.since_entry > INDEX_INTERVAL:

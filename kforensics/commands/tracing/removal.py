@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from kforensics.commands.predicting.settings import COMPACTED, WEEK_MS, Settings
+from kforensics.commands.predicting.settings import CREATED_WITH, WEEK_MS, Settings, created_policy
 from kforensics.commands.predicting.surroundings import Surroundings, server_properties
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
@@ -33,8 +33,8 @@ def removal_settings(
     def of_broker(broker_id: int | Absent) -> RemovalSettings:
         settings = Settings({}, around, broker_id, len(nodes))
         policy, is_known = settings.of_topic(topic, "cleanup.policy")
-        if policy is None and (settings.are_topics_known or topic in COMPACTED):
-            policy, is_known = "compact" if topic in COMPACTED else "delete", True
+        if policy is None and (settings.are_topics_known or topic in CREATED_WITH):
+            policy, is_known = created_policy(topic), True
         return RemovalSettings(
             cleanup_policy=policy if policy is not None and is_known else Absent.UNKNOWN,
             delete_retention_ms=settings.number(topic, "delete.retention.ms", DAY_MS),

@@ -61,6 +61,9 @@ RECORD_COLUMNS = (
 )
 
 
+_DIGESTS = frozenset({"key", "value", "headers"})
+
+
 class BatchPacker:
     """Turns the batches of one segment into columns, window after window."""
 
@@ -317,20 +320,24 @@ def gather(
         column: gives a column of a group by its name.
 
     Raises:
-        ValueError: a run ends behind its column.
+        ValueError: a run ends behind its column, or a column holds what none can.
     """
     out: dict[str, NDArray[Any]] = {}
     for name in names:
         pieces = []
         for group, first, count in runs:
             whole = column(group, name)
+            if (name in _DIGESTS) != (whole.ndim == 2):
+                raise ValueError(f"the column {name} has another shape")
             if not 0 <= first <= first + count <= len(whole):
                 raise ValueError("a run of rows ends behind its column")
             pieces.append(whole[first : first + count])
         if len(pieces) == 1:
             out[name] = pieces[0]
         else:
-            wide = np.uint32 if name == "crc" else np.uint8 if name in {"key", "value", "headers"} else np.int64
+            wide = np.uint32 if name == "crc" else np.uint8 if name in _DIGESTS else np.int64
             shape = (0, DIGEST_LENGTH) if wide is np.uint8 else (0,)
             out[name] = np.concatenate([np.zeros(shape, dtype=wide), *(piece.astype(wide) for piece in pieces)])
+        if name == "control" and not np.can_cast(narrow(out[name].astype(np.int64)).dtype, np.int16):
+            raise ValueError("a type of control records above 16 bits")
     return out

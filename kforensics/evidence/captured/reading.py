@@ -38,6 +38,7 @@ _NUMBERS = (
 _OPTIONAL = ("recovered_end_offset", "first_offset", "last_offset", "max_timestamp_ms")
 _ADDED = ("longest_batch",)
 """Columns that captures of earlier versions do not have."""
+_FIRST = ("offset", "position", "timestamp")
 _LARGEST = 2**63 - 1
 
 
@@ -107,7 +108,7 @@ def _batches_from(file: CapturedSegment) -> int:
     count, first, last = (file.row[name] for name in ("batch_count", "first_offset", "last_offset"))
     if not count or last is None:
         return 0
-    held = sum(run[2] for run in _runs(file.row, "batches"))
+    held = sum(run[2] for run in _runs(file, "batches"))
     if held == count:
         return 0
     start = carried_from(file)
@@ -139,7 +140,7 @@ def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
         return rows[len(rows) - count :] if 0 < count <= len(rows) else Absent.NOT_WRITTEN
     if not file.row["batch_count"]:
         return captured_batches(file)
-    whole = sum(run[2] for run in _runs(file.row, "batches")) == file.row["batch_count"]
+    whole = sum(run[2] for run in _runs(file, "batches")) == file.row["batch_count"]
     return captured_batches(file) if whole else Absent.NOT_WRITTEN
 
 
@@ -209,16 +210,17 @@ def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
     Raises:
         EvidenceUnreadable: what the capture says of its commits can't be.
     """
-    for one in file.row.get("commits") or ():
-        try:
-            commit = CapturedCommit(*one)
-        except TypeError as error:
-            raise file.capture.refuse(f"what it says of commits in {file.inner} can't be") from error
+    claimed = file.row.get("commits") or []
+    for one in claimed if isinstance(claimed, list) else [None]:
+        if not isinstance(one, list) or len(one) != len(CapturedCommit._fields):
+            raise file.capture.refuse(f"what it says of commits in {file.inner} can't be")
+        commit = CapturedCommit(*one)
         texts, numbers = (
             (commit.topic, commit.group),
             (commit.partition, commit.offset, commit.time_ms, commit.position),
         )
-        if not all(isinstance(text, str) for text in texts) or not all(isinstance(value, int) for value in numbers):
+        has_epoch = commit.leader_epoch is None or _is_number(commit.leader_epoch)
+        if not (has_epoch and all(isinstance(text, str) for text in texts) and all(map(_is_number, numbers))):
             raise file.capture.refuse(f"what it says of commits in {file.inner} can't be")
         yield commit
 
@@ -240,12 +242,13 @@ def captured_batches(file: CapturedSegment) -> BatchTable:
 
     Raises:
         EvidenceUnreadable: its rows can't be used.
-        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
     """
-    runs = _runs(file.row, "batches")
+    runs = _runs(file, "batches")
     if not runs:
         return empty_batches()
-    first = {name: int(file.row["first"][name]) for name in ("offset", "position", "timestamp")}
+    first = file.row.get("first")
+    if not isinstance(first, dict) or not all(_is_number(first.get(name)) for name in _FIRST):
+        raise file.capture.refuse(f"what it says of the first batch of {file.inner} can't be")
     return unpack_batches(_gathered(file, runs, "batches", BATCH_COLUMNS), first)
 
 
@@ -259,9 +262,8 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
 
     Raises:
         EvidenceUnreadable: its rows can't be used.
-        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
     """
-    runs = _runs(file.row, "batches")
+    runs = _runs(file, "batches")
     if not runs:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     columns = _gathered(file, runs, "batches", ("control", "coordinator_epoch"))
@@ -276,9 +278,8 @@ def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
 
     Raises:
         EvidenceUnreadable: its rows can't be used.
-        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
     """
-    runs = _runs(file.row, "batches")
+    runs = _runs(file, "batches")
     return _gathered(file, runs, "batches", BATCH_COLUMNS) if runs else {}
 
 
@@ -290,9 +291,8 @@ def record_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
 
     Raises:
         EvidenceUnreadable: its rows can't be used.
-        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
     """
-    runs = _runs(file.row, "records")
+    runs = _runs(file, "records")
     return _gathered(file, runs, "records", RECORD_COLUMNS) if runs else {}
 
 
@@ -304,26 +304,33 @@ def captured_records(file: CapturedSegment) -> Iterator[Record]:
 
     Raises:
         EvidenceUnreadable: its rows can't be used.
-        ValueError: a run of its rows is none; TypeError or LookupError where what the capture says of it has another shape.
     """
     if has_records(file):
-        if runs := _runs(file.row, "records"):
+        if runs := _runs(file, "records"):
             yield from unpack_records(_gathered(file, runs, "records", RECORD_COLUMNS))
         return
-    if not _runs(file.row, "batches"):
+    if not _runs(file, "batches"):
         return
     yield from control_records(captured_batches(file), captured_controls(file)[0])
 
 
-def _runs(row: Mapping[str, Any], name: str) -> tuple[Run, ...]:
+def _is_number(value: object) -> bool:
+    return type(value) is int and -_LARGEST - 1 <= value <= _LARGEST
+
+
+def _runs(file: CapturedSegment, name: str) -> tuple[Run, ...]:
+    """Return the runs of rows of a segment in a table, which its capture claims.
+
+    Raises:
+        EvidenceUnreadable: they can't be.
+    """
     runs: list[Run] = []
-    for one in row.get(name) or ():
-        group, first, count = one
-        if not all(isinstance(value, int) and 0 <= value <= _LARGEST for value in (group, first, count)):
-            raise ValueError("a run of rows is none")
-        if runs and group <= runs[-1][0]:
-            raise ValueError("runs of rows that are named twice")
-        runs.append((group, first, count))
+    claimed = file.row.get(name) or []
+    for one in claimed if isinstance(claimed, list) else [claimed]:
+        run = tuple(value for value in one if _is_number(value) and value >= 0) if isinstance(one, list) else ()
+        if len(run) != 3 or len(one) != 3 or (runs and run[0] <= runs[-1][0]):
+            raise file.capture.refuse(f"what it says of the {name} of {file.inner} can't be: {one!r} as a run of rows")
+        runs.append(run)
     return tuple(runs)
 
 

@@ -158,9 +158,9 @@ def segment_of(
         row: as `segment_row` gave it.
         digests: as `digest_lists` gave them.
         epochs: leader epoch and start offset of each entry of its lineage.
-        batches: the rows that are known.
-        batches_from: the offset from which on rows are known.
-        unread_below: the offset below which no batch was read.
+        batches: those that were taken along; `NOT_WRITTEN` where none were kept.
+        batches_from: the offset from which on the batches are known.
+        unread_below: the offset below which nothing was read; 0 where all was.
 
     Raises:
         KeyError: a column is missing.

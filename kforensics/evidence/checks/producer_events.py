@@ -81,11 +81,11 @@ class ProducerEvents:
         while self._splits and self._splits[0] <= int(batches["base_offset"].max()):
             offset = self._splits.pop(0)
             at = int(np.argmax(batches["base_offset"] >= offset))
-            self._add_uncut(batches[:at])
+            self._add_whole(batches[:at])
             batches = batches[at:]
             self._flush()
             self.events.append(Split(offset))
-        self._add_uncut(batches)
+        self._add_whole(batches)
 
     def finish(self) -> tuple[ProducerEvent, ...]:
         """Return all events without the split points that no batch reached, since a later part of the log may reach them."""
@@ -96,7 +96,7 @@ class ProducerEvents:
         self.events.extend(self._pending.values())
         self._pending.clear()
 
-    def _add_uncut(self, batches: BatchTable) -> None:
+    def _add_whole(self, batches: BatchTable) -> None:
         of_producers = batches[(batches["producer_id"] >= 0) & (batches["magic"] == 2)]
         if not len(of_producers):
             return

@@ -99,7 +99,7 @@ class CommitRun:
         keys: the positions that `ids` counts.
         ids: the position of each commit.
         offsets: the offset of each commit.
-        decode: gives the commit at a place of the run.
+        decode: gives the commits at places of the run.
         last: where the last record lies.
     """
 
@@ -108,7 +108,7 @@ class CommitRun:
         keys: Sequence[CommitKey],
         ids: NDArray[np.int64],
         offsets: NDArray[np.int64],
-        decode: Callable[[int], Commit],
+        decode: Callable[[Sequence[int]], Iterator[Commit]],
         last: Place,
     ) -> None:
         self.keys, self.ids, self.offsets, self.decode, self.last = keys, ids, offsets, decode, last
@@ -319,15 +319,28 @@ class GroupLogReader:
             found[at] = known[key]
         return found
 
-    def _decode(self, chunk: RecordChunk, path: str, start: int, at: int) -> Commit:
-        """Return the commit at a place of a run, which was found to be one."""
-        row = start + at
-        key_at, value_at = int(chunk.key_position[row]), int(chunk.value_position[row])
-        key = bytes(chunk.view[key_at : key_at + int(chunk.key_length[row])])
-        value = bytes(chunk.view[value_at : value_at + int(chunk.value_length[row])])
-        commit = self._event(key, value, NO_PRODUCER, _place(chunk, path, row))
-        assert isinstance(commit, Commit)
-        return commit
+    def _decode(self, chunk: RecordChunk, path: str, start: int, places: Sequence[int]) -> Iterator[Commit]:
+        """Yield the commits at places of a run, which were found to be some."""
+        rows = np.asarray(places, dtype=np.int64) + start
+        batches = chunk.batches[chunk.rows[rows]]
+        columns = (
+            chunk.offset[rows],
+            batches["partition_leader_epoch"],
+            chunk.timestamp_ms[rows],
+            batches["position"],
+            chunk.key_position[rows],
+            chunk.key_length[rows],
+            chunk.value_position[rows],
+            chunk.value_length[rows],
+        )
+        view = chunk.view
+        for offset, epoch, time, position, key_at, key_length, value_at, value_length in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            key, value = bytes(view[key_at : key_at + key_length]), bytes(view[value_at : value_at + value_length])
+            commit = self._event(key, value, NO_PRODUCER, Place(offset, epoch, time, path, position))
+            assert isinstance(commit, Commit)
+            yield commit
 
     def _chunk(self, chunk: RecordChunk, path: str, from_offset: int) -> Iterator[GroupEvent]:
         view, table = chunk.view, chunk.batches

@@ -328,13 +328,16 @@ class ProducerBatches(NamedTuple):
     log_end_offset: int
 
 
-def read_producers(place: PartitionPlace, wanted: NDArray[np.int64], *, deleted: bool = False) -> ProducerBatches:
+def read_producers(
+    place: PartitionPlace, wanted: NDArray[np.int64], *, deleted: bool = False, until_ms: int | None = None
+) -> ProducerBatches:
     """Read the batches of some producers.
 
     Args:
         place: the partition directory.
         wanted: their producer ids.
         deleted: read the segments renamed `.deleted` in place of the log.
+        until_ms: batches that are newer are left out.
     """
     log = list_log(place)
     segments = log.deleted if deleted else log.segments
@@ -343,6 +346,8 @@ def read_producers(place: PartitionPlace, wanted: NDArray[np.int64], *, deleted:
     last_epoch, end = -1, segments[0][0] if segments else 0
     for batches in log.batches(segments):
         rows = batches.rows
+        if until_ms is not None:
+            rows = rows[rows["max_timestamp"] <= until_ms]
         if not len(rows):
             continue
         last_epoch = max(last_epoch, int(rows["partition_leader_epoch"].max()))

@@ -1,8 +1,9 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
@@ -16,7 +17,9 @@ from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
+    DirectoryState,
     FileKind,
+    FileSuffix,
     PartitionDirectoryName,
     parse_partition_directory,
 )
@@ -115,17 +118,18 @@ def read_log_dir_state(
     return state, tuple(problems)
 
 
-def _partitions_here(listings: Listings, log_dir: str) -> frozenset[TopicPartition] | None:
-    """Return the partitions that have a directory; none where that can't be listed."""
+def _partitions_here(listings: Listings, log_dir: str) -> dict[TopicPartition, TopicPartition] | None:
+    """Return the partitions that have a directory, each by itself, so that all checkpoints share one; none where that can't be listed."""
     listing = listings.of(log_dir)
     if listing.obstacles:
         return None
     parsed = (parse_partition_directory(entry.name) for entry in listing.entries)
-    return frozenset(name.topic_partition for name in parsed if name is not None)
+    partitions = (name.topic_partition for name in parsed if name is not None)
+    return {one: one for one in partitions}
 
 
 def _checkpoint_lines(
-    data: bytes, here: frozenset[TopicPartition] | None
+    data: bytes, here: Mapping[TopicPartition, TopicPartition] | None
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Offset and line of each partition that is here, and of each that is not and whose offset is above zero."""
     lines: dict[TopicPartition, int] = {}
@@ -133,7 +137,7 @@ def _checkpoint_lines(
     for entry in iter_checkpoint(data, DamageList()):
         partition = TopicPartition(entry.topic, entry.partition)
         if here is None or partition in here:
-            lines[partition] = packed_line(entry.offset, entry.line)
+            lines[here[partition] if here else partition] = packed_line(entry.offset, entry.line)
         elif entry.offset > 0:
             elsewhere[partition] = packed_line(entry.offset, entry.line)
     return lines, elsewhere
@@ -183,7 +187,7 @@ class LostDirectory:
 
 
 def lost_directories(
-    states: Collection[LogDirState], held: Collection[tuple[int, TopicPartition]]
+    states: Collection[LogDirState], held: Iterable[tuple[int, TopicPartition]]
 ) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
     """Return the partitions that checkpoints name and of which no log directory of the same node holds a directory, under whatever name.
 
@@ -264,44 +268,70 @@ def find_places(inputs: Inputs) -> Places:
     every: list[LogDirState] = []
     for index, found in enumerate(inputs.found):
         states = log_dir_states(index, found, problems)
-        directories: list[tuple[FoundDirectory, PartitionDirectoryName]] = []
-        lengths: list[int] = []
-        is_partition = has_segments = False
-        for item in found.walk():
-            match item:
-                case FoundFile():
-                    if is_partition and item.name.kind is FileKind.SEGMENT:
-                        lengths[-1] += item.length if isinstance(item.partition, FoundDirectory) else 0
-                        has_segments |= item.is_live_segment
-                case FoundDirectory(name=PartitionDirectoryName() as name):
-                    is_partition = True
-                    directories.append((item, name))
-                    lengths.append(0)
-                case FoundDirectory():
-                    is_partition = False
-                case Obstacle():
-                    problems.append(Problem(input=index, path=item.path, message=item.message))
-        for (directory, name), length in zip(directories, lengths, strict=True):
-            place = PartitionPlace(
-                state=states[directory.log_dir],
-                path=directory.path,
-                topic_partition=name.topic_partition,
-                directory_state=name.state.value,
-                length=length,
-            )
-            places.setdefault(place.topic_partition, []).append(place)
-        if no_logs_are_here(states.values(), has_segments=has_segments):
-            problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+        own = list(places_in(index, found, states, problems))
+        if no_logs_are_here(states.values(), has_segments=any(one.has_segments for one in own)):
             # Directories without logs are no empty logs: nothing is compared with them.
-            places = {
-                tp: kept for tp, group in places.items() if (kept := [p for p in group if p.state.input != index])
-            }
-        else:
-            every += states.values()
-    lost, left_out = lost_directories(every, {(p.state.input, tp) for tp, group in places.items() for p in group})
+            problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
+            continue
+        every += states.values()
+        for one in own:
+            places.setdefault(one.place.topic_partition, []).append(one.place)
+    lost, left_out = lost_directories(every, ((p.state.input, tp) for tp, group in places.items() for p in group))
     return Places(
         by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=(*problems, *left_out), lost=lost
     )
+
+
+class PlaceFound(NamedTuple):
+    """A partition directory, and what its names show."""
+
+    place: PartitionPlace
+    has_segments: bool
+    """It holds a segment in use."""
+    is_urgent: bool
+    """A broker is about to remove it, or segments in it."""
+
+
+def places_in(
+    index: int, found: FoundInput, states: Mapping[str, LogDirState], problems: list[Problem]
+) -> Iterator[PlaceFound]:
+    """Yield the partition directories of an input, each when all names in it were read.
+
+    Args:
+        index: the number of the input, from 0.
+        found: the input.
+        states: of its log directories, by path.
+        problems: where what can't be looked at is added.
+    """
+    current: tuple[FoundDirectory, PartitionDirectoryName] | None = None
+    length, has_segments, is_urgent = 0, False, False
+
+    def ended(directory: FoundDirectory, name: PartitionDirectoryName) -> PlaceFound:
+        place = PartitionPlace(
+            state=states[directory.log_dir],
+            path=directory.path,
+            topic_partition=name.topic_partition,
+            directory_state=name.state.value,
+            length=length,
+        )
+        return PlaceFound(place, has_segments, is_urgent or name.state is DirectoryState.DELETED)
+
+    for item in found.walk():
+        match item:
+            case FoundFile():
+                if current is not None and item.name.kind is FileKind.SEGMENT:
+                    length += item.length if isinstance(item.partition, FoundDirectory) else 0
+                    has_segments |= item.is_live_segment
+                    is_urgent |= item.name.suffix is FileSuffix.DELETED
+            case FoundDirectory():
+                if current is not None:
+                    yield ended(*current)
+                current = (item, item.name) if isinstance(item.name, PartitionDirectoryName) else None
+                length, has_segments, is_urgent = 0, False, False
+            case Obstacle():
+                problems.append(Problem(input=index, path=item.path, message=item.message))
+    if current is not None:
+        yield ended(*current)
 
 
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:

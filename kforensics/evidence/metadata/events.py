@@ -110,19 +110,19 @@ def change_events(
     )
 
 
-def is_unclean_election(before: PartitionState, after: PartitionState) -> bool:
+def is_unclean_election(before: PartitionState | None, after: PartitionState) -> bool:
     """Return whether the leader of `after` was elected from outside of the in-sync and eligible replicas (KIP-704, KIP-966).
 
+    A leader that stays is elected again where its leader epoch rises; a leader epoch that falls is no election of Kafka's.
+
     Args:
-        before: the state before, whose ISR and ELR count.
+        before: the state before, whose ISR and ELR count; None for the first one, which no election led to.
         after: the next state.
     """
-    if isinstance(after.leader, Absent) or after.leader_epoch == before.leader_epoch:
+    if before is None or isinstance(after.leader, Absent) or after.leader_epoch <= before.leader_epoch:
         return False
     if after.is_recovering and not before.is_recovering:
         return True
-    if after.leader == before.leader:
-        return False
     return after.leader not in before.isr and after.leader not in before.eligible_leader_replicas
 
 
@@ -166,8 +166,8 @@ def _of_partition(
 
 
 def _election_events(before: PartitionState, after: PartitionState) -> Iterator[MetadataEvent]:
-    if is_unclean_election(before, after) or after.leader != before.leader:
-        unclean = is_unclean_election(before, after)
+    unclean = is_unclean_election(before, after)
+    if unclean or after.leader != before.leader:
         detail: dict[str, Any] = {"leader": after.leader, "previous_leader": before.leader}
         if unclean:
             detail |= {

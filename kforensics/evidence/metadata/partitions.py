@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,7 +216,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         steps, before = self._steps[rows], self._before[rows]
         is_first = before == NO_ROW
         status_before = np.where(is_first, NO_ROW, self._steps["status"][before]).astype(np.int64)
-        is_other_epoch = is_first | (steps["leader_epoch"] != self._steps["leader_epoch"][before])
+        epoch_change = _epoch_changes(steps, self._steps[before], is_first)
         from_snapshot = self._places.are_snapshots(steps["place"])
         return StepColumns(
             rows.tolist(),
@@ -225,7 +225,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
             steps["partition"].tolist(),
             steps["leader_epoch"].tolist(),
             (
-                (status_before + 1) << 34 | steps["status"].astype(np.int64) << 2 | is_other_epoch << 1 | from_snapshot
+                (status_before + 1) << 35 | steps["status"].astype(np.int64) << 3 | epoch_change << 1 | from_snapshot
             ).tolist(),
         )
 
@@ -238,8 +238,8 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         steps, before = self._steps, self._before
         is_first = before == NO_ROW
         status_before = np.where(is_first, NO_ROW, steps["status"][before]).astype(np.int64)
-        is_other_epoch = is_first | (steps["leader_epoch"] != steps["leader_epoch"][before])
-        kinds = (status_before + 1) << 33 | steps["status"].astype(np.int64) << 1 | is_other_epoch
+        epoch_change = _epoch_changes(steps, steps[before], is_first)
+        kinds = (status_before + 1) << 34 | steps["status"].astype(np.int64) << 2 | epoch_change
         _, examples, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
         passes = np.fromiter((test(*change) for change in self.changes(examples)), np.bool_, len(examples))
         return np.flatnonzero(passes[kind_of]) if len(examples) else examples
@@ -280,3 +280,9 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         is_same = np.diff(self._steps["partition"][order]) == 0
         before[order[1:][is_same]] = order[:-1][is_same]
         return before
+
+
+def _epoch_changes(steps: NDArray[Any], before: NDArray[Any], is_first: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return for each step 0 where its leader epoch is that of the step before, 1 where it is later or the first, 2 where it is earlier."""
+    sign = np.sign(steps["leader_epoch"].astype(np.int64) - before["leader_epoch"])
+    return np.where(is_first, 1, np.where(sign < 0, 2, sign)).astype(np.int64)

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.digests import digest_record
 from kforensics.evidence.captured.reading import captured_batches, captured_records, has_records
+from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.model import (
     BUCKET_OFFSETS,
     Problem,
@@ -51,11 +52,13 @@ class FileBatchReader:
 
     Args:
         roots: where each input really is, by its index.
+        with_content: whether records are wanted with their content: of captures then only those are read whose bytes they hold.
     """
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: Sequence[Path], *, with_content: bool = False) -> None:
         self._roots = roots
-        self._has_captures = any(isinstance(root, CapturePath) for root in roots)
+        self._with_content = with_content
+        self._digests = not with_content and any(isinstance(root, CapturePath) for root in roots)
         self._lacks: dict[tuple[int, str], str] = {}
         self._captured: OrderedDict[tuple[int, str], BatchTable] = OrderedDict()
         self._runs: OrderedDict[tuple[int, str], list[_Run]] = OrderedDict()
@@ -109,7 +112,7 @@ class FileBatchReader:
                 continue
             try:
                 with self._open(replica, segment) as file:
-                    if isinstance(file, CapturedSegment):
+                    if isinstance(file, CapturedSegment) and not self._with_content:
                         yield from self._captured_records(file, replica, segment, first_offset, last_offset)
                         continue
                     start, end = self._place_of(replica, segment, file, first_offset, last_offset)
@@ -117,11 +120,33 @@ class FileBatchReader:
                         if not isinstance(record, Record):
                             continue
                         if first_offset <= record.offset <= last_offset:
-                            yield digest_record(record) if self._has_captures else record
+                            yield digest_record(record) if self._digests else record
                         elif record.batch_base_offset > last_offset:
                             break
             except EvidenceError as error:
                 self._note_error(replica, segment, error)
+
+    def lack_of_content(self, replica: Replica, first_offset: int, last_offset: int) -> str | None:
+        """Return why the content of the records at the offsets can't be read from a capture; none where it can be, and of files.
+
+        Args:
+            replica: whose log is asked for.
+            first_offset: the first one wanted.
+            last_offset: the last one wanted.
+        """
+        if not self._is_captured(replica):
+            return None
+        for segment in replica.segments:
+            if _touches(segment, first_offset, last_offset):
+                try:
+                    with self._open(replica, segment) as file:
+                        assert isinstance(file, CapturedSegment)
+                        if _held_span(file, segment, first_offset, last_offset) is None:
+                            capture, inner = file.capture, file.inner.rpartition("/")[0]
+                            return f"the capture does not hold their content: read {capture.where(inner)}"
+                except EvidenceError as error:
+                    return error.problem
+        return None
 
     def _captured_records(
         self, file: CapturedSegment, replica: Replica, segment: Segment, first_offset: int, last_offset: int
@@ -204,6 +229,11 @@ class FileBatchReader:
         self, replica: Replica, segment: Segment, file: EvidenceFile, first_offset: int, last_offset: int
     ) -> tuple[int, int]:
         """Return the positions between which every batch that touches the offsets is read."""
+        if isinstance(file, CapturedSegment):
+            held = _held_span(file, segment, first_offset, last_offset)
+            if held is None:
+                raise file.missing()
+            return held.position, held.end
         if not segment.unread_below:
             return start_position(segment, first_offset), file.size
         index = self._roots[replica.input] / (segment.path.removesuffix(".log") + ".index")
@@ -251,6 +281,19 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
     if isinstance(segment.first_offset, Absent) or isinstance(segment.last_offset, Absent):
         return False
     return segment.first_offset <= last_offset and segment.last_offset >= first_offset
+
+
+def _held_span(file: CapturedSegment, segment: Segment, first_offset: int, last_offset: int) -> Span | None:
+    """Return where the batches that touch the offsets lie, none where the capture lacks bytes of theirs or may lack their rows."""
+    if isinstance(segment.first_offset, Absent) or max(first_offset, segment.first_offset) < segment.batches_from:
+        return None
+    rows = captured_batches(file)
+    rows = rows[(rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset)]
+    if not len(rows):
+        return Span(0, 0)
+    start, end = int(rows["position"].min()), int((rows["position"] + rows["length"]).max())
+    is_held = any(one.position <= start <= end <= one.end for one in readable_ranges(file))
+    return Span(start, end - start) if is_held else None
 
 
 def start_position(segment: Segment, first_offset: int) -> int:

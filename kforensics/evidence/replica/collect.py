@@ -155,8 +155,8 @@ def stitch_replica(
         directory: as `collect_directory` returned it.
         segments: those of the log.
         deleted: those whose files carry `.deleted`.
-        is_read_whole: whether every segment was read from its first byte on.
-        has_records: whether the rows of single batches are known.
+        is_read_whole: whether the directory could be listed, and all of its segments read.
+        has_records: whether its records, or digests that show which are equal, can be read.
     """
     segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
     deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
@@ -165,8 +165,8 @@ def stitch_replica(
         segments=segments,
         deleted_segments=deleted,
         lineage=_lineage(segments, directory.log_start),
-        is_read_whole=is_read_whole,
-        has_records=has_records,
+        is_read_whole=directory.is_read_whole and is_read_whole,
+        has_records=directory.has_records and has_records,
     )
 
 

@@ -3,6 +3,7 @@
 import stat
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
@@ -18,16 +19,38 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CHECKPOINT_LIMIT = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FoundDirectory:
-    """A sub-directory of a log directory, whatever its name."""
+    """A sub-directory of a log directory, whatever its name; what is in it is taken from the listing whenever it is asked for."""
 
     name: str
+    path: str
+    """Relative to the input."""
+    _input: FoundInput
+    _without: Collection[str]
+
+    def content(self) -> "DirectoryContent":
+        """Return what is in it."""
+        entries = _left(self._input.listings.of(self.path), self.path, self._without).entries
+        files: dict[str, int] = {}
+        folders: list[str] = []
+        links: list[str] = []
+        for entry in entries:
+            if stat.S_ISREG(entry.mode):
+                files[entry.name] = entry.length
+            else:
+                (links if stat.S_ISLNK(entry.mode) else folders).append(entry.name)
+        return DirectoryContent(files, frozenset(folders), tuple(links))
+
+
+class DirectoryContent(NamedTuple):
+    """The names in a directory."""
+
     files: dict[str, int]
     """Plain files with their sizes."""
-    folders: frozenset[str] = frozenset()
+    folders: frozenset[str]
     """Names of what is neither a plain file nor a link."""
-    links: tuple[str, ...] = ()
+    links: tuple[str, ...]
     """Names of symbolic links, which a broker follows and nothing here does."""
 
 
@@ -102,13 +125,6 @@ def _checkpoint(
 def _directory(
     index: int, one: FoundInput, path: str, name: str, problems: list[Problem], without: Collection[str]
 ) -> FoundDirectory:
-    listing = _left(one.listings.of(path), path, without)
-    problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
-    return FoundDirectory(
-        name=name,
-        files={entry.name: entry.length for entry in listing.entries if stat.S_ISREG(entry.mode)},
-        folders=frozenset(
-            entry.name for entry in listing.entries if not stat.S_ISREG(entry.mode) and not stat.S_ISLNK(entry.mode)
-        ),
-        links=tuple(entry.name for entry in listing.entries if stat.S_ISLNK(entry.mode)),
-    )
+    obstacles = one.listings.of(path).obstacles
+    problems += [Problem(input=index, path=met.path, message=met.message) for met in obstacles]
+    return FoundDirectory(name, path, one, without)

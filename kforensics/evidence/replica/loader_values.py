@@ -95,8 +95,8 @@ class LoadedBatch(NamedTuple):
     """Length and checksum hold (`ensureValid`); true where they were not looked at."""
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE
     """Of a control batch of a producer: what its marker says, or what reading it throws."""
-    has_sequence: bool = True
-    """Its records are numbered by their producer; commits of offsets in transactions are not."""
+    base_sequence: int = 0
+    """The number of its first record at the producer; -1 for commits of offsets in transactions, which are not numbered."""
     is_compressed_message: bool = False
     """A compressed message of magic 0 or 1, or bytes that say so, whose base offset is inside and was not read."""
     header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE
@@ -120,7 +120,24 @@ def headed_batch(
     is_valid: bool = True,
     end: TransactionEnd | LoadFailure | Absent = Absent.NOT_APPLICABLE,
 ) -> LoadedBatch:
-    """Return a batch by what its header of magic 2 says (`DefaultRecordBatch`)."""
+    """Return a batch by what its header of magic 2 says (`DefaultRecordBatch`).
+
+    Args:
+        position: of the batch in its file.
+        length: of the whole batch in bytes.
+        base_offset: of the first record.
+        last_offset: base offset and last offset delta together.
+        magic: of the batch.
+        leader_epoch: negative for none.
+        attributes: of which the transactional and the control bit count.
+        max_timestamp: in ms, -1 for none.
+        producer_id: negative for none.
+        producer_epoch: negative for none.
+        base_sequence: negative for none.
+        record_count: a claim of the header.
+        is_valid: whether the checksum is right, where it was asked for.
+        end: what a marker in it says, or what reading it throws.
+    """
     return LoadedBatch(
         position=position,
         length=length,
@@ -136,7 +153,7 @@ def headed_batch(
         is_control=bool(attributes & CONTROL_BIT),
         is_valid=is_valid,
         end=end,
-        has_sequence=base_sequence >= 0,
+        base_sequence=base_sequence,
     )
 
 
@@ -150,7 +167,17 @@ def bare_batch(
     is_valid: bool = True,
     header_failure: LoadFailure | Absent = Absent.NOT_APPLICABLE,
 ) -> LoadedBatch:
-    """Return a batch that has no header of magic 2: a message of magic 0 or 1, which has one offset, or bytes of which no more was read."""
+    """Return a batch that has no header of magic 2: a message of magic 0 or 1, which has one offset, or bytes of which no more was read.
+
+    Args:
+        position: of the message in its file.
+        length: of the whole message in bytes.
+        offset: its only one; of a wrapper that of its last message.
+        magic: as its byte says.
+        max_timestamp: in ms, -1 for none.
+        is_valid: whether the checksum is right, where it was asked for.
+        header_failure: what reading its header throws, where it does.
+    """
     return LoadedBatch(
         position=position,
         length=length,

@@ -115,6 +115,8 @@ def _loud(name: str | bytes) -> str:
 
 def _by_whom(change: Change) -> str:
     match change.by:
+        case "administrator" if change.is_share:
+            return "while the group was empty: a reset by an administrator"
         case "administrator":
             if change.had_members:
                 return "while the group was empty: a reset, not a member"
@@ -198,9 +200,12 @@ def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Cha
     resets = [one for one in setbacks if one.by == "administrator"]
     if resets:
         one = resets[0]
+        tool = "kafka-consumer-groups.sh --reset-offsets --to-offset"
+        if one.is_share:
+            tool = "kafka-share-groups.sh --reset-offsets --to-datetime, which takes no offset"
         yield (
             f"If the reset was a mistake: stop {name_text(one.key.group)} and set {name_text(one.key.topic)}:{one.key.partition} to {one.previous} "
-            "(kafka-consumer-groups.sh --reset-offsets --to-offset); what it has read again stays processed twice."
+            f"({tool}); what it has read again stays processed twice."
         )
 
 

@@ -19,7 +19,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.words import counted, form, listed
 
-OLDER = "What versions before 0.11 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
+OLDER = "What versions before 0.10.2 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
@@ -80,6 +80,7 @@ def predict_answer(
     left_out: Collection[str] = (),
     without: Collection[str] = (),
     zookeeper_nodes: Collection[int] = (),
+    side_by_side: Collection[int] = (),
     unknown_strays: Collection[int] = (),
     missing_directories: Collection[MissingDirectories] = (),
     unclean_nodes: Mapping[int, str] | None = None,
@@ -101,6 +102,7 @@ def predict_answer(
         left_out: inputs that are a partition directory alone, which can't be played.
         without: paths that were taken as not there.
         zookeeper_nodes: inputs of brokers with ZooKeeper, or not known to be without.
+        side_by_side: first inputs of nodes with ZooKeeper that may be the disks of one.
         unknown_strays: inputs of nodes whose assigned partitions no metadata show.
         missing_directories: log directories of the nodes beside those that were given.
         unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
@@ -129,7 +131,21 @@ def predict_answer(
     )
     if allows_older:
         unknown = (OLDER, *unknown)
-    if versions or left_out or has_problems or allows_older or any(one.is_grave for one in missing_directories):
+    if side_by_side:
+        nodes = listed([_node(inputs[one]) for one in side_by_side])
+        together = (
+            f"Whether {nodes} are nodes of their own: their log directories lie in one folder, and a start that finds them together in its "
+            "log.dirs is refused for their ids. Give the server.properties of each."
+        )
+        unknown = (together, *unknown)
+    if (
+        versions
+        or left_out
+        or has_problems
+        or allows_older
+        or side_by_side
+        or any(one.is_grave for one in missing_directories)
+    ):
         states.add(State.UNKNOWN)
     state = worst_state("predict", states) or State.UNKNOWN
     elsewhere = [one for one in missing_directories if one.missing or one.configured]

@@ -151,21 +151,21 @@ def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Position
     falling_counts = -group.counts[order]
     good = np.ones(len(order), dtype=np.bool_)
     index = 0
-    while (going := int(np.searchsorted(falling_counts, -index, side="left"))) >= FEW_LANES:
-        if going < len(cursors):
-            cursors, ends, places = cursors[:going], ends[:going], places[:going]
+    while (active := int(np.searchsorted(falling_counts, -index, side="left"))) >= FEW_LANES:
+        if active < len(cursors):
+            cursors, ends, places = cursors[:active], ends[:active], places[:active]
         lengths, behind, complete = read_varints(buffer, cursors)
         next_cursors = behind + lengths
         fits = complete & (lengths >= _SMALLEST_LENGTH) & (next_cursors <= ends)
         if not fits.all():
-            good[:going] &= fits
+            good[:active] &= fits
             # A lane that ended keeps its position: it is in bounds and is not called sound again.
             next_cursors = np.where(fits, next_cursors, cursors)
         positions[places + index] = behind
         limits[places + index] = next_cursors
         cursors = next_cursors
         index += 1
-    for lane in range(going):
+    for lane in range(active):
         if good[lane]:
             part = slice(int(places[lane]) + index, int(places[lane]) - int(falling_counts[lane]))
             good[lane] = _follow_lane(buffer, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])

@@ -167,9 +167,9 @@ def _behind_headers(
 ) -> Positions:
     """Return the position behind each record's headers; one that differs from the record's end where they do not fit."""
     end = header_position.copy()
-    going = np.flatnonzero(sound & (header_count > 0))
-    position, left, limit = header_position[going], header_count[going], limits[going]
-    while len(going) >= FEW_RECORDS:
+    active = np.flatnonzero(sound & (header_count > 0))
+    position, left, limit = header_position[active], header_count[active], limits[active]
+    while len(active) >= FEW_RECORDS:
         name_length, behind, complete = read_varints(buffer, position)
         position = behind + np.maximum(name_length, 0)
         fits = complete & (name_length >= 0) & (position <= limit)
@@ -177,11 +177,11 @@ def _behind_headers(
         position = behind + np.maximum(value_length, 0)
         fits &= complete & (value_length >= -1) & (position <= limit)
         left = left - 1
-        end[going] = np.where(fits, position, -1)
+        end[active] = np.where(fits, position, -1)
         stays = fits & (left > 0)
-        going, position, left, limit = going[stays], position[stays], left[stays], limit[stays]
+        active, position, left, limit = active[stays], position[stays], left[stays], limit[stays]
     for record, start, count, bound in zip(
-        going.tolist(), position.tolist(), left.tolist(), limit.tolist(), strict=True
+        active.tolist(), position.tolist(), left.tolist(), limit.tolist(), strict=True
     ):
         try:
             end[record] = skip_headers(buffer.content, start, bound, count)

@@ -84,7 +84,11 @@ class TimeEntry(NamedTuple):
 
 
 def last_time_entry_span(length: int) -> Span | None:
-    """Return where a broker finds the last entry of a time index of a length in bytes, preallocated zeros and all; None where there is none."""
+    """Return where a broker finds the last entry of a time index, preallocated zeros and all; None where there is none.
+
+    Args:
+        length: of the file in bytes.
+    """
     count = length // TIME_ENTRY_LENGTH
     return entry_span(count - 1, TIME_ENTRY_LENGTH) if count else None
 
@@ -104,7 +108,12 @@ def read_last_time_entry(read: Callable[[int, int], bytes], length: int) -> Time
 
 
 def read_time_ends(read: Callable[[int, int], bytes], length: int) -> TimeEnds | None:
-    """Return the first timestamp and the last entry likewise, which a broker compares (`TimeIndex.sanityCheck`, before 2.3)."""
+    """Return the first timestamp and the last entry, which a broker compares (`TimeIndex.sanityCheck`, before 2.3); None where there are none.
+
+    Args:
+        read: gives the bytes at a position of the file, fewer at its end.
+        length: of the file in bytes.
+    """
     first, last = _entry(read(0, TIME_ENTRY_LENGTH)), read_last_time_entry(read, length)
     return None if first is None or last is None else TimeEnds(first.timestamp, *last)
 

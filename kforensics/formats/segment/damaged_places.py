@@ -155,9 +155,9 @@ class DamagedPlaces:
         """No sound batch follows: batches that are likely by their offsets, then the rest up to the end."""
         around = Neighbours(last_offset, None, None)
         size = self._source.size
-        lying = run_damage(self._source, position, size, around)
-        if lying.kind is DamageKind.LENGTH:
-            return Resolution(empty_batches(), [lying], size)
+        whole_tail = run_damage(self._source, position, size, around)
+        if whole_tail.kind is DamageKind.LENGTH:
+            return Resolution(empty_batches(), [whole_tail], size)
         kept = 0
         for row in entries.table[:MOST_PLACES]:
             header = _header(row)
@@ -165,7 +165,7 @@ class DamagedPlaces:
                 break
             kept += 1
         if not kept:
-            return Resolution(empty_batches(), [lying], size)
+            return Resolution(empty_batches(), [whole_tail], size)
         damage = self._listed_one_by_one(entries, kept, around)
         end = int(entries.table["position"][kept - 1] + entries.table["length"][kept - 1])
         if end < size:

@@ -128,8 +128,8 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
     """
     header = read_header(source, position)
     span = Span(position, end - position)
-    if header is not None and (lying := _lying_header(source, span, header, around)) is not None:
-        return lying
+    if header is not None and (wrong_field := _wrong_header(source, span, header, around)) is not None:
+        return wrong_field
     if around.next_good is None:
         return _tail(source, span, header, around)
     cause = _shift(span, header, around) or zero_page(source, span) or _foreign_page(source, span) or Absent.UNKNOWN
@@ -203,7 +203,7 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
     )
 
 
-def _lying_header(source: SegmentBytes, span: Span, header: Header, around: Neighbours) -> Damage | None:
+def _wrong_header(source: SegmentBytes, span: Span, header: Header, around: Neighbours) -> Damage | None:
     """One batch whose length or magic is wrong and whose checksum proves all the rest."""
     if header.length == span.length:
         return _wrong_magic(source, span, header, around)

@@ -298,9 +298,12 @@ def iter_record_chunks(
 
     Args:
         source: the segment.
-        start: position of the first batch.
-        end: position up to which batches begin.
-        buffers: to be used again where many short runs are read.
+        start: a position where a batch begins.
+        end: batches that begin here or behind it are left out; None for the end of the file.
+        buffers: to be used again where many short runs are read; None to allocate new ones.
+
+    Yields:
+        Chunks, each valid until the next one is asked for, and damage in its place.
     """
     for _, found in iter_windows_with_records(source, start=start, end=end, buffers=buffers):
         yield from found
@@ -315,7 +318,7 @@ def iter_windows_with_records(
         source: the segment.
         start: a position where a batch begins.
         end: batches that begin here or behind it are left out; None for the end of the file.
-        buffers: to be used again where many short runs are read.
+        buffers: to be used again where many short runs are read; None to allocate new ones.
     """
     walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH, buffers)
     position = start

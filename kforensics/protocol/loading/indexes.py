@@ -249,7 +249,11 @@ class TxnIndex:
         return False
 
     def rename(self, name: str) -> None:
-        """Take another name: a file that lies there under it is not opened before the first entry (`TransactionIndex.renameTo`)."""
+        """Take another name: a file that lies there under it is not opened before the first entry (`TransactionIndex.renameTo`).
+
+        Args:
+            name: that the file has now.
+        """
         self._name = name
 
     def reset(self) -> None:
@@ -272,6 +276,7 @@ class TxnIndex:
 
         Raises:
             LoadingError: IllegalArgumentException, where the marker before is at this offset or above.
+            NotModelledError: the index would be written over that of another segment.
         """
         assert self._own is not None
         if self._own and self._own[-1].last_offset >= last_offset:

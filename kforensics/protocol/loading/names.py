@@ -7,6 +7,8 @@ from kforensics.protocol.loading.values import LARGEST_INT32, LARGEST_INT64, thr
 LOG, INDEX, TIME_INDEX, TXN_INDEX = ".log", ".index", ".timeindex", ".txnindex"
 SNAPSHOT, DELETED, CLEANED, SWAP = ".snapshot", ".deleted", ".cleaned", ".swap"
 INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
+LEGACY_INDEXES = (INDEX, TIME_INDEX)
+"""Those that Kafka before 0.11 knows."""
 QUORUM_SNAPSHOT_DELETED = ".checkpoint.deleted"
 EPOCH_FILE = "leader-epoch-checkpoint"
 EPOCH_FILE_BEING_WRITTEN = f"{EPOCH_FILE}.tmp"

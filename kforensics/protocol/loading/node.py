@@ -12,6 +12,8 @@ from kforensics.damage import Absent
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level
 
 RESERVED_DIRECTORIES = frozenset({"AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"})
+FIRST_KRAFT = (2, 8)
+"""Before, every broker needs ZooKeeper, and refuses the meta.properties of one that does not."""
 LEVEL_OF_DIRECTORY_IDS = 17
 """metadata.version 3.7-IV2: registrations name directory ids (KIP-858)."""
 LEAST_LEVEL_OF_4 = 7
@@ -91,6 +93,7 @@ def refuse_identity(
         Why the node does not start; nothing where its identity is in order.
     """
     is_ensemble = version >= (3, 7)
+    is_kraft = is_kraft and version >= FIRST_KRAFT
     usual = "RuntimeException" if is_ensemble else "KafkaException"
     quorum = [one.path for one in directories if one.has_metadata_log]
     if len(quorum) > 1:

@@ -10,6 +10,7 @@ from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.names import (
     INDEX,
     INDEXES,
+    LEGACY_INDEXES,
     LOG,
     METADATA_FILE,
     SWAP,
@@ -109,7 +110,8 @@ class _Loader:
         rules: LoadingRules,
     ) -> None:
         self._directory, self._disk = directory, disk
-        self._clean, self._point, self._start = clean_shutdown, recovery_point, log_start_offset
+        self._clean, self._point = clean_shutdown, recovery_point
+        self._start = log_start_offset if rules.knows_magic_2 else 0
         self._settings, self._rules = settings, rules
         self.cache: EpochCache | None = None
         self._segments: dict[int, Segment] = {}
@@ -129,7 +131,8 @@ class _Loader:
             )
         if rules.lists_snapshots_first:
             Producers(self._disk, self._settings, rules)
-        self.cache = EpochCache(self._disk, rules)
+        if rules.knows_magic_2:
+            self.cache = EpochCache(self._disk, rules)
         self._producers = Producers(self._disk, self._settings, rules)
         for name in self._disk.names():
             if name in self._directory.unreadable:
@@ -150,6 +153,14 @@ class _Loader:
             self._last().resize_indexes()
         first_base = min(self._segments)
         start = log_start_at_load(first_base, self._start)
+        if self.cache is None:
+            return LoadedState(
+                log_start_offset=start,
+                log_end_offset=end,
+                recovery_point=point,
+                last_stable_offset=Absent.NOT_APPLICABLE,
+                epochs=(),
+            )
         self.cache.trim(start if self._rules.trims_epochs_to_first_segment else self._start, end)
         if self._rules.removes_stray_snapshots:
             self._producers.remove_stray_snapshots(self._segments)
@@ -168,8 +179,9 @@ class _Loader:
     def _load_segments(self) -> None:
         self._segments.clear()
         for name in self._disk.names():
-            if name.endswith(INDEXES):
-                if not self._disk.exists(f"{padded(offset_of(name))}{LOG}"):
+            if name.endswith(INDEXES if self._rules.knows_magic_2 else LEGACY_INDEXES):
+                stem = padded(offset_of(name)) if self._rules.knows_magic_2 else name.rpartition(".")[0]
+                if not self._disk.exists(f"{stem}{LOG}"):
                     self._disk.delete(name, "index-without-log")
             elif name.endswith(LOG):
                 base = offset_of(name)
@@ -206,12 +218,11 @@ class _Loader:
 
     def _recover_segment(self, segment: Segment, reason: str, *, enters_epochs: bool = True) -> int:
         producers = Producers(self._disk, self._settings, self._rules, is_of_recovery=True)
-        if self._rules.reads_whole_segments_for_recovery:
+        if self._rules.reads_whole_segments_for_recovery and self._rules.knows_magic_2:
             self._rebuild_for_recovery(producers, segment.base_offset)
-        else:
+        elif self._rules.knows_magic_2:
             self._rebuild(producers, self._start, segment.base_offset, from_clean_shutdown=False)
         length = segment.length
-        assert self.cache is not None
         self._scanning = segment
         try:
             truncated = segment.recover(producers, self.cache if enters_epochs else None)
@@ -219,7 +230,8 @@ class _Loader:
             self.scanned.append(
                 ScannedSegment(segment.base_offset, segment.log, length, segment.length, producers.map_end, reason)
             )
-        producers.take_snapshot()
+        if self._rules.knows_magic_2:
+            producers.take_snapshot()
         return truncated
 
     def _rebuild_for_recovery(self, producers: Producers, end: int) -> None:

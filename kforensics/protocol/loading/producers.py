@@ -15,11 +15,11 @@ from kforensics.evidence.replica.loader_values import (
 )
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import DELETED, SNAPSHOT, offset_of, padded
-from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
+from kforensics.protocol.loading.values import LARGEST_INT32, LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 
 SNAPSHOT_HEADER_LENGTH, SNAPSHOT_ENTRY_LENGTH = 10, 46
-NO_PRODUCER = -1
+NO_PRODUCER = NO_SEQUENCE = -1
 
 
 @dataclass(slots=True)
@@ -166,9 +166,9 @@ class Producers:
             newest = self.newest_snapshot
             self._snapshot_end = log_start_offset if newest is None else newest
             if self._rules.evicts_producers_below_start:
-                gone = {at for at, one in self.by_id.items() if one.last_offset < log_start_offset}
-                self.by_id = {at: one for at, one in self.by_id.items() if at not in gone}
-                self._ongoing = {at: one for at, one in self._ongoing.items() if one.producer_id not in gone}
+                removed = {at for at, one in self.by_id.items() if one.last_offset < log_start_offset}
+                self.by_id = {at: one for at, one in self.by_id.items() if at not in removed}
+                self._ongoing = {at: one for at, one in self._ongoing.items() if one.producer_id not in removed}
             return
         self._clear()
         self._load(log_start_offset)
@@ -344,7 +344,15 @@ def _append(
     if producer.transaction_start >= 0 and not batch.is_transactional:
         raise thrown("InvalidTxnStateException", f"Expected transactional write from producer {batch.producer_id}")
     if producer.transaction_start < 0 and batch.is_transactional:
-        is_last = rules.counts_back_by_sequence and not batch.has_sequence
-        producer.transaction_start = batch.last_offset if is_last else batch.base_offset
+        producer.transaction_start = _counted_back(batch) if rules.counts_back_by_sequence else batch.base_offset
         return None, [producer.transaction_start]
     return None, []
+
+
+def _counted_back(batch: LoadedBatch) -> int:
+    """Return the first offset of a batch by the numbers of its records; where these go over the largest one, it lies far behind the batch (`ProducerAppendInfo.append`, before 2.1)."""
+    first, delta = batch.base_sequence, batch.last_offset - batch.base_offset
+    if first == NO_SEQUENCE:
+        return batch.last_offset
+    last = delta - (LARGEST_INT32 - first) - 1 if first > LARGEST_INT32 - delta else first + delta
+    return batch.last_offset - (last - first)

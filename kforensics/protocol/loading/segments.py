@@ -8,13 +8,26 @@ from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBa
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TxnIndex, can_be_relative
-from kforensics.protocol.loading.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, padded
+from kforensics.protocol.loading.names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    INDEXES,
+    LEGACY_INDEXES,
+    LOG,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    padded,
+)
 from kforensics.protocol.loading.producers import Producers
 from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 
 HEADER_LENGTH = 17
 """Bytes up to the magic: the reader ends where no more than these are left (`Records.HEADER_SIZE_UP_TO_MAGIC`)."""
+LEGACY_HEADER_LENGTH = 12
+"""Offset and length, which Kafka before 0.11 reads first (`Records.LOG_OVERHEAD`)."""
 REBUILT, CREATED, SPLIT = "index-rebuilt", "index-created", "segment-split"
 NEWEST_MAGIC = 2
 COPY_LENGTH = 1 << 20
@@ -32,14 +45,16 @@ class Segment:
         self.base_offset, self._disk, self._settings, self._rules = base_offset, disk, settings, rules
         self._suffix = suffix
         stem = padded(base_offset)
-        self.names = {ending: f"{stem}{ending}{suffix}" for ending in (LOG, INDEX, TIME_INDEX, TXN_INDEX)}
+        indexes = INDEXES if rules.knows_magic_2 else LEGACY_INDEXES
+        self.names = {ending: f"{stem}{ending}{suffix}" for ending in (LOG, *indexes)}
         if self.log not in disk.files:
+            disk.refuse_folder(self.log, "FileSystemException" if rules.knows_magic_2 else "FileNotFoundException")
             disk.create(self.log, 0, "segment-created")
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         if rules.opens_indexes_at_once:
             _ = self.offset_index, self.time_index
-        self.txn_index = TxnIndex(disk, self.names[TXN_INDEX], base_offset)
+        self.txn_index = TxnIndex(disk, self.names.get(TXN_INDEX, ""), base_offset)
 
     @property
     def log(self) -> str:
@@ -92,15 +107,35 @@ class Segment:
         """
         end = self.length if end is None else min(end, self.length)
         if start >= end - HEADER_LENGTH:
+            self._refuse_short_end(end - start)
             return
         content = Content.CHECKED_BATCHES if checked else Content.BATCHES
         found = cast("Batches", self._disk.content(self.log, content, start))
         for batch in found.batches:
             if batch.position >= end - HEADER_LENGTH or batch.position + batch.length > end:
                 return
-            yield batch
+            yield batch if self._rules.knows_magic_2 else self._legacy(batch, checked=checked)
+        self._refuse_short_end(end - found.end)
         if found.end_is_corrupt and found.end < end - HEADER_LENGTH:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
+
+    def _refuse_short_end(self, left: int) -> None:
+        if not self._rules.knows_magic_2 and LEGACY_HEADER_LENGTH < left <= HEADER_LENGTH:
+            raise NotModelledError("a length in the last bytes of a segment, which Kafka before 0.11 reads")
+
+    def _legacy(self, batch: LoadedBatch, *, checked: bool) -> LoadedBatch:
+        """Return a batch as Kafka before 0.11 reads it: a message with an offset and a checksum.
+
+        Raises:
+            NotModelledError: it is longer than messages are by default, and what the topic allows is on no disk.
+        """
+        if checked and batch.length - LEGACY_HEADER_LENGTH > self._settings.largest_message:
+            raise NotModelledError("a message that is longer than max.message.bytes, which is on no disk")
+        if batch.magic < NEWEST_MAGIC:
+            return batch
+        return batch._replace(
+            last_offset=batch.base_offset, is_valid=not checked, header_failure=Absent.NOT_APPLICABLE, magic=1
+        )
 
     def position_of(self, offset: int, least: int = 0) -> int | None:
         """Return the position of the batch with an offset (`translateOffset`); none where the segment ends below it.
@@ -108,6 +143,9 @@ class Segment:
         Args:
             offset: to look for.
             least: the position to begin at, where the index says none behind it.
+
+        Raises:
+            NotModelledError: the index has a negative position, or a compressed message set is met where base offsets are compared.
         """
         start = self.offset_index.lookup(offset)
         if start < 0:
@@ -190,7 +228,7 @@ class Segment:
                 self._disk.rename(name, plain, rule)
             self.names[ending] = plain
         self._offset_index = self._time_index = None
-        self.txn_index.rename(self.names[TXN_INDEX])
+        self.txn_index.rename(self.names.get(TXN_INDEX, ""))
 
     def recover(self, producers: Producers, epochs: EpochCache | None) -> int:
         """Scan it, truncate it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
@@ -225,6 +263,8 @@ class Segment:
                     self.time_index.append(*largest)
                     last_entry = valid
                 valid += batch.length
+                if not self._rules.knows_magic_2:
+                    producers.map_end = batch.last_offset + 1
                 if batch.magic >= NEWEST_MAGIC:
                     if epochs is not None:
                         epochs.found(batch.leader_epoch, batch.base_offset)

@@ -151,8 +151,11 @@ def start_of(
         failure = load.outcome.failure
         if isinstance(failure, Absent):
             continue
-        is_fatal = rules is not None and rules.storage_exceptions_end_start
-        if not failure.is_io or (is_fatal and failure.exception == "KafkaStorageException"):
+        is_fatal = rules is not None and (
+            rules.io_errors_end_start
+            or (rules.storage_exceptions_end_start and failure.exception == "KafkaStorageException")
+        )
+        if not failure.is_io or is_fatal:
             return Start(StartResult.EXITS, failure.exception, f"{load.name}: {failure.message}")
         offline.setdefault(load.log_dir, failure)
     for log_dir in log_dirs:

@@ -4,6 +4,7 @@ from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import (
     CLEANED,
     DELETED,
+    INDEX,
     INDEXES,
     LOG,
     QUORUM_SNAPSHOT_DELETED,
@@ -59,6 +60,9 @@ def _collect_swaps(disk: Disk, rules: LoadingRules) -> list[str]:
     cleaned: list[str] = []
     swapped: list[str] = []
     lowest: int | None = None
+    swapped_indexes: tuple[str, ...] = INDEXES if rules.removes_swapped_indexes else ()
+    if not rules.knows_magic_2:
+        swapped_indexes = (INDEX,)
     for name in disk.names():
         if name not in disk.files:
             continue
@@ -70,10 +74,10 @@ def _collect_swaps(disk: Disk, rules: LoadingRules) -> list[str]:
             offset = offset_of(name)
             lowest = offset if lowest is None else min(lowest, offset)
             cleaned.append(name)
-        elif name.endswith(SWAP) and name.removesuffix(SWAP).endswith(INDEXES) and rules.removes_swapped_indexes:
+        elif name.endswith(SWAP) and name.removesuffix(SWAP).endswith(swapped_indexes):
             disk.delete(name, "deleted-suffix")
-        elif name.endswith(SWAP) and name.removesuffix(SWAP).endswith((LOG, *INDEXES)):
-            _delete_indexes(disk, offset_of(name), "")
+        elif name.endswith(SWAP) and name.removesuffix(SWAP).endswith((LOG, *INDEXES) if rules.knows_magic_2 else LOG):
+            _delete_indexes(disk, offset_of(name), "", INDEXES if rules.knows_magic_2 else (INDEX,))
             if name.removesuffix(SWAP).endswith(LOG):
                 swapped.append(name)
     invalid = [name for name in swapped if lowest is not None and offset_of(name) >= lowest]
@@ -88,8 +92,8 @@ def _collect_swaps(disk: Disk, rules: LoadingRules) -> list[str]:
     return left
 
 
-def _delete_indexes(disk: Disk, offset: int, suffix: str) -> None:
-    for ending in INDEXES:
+def _delete_indexes(disk: Disk, offset: int, suffix: str, endings: tuple[str, ...] = INDEXES) -> None:
+    for ending in endings:
         name = f"{padded(offset)}{ending}{suffix}"
         if name in disk.files:
             disk.delete(name, "index-beside-swap" if not suffix else "cleaning-not-finished")

@@ -41,6 +41,8 @@ class LoadSettings:
     producer_expiration_ms: int = 86_400_000
     """producer.id.expiration.ms (3.4); before, transactional.id.expiration.ms, 7 days."""
     now_ms: int = 0
+    largest_message: int = 1_000_012
+    """max.message.bytes, by which Kafka before 0.11 takes longer messages for corrupt when it scans."""
 
 
 class FileAction(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
 
-OLDEST_MODELLED = KafkaVersion(0, 11)
+OLDEST_MODELLED = KafkaVersion(0, 10, 2)
 FIRST_NOT_MODELLED = KafkaVersion(4, 4)
 NEWEST_MODELLED = KafkaVersion(4, 1)
 
@@ -96,6 +96,10 @@ class LoadingRules:
     """Before 1.1: a segment without a record at its base offset is emptied of nothing (`LogSegment.truncateTo`)."""
     marker_is_last_record: bool = False
     """Before 1.0: a marker counts as the last record of its producer (`ProducerAppendInfo.appendEndTxnMarker`)."""
+    knows_magic_2: bool = True
+    """0.11: a log has producers, leader epochs, a checkpointed log start and indexes of transactions; before, their files are passed over, and a batch of magic 2 is a message that fails its checksum."""
+    io_errors_end_start: bool = False
+    """Before 1.0: an IOException ends the start, and a malformed checkpoint only counts as none (KIP-112)."""
     wraps_io_errors: bool = True
     """1.0: an IOException of an epoch file is a KafkaStorageException (KIP-112)."""
     knows_futures: bool = True
@@ -126,7 +130,7 @@ class LoadingRules:
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """Return the rules of a version, from 0.11 to 4.3.
+    """Return the rules of a version, from 0.10.2 to 4.3.
 
     Args:
         version: of the broker that is started.
@@ -179,6 +183,8 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         keeps_recovery_point=version < (1, 0),
         keeps_index_past_end=version < (1, 1),
         marker_is_last_record=version < (1, 0),
+        knows_magic_2=version >= (0, 11),
+        io_errors_end_start=version < (1, 0),
         wraps_io_errors=version >= (1, 0),
         knows_futures=version >= (1, 1),
         renames_swaps=version >= (3, 0),
@@ -200,6 +206,7 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
     """Return one version for each set of rules, oldest first: where these agree, all modelled versions do."""
     return (
         OLDEST_MODELLED,
+        KafkaVersion(0, 11),
         KafkaVersion(1, 0),
         KafkaVersion(1, 1),
         KafkaVersion(2, 0),

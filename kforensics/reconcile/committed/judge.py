@@ -153,10 +153,10 @@ class CommitJudge:
         """Return where a clean election proves that records of these epochs were not committed, as `CommitProofs.never_after` does.
 
         Args:
-            first_epoch: the leader epoch of the first record.
-            last_epoch: the leader epoch of the last record.
-            holder: the broker whose log held them.
-            until: the leader epoch up to which every election must be clean, where some records may be of later epochs.
+            first_epoch: the leader epoch of the first of the records.
+            last_epoch: of the last of them.
+            holder: the broker whose log they are in.
+            until: the leader epoch up to which every election must be clean; None for no such condition.
         """
         return self._proofs.never_after(first_epoch, last_epoch, holder, until=until)
 

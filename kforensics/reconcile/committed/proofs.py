@@ -353,6 +353,9 @@ class CommitProofs:
             successor = by_broker.get(leader)
             if state.leader_epoch <= last_epoch or was_leader or leader == holder or successor is None:
                 continue
+            if state.leader_epoch in came_back:
+                # Its epoch may begin where its log ended when it came back, not where it ended at the election.
+                continue
             start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
             if start is None:
                 continue

@@ -97,6 +97,8 @@ class Change(NamedTuple):
     had_members: bool
     """The group had members before, as far as the log shows."""
     is_transactional: bool = False
+    is_share: bool = False
+    """It is the start offset of a share group."""
 
     @property
     def set_back(self) -> int:
@@ -119,8 +121,8 @@ class Detour:
     """The highest leader epoch of the records that were lost."""
     elected_in: int | None = None
     """The leader epoch of the unclean election that discarded them, where no later record replaced them."""
-    elected_ms: int = -1
-    """Its time; -1 where it is not known."""
+    discarded_ms: int = -1
+    """The time of that election, or of the first record that replaced them; -1 where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +203,7 @@ class Replay:
             at = part.last if isinstance(part, CommitRun) else part.at
             if left and read is not None and at.offset >= left[0].from_offset:
                 # Close to a truncation every commit counts.
-                events = map(part.decode, range(len(part.ids))) if isinstance(part, CommitRun) else iter((part,))
+                events = part.decode(range(len(part.ids))) if isinstance(part, CommitRun) else iter((part,))
                 for event in events:
                     while left and event.at.offset >= left[0].from_offset:
                         yield from _only_setbacks(self._detour(left.pop(0), read, event.at))
@@ -229,12 +231,14 @@ class Replay:
             key = run.keys[number]
             known = self.positions.get(key)
             if known is not None and first < known.offset:
-                yield from _only_setbacks(self._take(run.decode(rows[start]), self.place))
+                yield from _only_setbacks(self._take(next(run.decode([rows[start]])), self.place))
             if fell:
                 for at in (np.flatnonzero(falls[start:end]) + start).tolist():
-                    self._put(run.decode(rows[at - 1]))
-                    yield from _only_setbacks(self._take(run.decode(rows[at]), self.place))
-            self._put(run.decode(rows[end - 1]))
+                    before, after = run.decode(rows[at - 1 : at + 1])
+                    self._put(before)
+                    yield from _only_setbacks(self._take(after, self.place))
+        for commit in run.decode([rows[end - 1] for end in ends]):
+            self._put(commit)
         self.last_epoch = max(self.last_epoch, run.last.leader_epoch)
 
     def _put(self, commit: Commit, place: PartitionPlace | None = None) -> None:
@@ -282,8 +286,8 @@ class Replay:
         else:
             self._put(commit, place)
             by, confidence, reason = self._author(commit)
-        went_back = commit.offset is not None and known is not None and commit.offset < known.offset
-        if moved and went_back:
+        moved_back = commit.offset is not None and known is not None and commit.offset < known.offset
+        if moved and moved_back:
             reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
         cited = (commit.at.cite(place),) if at is commit.at else (commit.at.cite(place), at.cite(place))
         group = self.groups.get(commit.key.group)
@@ -377,7 +381,7 @@ class Replay:
                 saved_groups[event.group] = None if group is None else group.copied()
             yield from self._take(event, detour.place)
         saved, self._saved = self._saved, None
-        when = max(newest_ms, detour.elected_ms) if replaced_by is None else replaced_by.time_ms
+        when = max(newest_ms, detour.discarded_ms) if replaced_by is None else replaced_by.time_ms
         if self.until_ms is not None and when > self.until_ms:
             return  # at that time the truncation was still to come
         for key, before in saved.items():

@@ -45,18 +45,41 @@ class _Playing:
         self.since = []
 
 
-def played(changes: Iterable[ShareChange]) -> dict[SharePartition, ShareState]:
-    """Return the newest state of each share partition.
+class SetBack(NamedTuple):
+    """A start offset that went back."""
+
+    key: SharePartition
+    previous: int
+    offset: int
+    at: Place
+    is_reset: bool
+    """The state epoch rose, which a group coordinator raises where an administrator alters the offsets of an empty group (`AlterShareGroupOffsets`)."""
+
+
+class Played(NamedTuple):
+    """What the records of a log come to."""
+
+    states: dict[SharePartition, ShareState]
+    setbacks: list[SetBack]
+
+
+def played(changes: Iterable[ShareChange]) -> Played:
+    """Return the newest state of each share partition, and where its start offset went back.
 
     Args:
         changes: the records of its log, in order.
     """
     found: dict[SharePartition, _Playing] = {}
+    setbacks: list[SetBack] = []
     for one in changes:
         if one.is_removed:
             found.pop(one.key, None)
             continue
-        playing = found.get(one.key) if one.is_update else None
+        known = found.get(one.key)
+        if known is not None and UNCHANGED < one.start_offset < known.state.start_offset:
+            is_reset = not one.is_update and one.state_epoch > known.state.state_epoch
+            setbacks.append(SetBack(one.key, known.state.start_offset, one.start_offset, one.at, is_reset))
+        playing = known if one.is_update else None
         if playing is None:
             state = ShareState(one.start_offset, one.state_epoch, one.leader_epoch, (), one.at)
             playing = found[one.key] = _Playing(state, [])
@@ -71,7 +94,7 @@ def played(changes: Iterable[ShareChange]) -> dict[SharePartition, ShareState]:
             playing.combine()
     for playing in found.values():
         playing.combine()
-    return {key: playing.state for key, playing in found.items()}
+    return Played({key: playing.state for key, playing in found.items()}, setbacks)
 
 
 def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offset: int) -> tuple[Delivery, ...]:

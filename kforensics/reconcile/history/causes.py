@@ -13,7 +13,7 @@ the rule itself was the high watermark                     high-watermark trunca
 a clean election                                           the tail was never replicated: nothing committed is lost
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,6 +67,8 @@ class CauseEvidence:
     """What log lines say of the creation of the partition."""
     account: LeadershipAccount | None = None
     """The account of how each leader came to lead, where that is known."""
+    started_clean: Callable[[int, int], bool] = lambda _broker, _since: False
+    """As `ClusterFacts.started_clean`: a broker that started so had lost nothing in a power loss."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
         """Return the reason why an election may have lost committed records, None where the account of leadership shows none.
@@ -115,6 +117,11 @@ def cause_of(
         reason = f"every start reads the whole metadata log again, and recovery truncated it at {truncation.to_offset}, where a batch fails"
         return Cause(name=CauseName.RECOVERY, confidence="likely", reason=reason, citations=truncation.citations)
     if truncation.topic_partition.topic in METADATA_TOPICS and truncation.rule != "recovery":
+        if not truncation.is_logged and _started_clean(truncation, evidence):
+            reason = _restored_words(truncation, evidence)
+            return Cause(
+                name=CauseName.DISK_RESTORED, confidence="possible", reason=reason, citations=truncation.citations
+            )
         reason = "a quorum member discards what its leader had not replicated to a majority"
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
     if truncation.rule == "recovery" and truncation.is_inside:
@@ -140,7 +147,7 @@ def cause_of(
             return Cause(
                 name=CauseName.DISK_RESTORED,
                 confidence="possible",
-                reason=_restored_words(truncation),
+                reason=_restored_words(truncation, evidence),
                 citations=truncation.citations,
             )
         reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
@@ -150,14 +157,16 @@ def cause_of(
             return Cause(
                 name=CauseName.DISK_RESTORED,
                 confidence="likely",
-                reason=_restored_words(truncation),
+                reason=_restored_words(truncation, evidence),
                 citations=truncation.citations,
             )
         reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
     lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
     if lost_before is not None:
-        return _because_of_leader(lost_before, election, evidence, protocol)
+        found = _because_of_leader(lost_before, election, evidence, protocol)
+        if found.name is not CauseName.UNKNOWN or not none_committed:
+            return found
     if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
         if evidence.risk_of(election) is Risk.RESTART:
             reason = (
@@ -240,15 +249,32 @@ def _was_restored(truncation: ObservedTruncation, election: Leadership | None, e
     """Whether a power loss can't have taken the records: they had been flushed, by the recovery point or by a clean stop, before the broker led without them."""
     if truncation.before is None:
         return False
-    flushed = truncation.before.view.replica.recovery_point
-    if isinstance(flushed, CheckpointValue) and flushed.value > truncation.to_offset:
+    if _was_flushed(truncation) or _started_clean(truncation, evidence):
         return True
     return (
         election is not None and evidence.risk_of(election) is Risk.RESTART and election.leader == truncation.broker_id
     )
 
 
-def _restored_words(truncation: ObservedTruncation) -> str:
+def _was_flushed(truncation: ObservedTruncation) -> bool:
+    flushed = truncation.before.view.replica.recovery_point if truncation.before is not None else Absent.UNKNOWN
+    return isinstance(flushed, CheckpointValue) and flushed.value > truncation.to_offset
+
+
+def _started_clean(truncation: ObservedTruncation, evidence: CauseEvidence) -> bool:
+    """Whether the first start since the records were written found the marker of a clean stop, which a power loss leaves none of."""
+    written = truncation.before.taken_ms if truncation.before is not None else Absent.UNKNOWN
+    if not isinstance(truncation.broker_id, int) or not isinstance(written, int):
+        return False
+    return evidence.started_clean(truncation.broker_id, written)
+
+
+def _restored_words(truncation: ObservedTruncation, evidence: CauseEvidence) -> str:
+    if not _was_flushed(truncation) and _started_clean(truncation, evidence):
+        return (
+            f"broker {truncation.broker_id} started with the marker of a clean stop, which no power loss leaves, and its log goes on without the records from offset"
+            f" {truncation.to_offset} on: its disk was put back to an earlier state"
+        )
     return (
         f"broker {truncation.broker_id} had flushed records from offset {truncation.to_offset} on, which no power loss takes, and its log goes on without them:"
         " its disk was put back to an earlier state"
@@ -293,8 +319,12 @@ def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leader
     if truncation.replacement is not None:
         kept = written_in if isinstance(written_in, int) else truncation.replacement.kept
         between = [state for state in elections if kept < state.leader_epoch <= truncation.replacement.epoch]
+        unclean = next((state for state in between if state.unclean), None)
+        if unclean is None and not any(state.leader_epoch == truncation.replacement.epoch for state in leaderships):
+            # No input names the leader that wrote what took the place: those before it may have held the records.
+            return None
         if between:
-            return next((state for state in between if state.unclean), between[0])
+            return unclean or between[0]
     if isinstance(written_in, int):
         later = [state for state in elections if state.leader_epoch > written_in]
         return later[0] if later else None
@@ -323,6 +353,10 @@ def _wrote_it_all(truncation: ObservedTruncation, election: Leadership, leadersh
         for state in leaderships
         if truncation.replacement.kept <= state.leader_epoch < election.leader_epoch and isinstance(state.leader, int)
     ]
+    known = {state.leader_epoch for state in leaderships}
+    if not known.issuperset(range(election.leader_epoch, truncation.replacement.epoch + 1)):
+        # What took the place of the records may be of a leader that no input names.
+        return False
     starts_with_first = bool(terms) and terms[0].leader_epoch == truncation.replacement.kept
     return starts_with_first and all(state.leader == election.leader for state in terms)
 
@@ -339,13 +373,15 @@ def _leaders_own_truncation(
     """Return a truncation of the new leader's own log, at or below this one and no later."""
     leader = (
         truncation.leader
-        if isinstance(truncation.leader, int)
+        # Where no line says whom it followed, the last that it says is that it led itself.
+        if isinstance(truncation.leader, int) and truncation.leader != truncation.broker_id
         else (election.leader if election is not None else Absent.UNKNOWN)
     )
     own = [
         other
         for other in truncations
         if other is not truncation
+        and not _is_of_its_term(other, election)
         and other.broker_id == leader
         and other.broker_id != truncation.broker_id
         and other.to_offset <= truncation.to_offset
@@ -353,6 +389,12 @@ def _leaders_own_truncation(
         and (other.rule in {"recovery", "high-watermark"} or not other.is_logged or isinstance(other.leader_epoch, int))
     ]
     return own[0] if own else None
+
+
+def _is_of_its_term(truncation: ObservedTruncation, election: Leadership | None) -> bool:
+    """Whether the truncated records were written in the term that the election began, or later: they were truncated after it."""
+    written_in = _epoch_of_last(truncation)
+    return election is not None and isinstance(written_in, int) and written_in >= election.leader_epoch
 
 
 def _is_no_later(one: ObservedTruncation, other: ObservedTruncation) -> bool:
@@ -372,7 +414,10 @@ def _because_of_leader(
         return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=lost.citations)
     if not lost.is_logged and _was_restored(lost, election, evidence):
         return Cause(
-            name=CauseName.DISK_RESTORED, confidence="likely", reason=_restored_words(lost), citations=lost.citations
+            name=CauseName.DISK_RESTORED,
+            confidence="likely",
+            reason=_restored_words(lost, evidence),
+            citations=lost.citations,
         )
     if lost.rule == "recovery" or not lost.is_logged:
         was_last = election is not None and _was_in_sync(election, evidence.leaderships)

@@ -179,7 +179,12 @@ def _never(
 
 
 def is_by_epoch(truncation: ObservedTruncation, protocol: ProtocolName) -> bool:
-    """Whether a line reports a truncation that compared leader epochs."""
+    """Whether a line reports a truncation that compared leader epochs.
+
+    Args:
+        truncation: one that only copies show is none.
+        protocol: in force, where the line names no rule.
+    """
     by_name = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
     return truncation.is_logged and by_name
 

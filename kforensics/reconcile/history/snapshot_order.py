@@ -4,10 +4,12 @@ What never decreases is proof: the metadata log, leader epochs, log starts. Log 
 nothing better shows the order and the files' own times are those of copying.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cmp_to_key
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.progress import LogProgress, NodeProgress
@@ -15,6 +17,8 @@ from kforensics.units import METADATA_TOPICS
 
 COPIED_WITHIN_MS = 5_000
 """Files of a directory tree that all carry one time got it from their copying."""
+
+_METADATA = "the metadata log"
 
 QUIET_MS = 60_000
 """A broker writes a record down within this time of its own timestamp."""
@@ -76,20 +80,21 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
         one: the nodes of one moment.
         other: those of the other; a positive `later` says that this is the later one.
     """
-    metadata = [(sign, words) for sign, words in _proofs(one, other) if words.startswith("the metadata log")]
-    for votes in (metadata, list(_proofs(one, other))):
+    proofs = list(_proofs(one, other))
+    metadata = [vote for vote in proofs if vote.words.startswith(_METADATA)]
+    for votes in (_by_node(metadata), _by_node(proofs)):
         sign = _decided(votes)
         if sign:
-            reason = next(words for vote, words in votes if vote == sign)
+            reason = next(words for _, vote, words in votes if vote == sign)
             return Order(later=sign, grade=Grade.PROVEN, reason=reason)
-    hints = list(_hints(one, other))
+    hints = _by_node(_hints(one, other))
     if (one.was_copied or other.was_copied) and (sign := _decided(hints)):
-        reason = next(words for vote, words in hints if vote == sign)
+        reason = next(words for _, vote, words in hints if vote == sign)
         return Order(later=sign, grade=Grade.LIKELY, reason=reason)
     if one.written_ms != other.written_ms:
         return Order(later=1 if one.written_ms < other.written_ms else -1, grade=Grade.FILE_TIMES)
     if sign := _decided(hints):
-        reason = next(words for vote, words in hints if vote == sign)
+        reason = next(words for _, vote, words in hints if vote == sign)
         return Order(later=sign, grade=Grade.LIKELY, reason=reason)
     return Order(later=0, grade=Grade.UNKNOWN)
 
@@ -123,13 +128,30 @@ def _content(moment: SnapshotNodes) -> list[tuple[str, str]]:
     return sorted((str(node.node_id), str(sorted(node.logs.items(), key=str))) for node in moment.nodes)
 
 
-def _decided(votes: Sequence[tuple[int, str]]) -> int:
+class _Vote(NamedTuple):
+    """What one log of a node says of the order: 1 the second is later, -1 the first."""
+
+    node_id: int
+    sign: int
+    words: str
+
+
+def _by_node(votes: Iterable[_Vote]) -> list[_Vote]:
+    """Return one vote for each node: the disk of one that was put back to an earlier state has many logs that went back, and the other nodes went on."""
+    found: dict[int, list[_Vote]] = defaultdict(list)
+    for vote in votes:
+        found[vote.node_id].append(vote)
+    decided = [(own, _decided(own)) for own in found.values()]
+    return [next(vote for vote in own if vote.sign == sign) for own, sign in decided if sign]
+
+
+def _decided(votes: Sequence[_Vote]) -> int:
     """Return what all votes say, or more than two thirds of them; 0 where they say nothing or disagree."""
-    total = sum(vote for vote, _ in votes)
+    total = sum(vote.sign for vote in votes)
     return 0 if 3 * abs(total) <= len(votes) else (1 if total > 0 else -1)
 
 
-def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[str, LogProgress, LogProgress]]:
+def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[int, str, LogProgress, LogProgress]]:
     """Yield the logs that both moments have, each log as it was at either."""
     theirs = {node.node_id: node for node in other.nodes if isinstance(node.node_id, int)}
     for node in one.nodes:
@@ -138,8 +160,8 @@ def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[str, LogP
         for partition, log in node.logs.items():
             same = theirs[node.node_id].logs.get(partition)
             if same is not None and not _is_other_topic(log, same):
-                name = "the metadata log" if partition.topic in METADATA_TOPICS else str(partition)
-                yield f"{name} of node {node.node_id}", log, same
+                name = _METADATA if partition.topic in METADATA_TOPICS else str(partition)
+                yield node.node_id, f"{name} of node {node.node_id}", log, same
 
 
 def _is_other_topic(one: LogProgress, other: LogProgress) -> bool:
@@ -156,32 +178,34 @@ def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool
     return _sign(before.newest_record_ms, after.newest_record_ms) == -sign
 
 
-def _proofs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[int, str]]:
-    for name, before, after in _pairs(one, other):
+def _proofs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Vote]:
+    for node, name, before, after in _pairs(one, other):
         if isinstance(before.leader_epoch, int) and isinstance(after.leader_epoch, int):
             sign = _sign(before.leader_epoch, after.leader_epoch)
             if sign and not _is_contradicted(sign, before, after):
                 low, high = sorted((before.leader_epoch, after.leader_epoch))
-                yield sign, f"{name} has reached leader epoch {high} in the later one, {low} in the earlier"
+                yield _Vote(
+                    node, sign, f"{name} has reached leader epoch {high} in the later one, {low} in the earlier"
+                )
             if sign:
                 continue
-        if name.startswith("the metadata log"):
+        if name.startswith(_METADATA):
             sign = _sign(before.log_end_offset, after.log_end_offset)
             if sign:
                 low, high = sorted((before.log_end_offset, after.log_end_offset))
-                yield sign, f"{name} ends at {high} in the later one, at {low} in the earlier"
+                yield _Vote(node, sign, f"{name} ends at {high} in the later one, at {low} in the earlier")
             continue
         sign = _sign(before.log_start_offset, after.log_start_offset)
         if sign and not _is_contradicted(sign, before, after):
             low, high = sorted((before.log_start_offset, after.log_start_offset))
-            yield sign, f"{name} begins at {high} in the later one, at {low} in the earlier"
+            yield _Vote(node, sign, f"{name} begins at {high} in the later one, at {low} in the earlier")
 
 
-def _hints(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[int, str]]:
-    for name, before, after in _pairs(one, other):
+def _hints(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Vote]:
+    for node, name, before, after in _pairs(one, other):
         if sign := _sign(before.log_end_offset, after.log_end_offset):
             low, high = sorted((before.log_end_offset, after.log_end_offset))
-            yield sign, f"{name} ends at {high} in the later one, at {low} in the earlier"
+            yield _Vote(node, sign, f"{name} ends at {high} in the later one, at {low} in the earlier")
 
 
 def _sign(before: int, after: int) -> int:

@@ -123,7 +123,7 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
     harmless = [loss for loss in losses if loss.was_committed == "no"]
     sentences += _past_end(incidents)
     if not sentences:
-        sentences.append(_calm(incidents))
+        sentences.append(_no_loss(incidents))
     if harmless:
         sentences.append(
             f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)};"
@@ -215,7 +215,7 @@ def are(losses: Sequence[LossEntry]) -> str:
     return "is" if were(losses) == "was" else "are"
 
 
-def _calm(incidents: Sequence[PartitionIncident]) -> str:
+def _no_loss(incidents: Sequence[PartitionIncident]) -> str:
     looked = [one for one in incidents if one.copies > 0 and one.partition.topic not in METADATA_TOPICS]
     if not looked:
         return "No log of any partition was given, so what was lost is unknown."
@@ -313,13 +313,13 @@ def _elections(
 def _operations(operations: Sequence[Operation], losses: Sequence[LossEntry]) -> list[str]:
     """All operations: those that took nothing else than what was asked for, and those of partitions that lost records."""
     harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
-    calm: list[str] = []
+    on_purpose: list[str] = []
     others: list[str] = []
     for one in operations:
         if one.topic_partition.topic not in METADATA_TOPICS:
-            is_calm = one.kind == "delete-records" or one.topic_partition not in harmed
-            (calm if is_calm else others).append(one.meaning)
-    sentences = [f"On purpose, and no loss: {listed(calm, most=MOST_NAMED)}."] if calm else []
+            is_on_purpose = one.kind == "delete-records" or one.topic_partition not in harmed
+            (on_purpose if is_on_purpose else others).append(one.meaning)
+    sentences = [f"On purpose, and no loss: {listed(on_purpose, most=MOST_NAMED)}."] if on_purpose else []
     if others:
         sentences.append(
             f"On purpose, in partitions that lost records, by it or not: {listed(others, most=MOST_NAMED)}."

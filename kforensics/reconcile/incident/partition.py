@@ -278,6 +278,7 @@ class _IncidentBuilder:
             truncations=self.observed,
             incarnation=self.evidence.incarnation,
             account=self.account,
+            started_clean=self.evidence.facts.started_clean,
         )
         differing = self._residuals()
         truncations = tuple(self._truncation(truncation, causes) for truncation in self.observed)
@@ -559,7 +560,7 @@ class _IncidentBuilder:
             rules=versions.epoch_rules(truncation.broker_id, protocol),
             leader_rules=versions.epoch_rules(truncation.leader, protocol),
         )
-        none_committed = bool(runs) and all(run.certainty == "no" for run in runs)
+        none_committed = all(run.certainty == "no" for run in runs) if runs else self._is_uncommitted(truncation)
         cause = cause_of(
             truncation,
             causes,

@@ -11,7 +11,7 @@ from kforensics.formats.log_lines.partition_change import PartitionChange, parse
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
 _WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
@@ -29,6 +29,8 @@ _STOP_MS = 60_000
 """The most time between the producer snapshots that a stop writes and the broker's last line."""
 _CLOCK_MS = 10_000
 """A line may be this much older than one before it: threads write side by side, and a clock is set by small steps."""
+_LINES_OF_A_START_MS = 10_000
+"""A start says of each log directory within this time how it was left."""
 _CREATION_MS = 30_000
 """The most time between the controller's line about a new partition and the line of its first leader."""
 
@@ -134,7 +136,7 @@ class BrokerLogFacts:
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """Return the brokers whose server.log is among the inputs."""
+        """Return when the lines of each broker begin whose server.log is among the inputs, in UTC ms; unknown where its clock went back."""
         return {broker: Absent.UNKNOWN if life.went_back else life.first_ms for broker, life in self.lives.items()}
 
     def named_brokers(self) -> frozenset[int]:
@@ -147,6 +149,16 @@ class BrokerLogFacts:
         if life is None or life.went_back or life.first_ms > since_ms:
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
+
+    def started_clean(self, broker_id: int, since_ms: int) -> bool:
+        """By the lines of the broker, if they begin before."""
+        life = self.lives.get(broker_id)
+        if life is None or life.went_back or life.first_ms > since_ms:
+            return False
+        first = min((one for one in (*life.starts, *life.unclean_starts) if one >= since_ms), default=None)
+        return first is not None and not any(
+            first <= one <= first + _LINES_OF_A_START_MS for one in life.unclean_starts
+        )
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the directories from the metadata log."""
@@ -324,7 +336,7 @@ def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
             new_disks.setdefault(item.node_id, []).append(item.time_ms)
         elif item.event.kind is Kind.BROKER_STARTED:
             has_started.add(item.node_id)
-        if item.event.kind in _UNCLEAN_STARTS:
+        if item.event.kind in _UNCLEAN_STARTS and not _is_of_metadata(item.event):
             starts.setdefault(item.node_id, []).append(item.time_ms)
         elif item.event.kind in _STARTS:
             clean.setdefault(item.node_id, []).append(item.time_ms)
@@ -338,6 +350,11 @@ def broker_lives(events: Sequence[LoggedEvent]) -> dict[int, BrokerLife]:
         )
         for broker, time_ms in first.items()
     }
+
+
+def _is_of_metadata(event: LogEvent) -> bool:
+    """Whether the line is about the metadata log, which every start recovers."""
+    return isinstance(event.topic_partition, TopicPartition) and event.topic_partition.topic in METADATA_TOPICS
 
 
 def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]:
@@ -355,7 +372,11 @@ def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]
 
 
 def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
-    """Return when each broker's lines begin, in files that show its starts; state-change.log and controller.log show none, however far back they reach."""
+    """Return when each broker's lines begin, in UTC ms, in files that show its starts.
+
+    Args:
+        events: of all nodes; state-change.log and controller.log show no start, however far back they reach.
+    """
     first: dict[tuple[int, int], int] = {}
     showing: set[tuple[int, int]] = set()
     for item in events:

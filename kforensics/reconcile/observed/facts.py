@@ -168,6 +168,10 @@ class ClusterFacts(Protocol):
         """
         ...
 
+    def started_clean(self, broker_id: int, since_ms: int) -> bool:
+        """Return whether the broker's first start since then found the marker of a clean stop, by its own lines."""
+        ...
+
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log.
 
@@ -253,7 +257,7 @@ class NoFacts:
         return Absent.NOT_APPLICABLE
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """There are none."""
+        """Return no brokers: there are no lines."""
         return {}
 
     def named_brokers(self) -> frozenset[int]:
@@ -262,6 +266,10 @@ class NoFacts:
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
         """Return false: nothing shows how the broker was stopped."""
+        return False
+
+    def started_clean(self, broker_id: int, since_ms: int) -> bool:  # noqa: ARG002
+        """Return false: there are no lines."""
         return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
+from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
 from kforensics.reconcile.observed.facts import GroupCommit, Leadership, LogLoad, Restart
@@ -115,7 +116,7 @@ class MetadataFacts:
         return Absent.NOT_APPLICABLE
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """There are none: only log files show this."""
+        """Return no brokers: only log files show this."""
         return {}
 
     def named_brokers(self) -> frozenset[int]:
@@ -124,6 +125,10 @@ class MetadataFacts:
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
         """Return false: only log lines show how a broker was stopped."""
+        return False
+
+    def started_clean(self, broker_id: int, since_ms: int) -> bool:  # noqa: ARG002
+        """Return false: only log files show this."""
         return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
@@ -169,23 +174,9 @@ def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[Topic
         history: the metadata log, played up to its end.
     """
     partitions = history.partitions
-    for before, state in partitions.changes(partitions.rows_that(is_unclean)):
+    for before, state in partitions.changes(partitions.rows_that(is_unclean_election)):
         if before is not None:
             yield TopicPartition(state.topic, state.partition), _leadership(None, before), _leadership(before, state)
-
-
-def is_unclean(before: PartitionState | None, state: PartitionState) -> bool:
-    """Return whether the leader of `state` was elected from outside the ISR and the eligible replicas (KIP-704, KIP-966).
-
-    Args:
-        before: the state before, whose ISR and ELR count; None for the first one, which no election led to.
-        state: the one with the new leader.
-    """
-    if before is None or isinstance(state.leader, Absent) or state.leader_epoch <= before.leader_epoch:
-        return False
-    if state.is_recovering and not before.is_recovering:
-        return True
-    return state.leader not in before.isr and state.leader not in before.eligible_leader_replicas
 
 
 def _leadership(before: PartitionState | None, state: PartitionState) -> Leadership:
@@ -196,7 +187,7 @@ def _leadership(before: PartitionState | None, state: PartitionState) -> Leaders
         eligible=frozenset(state.eligible_leader_replicas),
         replicas=state.replicas,
         directories=tuple(zip(state.replicas, state.directories, strict=False)),
-        unclean=is_unclean(before, state),
+        unclean=is_unclean_election(before, state),
         recorded_at=state.when.offset,
         time_ms=state.when.timestamp_ms,
         citation=state.when.citation,

@@ -113,7 +113,7 @@ def _joints(chains: Sequence[ChainFacts], groups: _Groups) -> Iterable[tuple[int
         for after in begins.get(chain.last_offset + 1, ())
         if chains[after].first_epoch >= chain.last_epoch
     ]
-    proven = [pair for pair in pairs if _sequence_goes_on(chains[pair[0]], chains[pair[1]])]
+    proven = [pair for pair in pairs if _sequence_continues(chains[pair[0]], chains[pair[1]])]
     yield from proven
     taken_before = {groups.of(before) for before, _ in proven}
     taken_after = {groups.of(after) for _, after in proven}
@@ -143,5 +143,5 @@ def _has_producer(chain: ChainFacts) -> bool:
     return chain.first_producer[0] >= 0
 
 
-def _sequence_goes_on(before: ChainFacts, after: ChainFacts) -> bool:
+def _sequence_continues(before: ChainFacts, after: ChainFacts) -> bool:
     return before.last_producer[0] >= 0 and before.last_producer == after.first_producer

@@ -88,7 +88,8 @@ def abort_command(
     epoch = 0 if last_marker is None else max(last_marker.coordinator_epoch, 0)
     by_producer = f"--producer-id {one.producer_id} --producer-epoch {one.producer_epoch} --coordinator-epoch {epoch}"
     if version is not None and version < START_OFFSET_SINCE:
-        return f"{where} {by_producer}"
+        # Brokers take the request since 0.11; the tool came with 3.0.
+        return f"{where} {by_producer} (with the script of Kafka 3.0 or later, since {version} came without it)"
     by_offset = f"{where} --start-offset {one.first_offset}"
     return f"{by_offset} (with brokers before 3.0: {by_producer})" if version is None else by_offset
 

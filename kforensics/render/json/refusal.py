@@ -6,6 +6,9 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import Answer, State
 from kforensics.render.json.document import DocumentBody, document
 
+_TABLES = ("partitions", "truncations", "losses")
+"""The tables that programs read of `diff` and `explain`, empty where nothing was analysed."""
+
 
 def refusal_document(error: EvidenceError) -> str:
     """Return the document `kforensics/refusal/1`, the same for every command.
@@ -14,7 +17,7 @@ def refusal_document(error: EvidenceError) -> str:
         error: why nothing is analysed.
 
     Returns:
-        An answer of state `unknown`, the paths that are refused as inputs, and a problem for each.
+        An answer of state `unknown`, the paths that are refused as inputs, and a problem for each; the tables of an analysis are empty.
     """
     errors = error.errors if isinstance(error, InputsRefused) else (error,)
     answer = Answer(
@@ -30,4 +33,4 @@ def refusal_document(error: EvidenceError) -> str:
     inputs = tuple(Input(path=one.path, kind="unreadable") for one in errors)
     # Every command that reads inputs has the state, with the same exit code.
     result = Result(command="ls", inputs=inputs, body=None, concluded=conclusion)
-    return "".join(document(result, DocumentBody(name="refusal")))
+    return "".join(document(result, DocumentBody(name="refusal", fields=dict.fromkeys(_TABLES, ()))))

@@ -184,7 +184,7 @@ def _outcome_words(log: PredictedLog) -> str:
     parts = [f"log end {after.log_end_offset}"]
     if before.log_end_offset != after.log_end_offset and not isinstance(before.log_end_offset, Absent):
         parts = [f"log end {before.log_end_offset} becomes {after.log_end_offset}"]
-    if before.epochs != after.epochs:
+    if before.epochs != after.epochs and (after.epochs or not isinstance(before.epochs, Absent)):
         parts.append(f"leader epochs become {_epochs(after)}")
     scanned = sum(length for _, length, _ in log.scanned)
     if log.scanned:

@@ -1,5 +1,7 @@
 """Share partitions of made logs of `__share_group_state`: snapshots, updates, tombstones, and what can't be decoded."""
 
+import pytest
+
 from kforensics.cli.app import run
 from kforensics.evidence.coordinators.share_log import Delivery, ShareLog, SharePartition
 from kforensics.formats.messages.share import SHARE_TABLES
@@ -24,10 +26,10 @@ def runs(*deliveries):
     ]
 
 
-def snapshot(partition, start, *deliveries, epoch=1):
+def snapshot(partition, start, *deliveries, epoch=1, state_epoch=7):
     value = {
         "snapshot_epoch": epoch,
-        "state_epoch": 7,
+        "state_epoch": state_epoch,
         "leader_epoch": 3,
         "start_offset": start,
         "create_timestamp": NOW,
@@ -49,7 +51,7 @@ def test_an_update_changes_what_it_names_and_a_snapshot_all(tmp_path):
     first = [snapshot(0, 10, (10, 19, 0, 1)), update(0, 12, (12, 13, 2, 1)), update(0, -1, (15, 15, 4, 2))]
     place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [*first, snapshot(1, -1)])))
     found = ShareLog(place)
-    states = played(found.changes())
+    states = played(found.changes()).states
     state = states[ORDERS]
 
     assert (state.start_offset, state.state_epoch, state.leader_epoch, state.at.offset) == (12, 7, 4, 2)
@@ -63,7 +65,41 @@ def test_an_update_changes_what_it_names_and_a_snapshot_all(tmp_path):
     assert (found.skipped, found.end, found.problems) == (0, 4, ())
 
     place = write_log(tmp_path / "more", "__share_group_state-0", (0, batch(0, [*first, snapshot(0, 40, epoch=2)])))
-    assert played(ShareLog(place).changes())[ORDERS].deliveries == ()
+    assert played(ShareLog(place).changes()).states[ORDERS].deliveries == ()
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([snapshot(0, 40), snapshot(0, 10, epoch=2, state_epoch=8)], [(40, 10, True)]),
+        ([snapshot(0, 5), update(0, 40), snapshot(0, 10, epoch=2)], [(40, 10, False)]),
+        ([snapshot(0, 40), update(0, 10)], [(40, 10, False)]),
+        # Neither a group that is made again nor a state that none has begun goes back.
+        ([snapshot(0, 40), tombstone(0), snapshot(0, 10)], []),
+        ([snapshot(0, 40), snapshot(0, -1, epoch=2, state_epoch=8), update(0, -1)], []),
+        ([snapshot(0, 10), update(0, 40), snapshot(0, 40, epoch=2, state_epoch=8)], []),
+    ],
+)
+def test_a_start_offset_that_goes_back_was_reset_where_the_state_epoch_rose(tmp_path, records, expected):
+    place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, records)))
+
+    found = played(ShareLog(place).changes()).setbacks
+
+    assert expected == [(one.previous, one.offset, one.is_reset) for one in found]
+
+
+def test_groups_names_who_set_a_share_group_back(tmp_path, capsys):
+    root = log_dir(tmp_path / "broker-1", partitions=("__share_group_state-0",))
+    records = [snapshot(0, 40), snapshot(0, 10, epoch=2, state_epoch=8)]
+    (root / "__share_group_state-0" / SEGMENT).write_bytes(batch(0, records))
+
+    run(["groups", str(root), "--history", "-v"])
+    out = " ".join(capsys.readouterr().out.split())
+
+    assert f"WORKERS WAS SET BACK: {TOPIC_ID}-0 from 40 to 10" in out
+    assert "while the group was empty: a reset by an administrator" in out
+    assert "kafka-share-groups.sh --reset-offsets --to-datetime" in out
+    assert "kafka-consumer-groups.sh" not in out
 
 
 def test_tombstones_remove_and_what_is_not_known_is_counted(tmp_path):
@@ -71,7 +107,7 @@ def test_tombstones_remove_and_what_is_not_known_is_counted(tmp_path):
     place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [snapshot(0, 5), tombstone(0), *unknown])))
     found = ShareLog(place)
 
-    assert (played(found.changes()), found.skipped) == ({}, 3)
+    assert (played(found.changes()), found.skipped) == (({}, []), 3)
     assert list(found.changes(until_ms=NOW - 1)) == []
 
 

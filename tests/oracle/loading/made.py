@@ -12,6 +12,7 @@ from kforensics.formats.checkpoint.offset import encode_frame
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
 from kforensics.formats.index.txn import AbortedTransaction, encode_aborted_transactions
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.simulation.segment_files import SegmentFiles
@@ -36,10 +37,15 @@ class Case:
     recovery_point: int = 0
     log_start: int = 0
     name: str = "orders-0"
+    magic: int = 2
+    """Of the batches; below 2 a batch of a transaction stands for a compressed message."""
     edits: list[list[Any]] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        return asdict(self)
+        plain = asdict(self)
+        if self.magic == 2:
+            del plain["magic"]
+        return plain
 
 
 def files_of(case: Case) -> dict[str, bytes]:
@@ -94,6 +100,10 @@ class _Maker:
     def _batch(
         self, offset: int, count: int, size: int, epoch: int, producer: int, kind: str, now: int
     ) -> tuple[bytes, int]:
+        if self.case.magic < 2:
+            timestamp = now if self.case.magic else -1
+            messages = [Message(offset + at, self.case.magic, 0, timestamp, b"k", b"v" * size) for at in range(count)]
+            return encode_message_set(messages, codec=int(kind != "plain")), offset + count - 1
         state = self.producers.setdefault(producer, [-1, -1, 0, 0, -1, -1]) if producer >= 0 else None
         if kind in ("commit", "abort"):
             assert state is not None

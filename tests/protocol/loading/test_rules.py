@@ -50,7 +50,7 @@ from kforensics.protocol.versions import KafkaVersion
 from kforensics.units import EpochEntry
 
 LOG, INDEX = f"{0:020d}.log", f"{0:020d}.index"
-TXN_INDEX = f"{0:020d}.txnindex"
+TIME_INDEX, TXN_INDEX = f"{0:020d}.timeindex", f"{0:020d}.txnindex"
 EPOCHS = "leader-epoch-checkpoint"
 
 
@@ -401,14 +401,16 @@ def test_producers_refuse_what_their_log_can_not_hold():
     assert producers.by_id[7].coordinator_epoch == 3
 
 
-def test_a_snapshot_over_a_longer_file_breaks_its_checksum():
+@pytest.mark.parametrize(("version", "is_truncated"), [(KafkaVersion(2, 0, 1), True), (KafkaVersion(2, 1), False)])
+def test_a_snapshot_over_a_longer_file_breaks_its_checksum_since_2_1(version, is_truncated):
     disk = Disk(directory({f"{5:020d}.snapshot": 400}))
-    producers = Producers(disk, LoadSettings())
+    producers = Producers(disk, LoadSettings(), loading_rules(version))
     producers.map_end = 5
     producers.take_snapshot()
 
-    assert disk.length(f"{5:020d}.snapshot") == 400
-    assert isinstance(disk.content(f"{5:020d}.snapshot", Content.SNAPSHOT), LoadFailure)
+    content = disk.content(f"{5:020d}.snapshot", Content.SNAPSHOT)
+    assert (disk.length(f"{5:020d}.snapshot") < 400, content == ()) == (is_truncated, is_truncated)
+    assert isinstance(content, LoadFailure) != is_truncated
 
 
 def test_of_two_snapshots_of_one_offset_the_file_system_chooses():
@@ -467,7 +469,7 @@ def test_names_of_files():
 
 
 def test_versions_that_are_not_modelled_are_refused():
-    for version in (KafkaVersion(0, 10, 2, 1), KafkaVersion(4, 4)):
+    for version in (KafkaVersion(0, 9, 0, 1), KafkaVersion(4, 4)):
         with pytest.raises(ValueError, match="not modelled"):
             loading_rules(version)
     assert len({loading_rules(version) for version in distinct_rules()}) == len(distinct_rules())
@@ -552,6 +554,49 @@ def test_before_3_2_1_a_storage_exception_ends_the_start():
     start = start_of(DIRS, [load("t-0", failure=STORAGE)], rules=loading_rules(KafkaVersion(3, 2)))
     assert isinstance(start, Start)
     assert (start.result, start.exception) == (StartResult.EXITS, "KafkaStorageException")
+
+
+@pytest.mark.parametrize(("version", "result"), [((0, 11), StartResult.EXITS), ((1, 0), StartResult.DIRECTORY_OFFLINE)])
+def test_before_1_0_an_io_error_ends_the_start(version, result):
+    failure = LoadFailure("IOException", "Could not read file", is_io=True)
+    start = start_of(DIRS, [load("t-0", failure=failure)], rules=loading_rules(KafkaVersion(*version)))
+    assert isinstance(start, Start)
+    assert (start.result, start.exception) == (result, "IOException")
+
+
+def test_before_0_11_a_batch_of_magic_2_fails_its_checksum_and_ends_at_its_first_offset():
+    contents = {
+        Need(LOG, content): Batches(batches=(batch(base=4, last=6),), end=100)
+        for content in (Content.BATCHES, Content.CHECKED_BATCHES)
+    }
+    files = directory({LOG: 100, INDEX: 0, TIME_INDEX: 0}, contents | {Need(INDEX, Content.OFFSET_INDEX): ()})
+    rules = loading_rules(KafkaVersion(0, 10, 2))
+
+    clean = load_partition(files, clean_shutdown=True, rules=rules, log_start_offset=5)
+    unclean = load_partition(files, clean_shutdown=False, rules=rules)
+
+    assert isinstance(clean, LoadOutcome)
+    assert isinstance(unclean, LoadOutcome)
+    assert isinstance(clean.state, LoadedState)
+    assert (clean.state.log_start_offset, clean.state.log_end_offset, clean.state.epochs) == (0, 5, ())
+    assert clean.state.last_stable_offset is Absent.NOT_APPLICABLE
+    assert unclean.tree[LOG] == 0
+    assert EPOCHS not in unclean.tree
+
+
+@pytest.mark.parametrize(
+    ("length", "end", "reason"),
+    [(1_000_025, 1_000_025, "max.message.bytes"), (100, 115, "last bytes of a segment"), (0, 15, "last bytes")],
+)
+def test_before_0_11_what_hangs_on_settings_or_on_bytes_that_later_versions_do_not_read_is_not_modelled(
+    length, end, reason
+):
+    batches = (batch(magic=1)._replace(length=length),) if length else ()
+    contents = {Need(LOG, Content.CHECKED_BATCHES): Batches(batches=batches, end=length)}
+    segment = Segment(Disk(directory({LOG: end}, contents)), 0, LoadSettings(), loading_rules(KafkaVersion(0, 10, 2)))
+
+    with pytest.raises(NotModelledError, match=reason):
+        list(segment.batches(0, checked=True))
 
 
 def test_before_3_5_the_index_cache_of_tiered_storage_ends_the_start():
@@ -738,6 +783,18 @@ def test_before_2_3_a_time_index_that_falls_is_corrupt(time, is_sound):
     segment = segment_of(version=KafkaVersion(2, 2), time=time)
 
     assert segment.sanity_check(has_index=True, has_time_index=True) is is_sound
+
+
+@pytest.mark.parametrize(
+    ("version", "sequence", "start"),
+    [((2, 0), 7, 10), ((2, 0), -1, 14), ((2, 0), 2**31 - 2, 14 + 2**31 - 4), ((2, 1), 2**31 - 2, 10)],
+)
+def test_before_2_1_the_start_of_a_transaction_is_counted_back_by_sequence_numbers(version, sequence, start):
+    producers = Producers(Disk(directory({})), LoadSettings(), loading_rules(KafkaVersion(*version)))
+
+    producers.take_in(batch(base=10, last=14, producer_id=5, is_transactional=True, base_sequence=sequence))
+
+    assert producers.first_unstable() == start
 
 
 def test_before_2_4_a_marker_of_an_older_coordinator_ends_the_load():

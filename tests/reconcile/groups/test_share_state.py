@@ -67,7 +67,7 @@ def test_deliveries_that_are_combined_late_come_to_the_same(records, most_waitin
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(share_state, "MOST_WAITING", most_waiting)
-        (state,) = played(changes).values()
+        (state,) = played(changes).states.values()
 
     assert (start, known, changes[-1].at) == (state.start_offset, state.deliveries, state.at)
 
@@ -87,7 +87,7 @@ def test_a_long_log_of_single_deliveries_is_played_without_comparing_each_with_e
     monkeypatch.setattr(share_state, "combined", counted)
     changes = [update(at, 0, [Delivery(2 * at, 2 * at, 1, 1)]) for at in range(20_000)]
 
-    (state,) = played(changes).values()
+    (state,) = played(changes).states.values()
 
     assert 20_000 == len(state.deliveries)
     assert len(counts) < 20

@@ -153,6 +153,30 @@ def test_what_was_flushed_is_lost_by_a_restored_disk_and_not_by_a_power_loss():
         assert (cause, "likely") == (found.name, found.confidence)
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_start_with_the_marker_of_a_clean_stop_follows_no_power_loss(is_clean):
+    held = replica(1, [batch(0, 43, 1)], recovery_point=0)
+    written = replace(held, segments=tuple(replace(one, mtime_ns=7_000_000) for one in held.segments))
+    before = log_copy(written, rank=0, is_final=False)
+    own = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4), before=before)
+    # No line says whom the follower follows: the last that its lines name is itself.
+    follower = replace(truncation(44, 24, broker=2), leader=2, replacement=Replacement(1, 4))
+    evidence = CauseEvidence(
+        leaderships=(leadership(2, 1, {1, 2}), leadership(1, 4, {1})),
+        truncations=(own, follower),
+        incarnation=Incarnation(),
+        started_clean=lambda broker, since: is_clean and (broker, since) == (1, 7),
+    )
+
+    found = [
+        cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+        for one in (own, follower)
+    ]
+
+    assert is_clean is all(one.name is CauseName.DISK_RESTORED for one in found)
+    assert is_clean is all("the marker of a clean stop" in one.reason for one in found)
+
+
 def test_a_clean_stop_flushes_so_that_only_a_restored_disk_lacks_the_tail():
     elections = (leadership(1, 1, {1}), leadership(1, 4, {1}))
     own = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4), before=flushed_to(0))
@@ -167,3 +191,43 @@ def test_another_disk_is_no_power_loss_on_the_leader_either():
     own = replace(truncation(44, 0, logged=False), leader=1, replacement=Replacement(-1, 4), before=flushed_to(0))
 
     assert CauseName.DISK_REPLACED is judged(own, Risk.OTHER_DISK, leadership(1, 1, {1}), leadership(1, 4, {1})).name
+
+
+@pytest.mark.parametrize(("none_committed", "name"), [(True, CauseName.UNCOMMITTED_TAIL), (False, CauseName.UNKNOWN)])
+def test_what_was_proven_uncommitted_is_a_tail_whatever_the_new_leader_had_truncated(none_committed, name):
+    leaders = replace(truncation(40, 24, broker=1), leader_epoch=1)
+    followers = replace(truncation(44, 24, broker=2), leader=1)
+    evidence = CauseEvidence(
+        leaderships=(leadership(2, 1, {1, 2}), leadership(1, 4, {1})),
+        truncations=(leaders, followers),
+        incarnation=Incarnation(),
+    )
+
+    found = cause_of(
+        followers, evidence, protocol=ProtocolName.KIP_595, none_committed=none_committed, is_by_protocol=True
+    )
+
+    assert name is found.name
+
+
+def test_a_leader_that_no_input_names_may_have_written_what_took_the_place():
+    lost = replace(truncation(30, 24, broker=2), leader=1, replacement=Replacement(0, 4))
+    again = (leadership(1, 0, {1, 2}), leadership(1, 2, {1}))
+
+    found = why(lost, *again)
+
+    assert (CauseName.UNKNOWN, "no evidence shows which election changed the log") == (found.name, found.reason)
+    assert CauseName.LAST_REPLICA_STANDING is why(replace(lost, replacement=Replacement(0, 2)), *again).name
+
+
+def test_what_a_leader_wrote_in_its_term_it_lost_after_its_election():
+    """Two unclean elections in a row: broker 2 led, and truncated its own records when broker 3 led."""
+    written = log_copy(replica(2, [batch(0, 19, 0), batch(20, 25, 2)]), rank=0, is_final=False)
+    second = replace(truncation(26, 20, broker=2, logged=False), replacement=Replacement(0, 4), before=written)
+    first = replace(truncation(28, 20, broker=1, logged=False), replacement=Replacement(0, 4))
+    elections = (leadership(1, 0, {1}), leadership(2, 2, {2}, unclean=True), leadership(3, 4, {3}, unclean=True))
+    evidence = CauseEvidence(leaderships=elections, truncations=(first, second), incarnation=Incarnation())
+
+    found = cause_of(first, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (CauseName.UNCLEAN_ELECTION, elections[1].citation) == (found.name, found.citations[0])

@@ -131,3 +131,20 @@ def test_a_clock_that_went_back_leaves_open_when_its_broker_restarted():
 
     assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], NoFacts())).gaps
     assert ["when broker 1 restarted, whose clock went back while it logged"] == [one.words for one in account.gaps]
+
+
+METADATA_RECOVERED = "[LogLoader partition=__cluster_metadata-0, dir=/d] Recovering unflushed segment 0"
+
+
+def test_the_first_start_after_a_moment_was_clean_where_no_log_but_that_of_the_metadata_was_recovered():
+    clean, unclean = (
+        (STARTED, *["nothing of note"] * 9, METADATA_RECOVERED, start, STARTED) for start in (CLEAN, RECOVERY)
+    )
+    events = logged_events(*clean)
+    (began, *_, ended) = (one.time_ms for one in events if isinstance(one.time_ms, int))
+    since = began + 1_000
+
+    assert facts_from_logs(events, NoFacts()).started_clean(1, since)
+    assert not facts_from_logs(events, NoFacts()).started_clean(1, since - 2_000)
+    assert not facts_from_logs(events, NoFacts()).started_clean(1, ended + 1)
+    assert not facts_from_logs(logged_events(*unclean), NoFacts()).started_clean(1, since)

@@ -1,4 +1,5 @@
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -6,10 +7,13 @@ from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.metadata.events import change_events, is_unclean_election
 from kforensics.evidence.metadata.log import newest_log
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.observed.metadata_facts import is_unclean, recorded_unclean_elections
+from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
 from kforensics.units import TopicPartition
+from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
 
 
 def gathered(*paths):
@@ -91,7 +95,7 @@ def test_unclean_elections_are_found_without_making_every_state(name, incident):
         (TopicPartition(state.topic, state.partition), state.when.offset)
         for key in history.partitions
         for before, state in pairwise(history.partitions[key])
-        if is_unclean(before, state)
+        if is_unclean_election(before, state)
     }
 
     assert one_by_one == {(partition, state.recorded_at) for partition, _, state in recorded_unclean_elections(history)}
@@ -99,3 +103,20 @@ def test_unclean_elections_are_found_without_making_every_state(name, incident):
         state.unclean and state.leader_epoch > before.leader_epoch
         for _, before, state in recorded_unclean_elections(history)
     )
+
+
+def test_the_timeline_and_the_judgement_call_the_same_elections_unclean(tmp_path):
+    partition: dict[str, Any] = {"partition_id": 0, "topic_id": TOPIC_ID, "replicas": (1, 2, 3)}
+    states: list[dict[str, Any]] = [
+        {"leader": 1, "leader_epoch": 5, "isr": (2, 3)},
+        {"leader": 1, "leader_epoch": 6, "isr": (2, 3)},  # the same leader again, from outside of the ISR
+        {"leader": 1, "leader_epoch": 4, "isr": (2, 3)},  # no controller lowers a leader epoch
+        {"leader": 3, "leader_epoch": 7, "isr": (3,)},
+    ]
+    records = [("PartitionRecord", partition | state | {"partition_epoch": at}) for at, state in enumerate(states)]
+    named: list[tuple[str, dict[str, Any]]] = [("TopicRecord", {"name": "t", "topic_id": TOPIC_ID}), *records]
+    history = history_of(tmp_path, metadata_batch(0, [metadata_record(name, fields) for name, fields in named]))
+
+    events = change_events(history, wants=lambda event: event.kind is EventKind.UNCLEAN_ELECTION)
+    assert [6] == [event.leader_epoch for event in events]
+    assert [6] == [state.leader_epoch for _, _, state in recorded_unclean_elections(history)]

@@ -1,0 +1,58 @@
+"""What a clean election proves of the records that the elected replica did not hold."""
+
+from dataclasses import dataclass, replace
+
+from kforensics.damage import Absent
+from kforensics.reconcile.committed.judge import CommitJudge
+from kforensics.reconcile.logs.divergence import agreed_until
+from kforensics.reconcile.logs.loaded_log import load_log
+from kforensics.reconcile.observed.facts import NoFacts, Restart
+from tests.builders.history import leadership
+from tests.builders.logs import MemoryReader, batch, replica
+
+LOG = load_log(replica(1, [batch(0, 19, 0), batch(20, 29, 1)]))
+
+
+@dataclass(frozen=True)
+class Lines(NoFacts):
+    """Lines of every broker, whole."""
+
+    states: tuple = ()
+    starts: tuple = ()
+
+    def leaderships(self, partition, topic_id):
+        return tuple(replace(one, recorded_at=Absent.NOT_APPLICABLE) for one in self.states)
+
+    def restarts(self, broker_id):
+        return self.starts if broker_id == 1 else ()
+
+    def heard_brokers(self):
+        return {1: 0, 2: 0, 3: 0}
+
+    def is_unbroken(self, broker_id, since_ms, until_ms):
+        return True
+
+
+def bound(*states, starts=(), until=None):
+    judge = CommitJudge(
+        [LOG], lambda one, other: agreed_until(one, other, None), Lines((), states, starts), MemoryReader({})
+    )
+    found = judge.never_after(0, 0, 2, until=until)
+    return None if found is None else found.offset
+
+
+def test_a_leader_that_came_back_in_its_epoch_does_not_show_where_its_log_ended_at_the_election():
+    states = (leadership(2, 0, {1, 2}, time_ms=0), leadership(1, 1, {1}, time_ms=10))
+    restart = Restart(recorded_at=Absent.UNKNOWN, time_ms=20, is_clean=False)
+
+    assert 20 == bound(*states)
+    assert bound(*states, starts=(replace(restart, is_clean=True),)) is None
+    assert bound(*states, starts=(restart,)) is None
+
+
+def test_records_that_a_later_leader_may_have_written_need_every_election_up_to_then_to_be_clean():
+    clean, unclean = leadership(3, 2, {3}, time_ms=20), leadership(3, 2, {3}, time_ms=20, unclean=True)
+    before = (leadership(2, 0, {1, 2}, time_ms=0), leadership(1, 1, {1, 3}, time_ms=10))
+
+    assert [20, 20] == [bound(*before, clean), bound(*before, clean, until=2)]
+    assert bound(*before, unclean, until=2) is None
