@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 from kforensics.damage import Absent
@@ -277,6 +277,10 @@ def _common_path(group: _Group) -> Path:
 
 def _order_notes(used: Sequence[_Group], order: Sequence[int]) -> Iterator[str]:
     """Whether the order is another than that given or than that of the files' times."""
+    for one, other in combinations(order, 2):
+        if (found := order_of(used[one].moment, used[other].moment)).later < 0:
+            why = f" ({found.reason})" if found.reason else ""
+            yield f"What shows the order of the snapshots contradicts itself: {used[one].path} may be later than {used[other].path}{why}."
     by_times = sorted(range(len(used)), key=lambda at: (used[at].moment.written_ms, at))
     if list(order) == list(range(len(used))):
         if by_times != list(order) and len({used[at].moment.written_ms for at in by_times}) == len(used):

@@ -32,7 +32,7 @@ class PositionLookups:
         if not len(batches) or not len(self._sorted):
             return
         positions = batches["position"]
-        first, last = np.searchsorted(self._sorted, (positions[0], positions[-1]), side="left")
+        first = np.searchsorted(self._sorted, positions[0], side="left")
         last = np.searchsorted(self._sorted, positions[-1], side="right")
         wanted = self._sorted[first:last]
         if not len(wanted):

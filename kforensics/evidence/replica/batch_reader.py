@@ -58,7 +58,7 @@ class FileBatchReader:
     def __init__(self, roots: Sequence[Path], *, with_content: bool = False) -> None:
         self._roots = roots
         self._with_content = with_content
-        self._digests = not with_content and any(isinstance(root, CapturePath) for root in roots)
+        self._has_captures = not with_content and any(isinstance(root, CapturePath) for root in roots)
         self._lacks: dict[tuple[int, str], str] = {}
         self._captured: OrderedDict[tuple[int, str], BatchTable] = OrderedDict()
         self._runs: OrderedDict[tuple[int, str], list[_Run]] = OrderedDict()
@@ -120,7 +120,7 @@ class FileBatchReader:
                         if not isinstance(record, Record):
                             continue
                         if first_offset <= record.offset <= last_offset:
-                            yield digest_record(record) if self._digests else record
+                            yield digest_record(record) if self._has_captures else record
                         elif record.batch_base_offset > last_offset:
                             break
             except EvidenceError as error:

@@ -162,6 +162,7 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
     """Return the end of a file behind its last sound batch."""
     lost: OffsetRange | Absent = Absent.UNKNOWN
     expected = "a batch or the end of the file"
+    ends_within_batch = False
     gravity = Gravity.TORN_TAIL
     if first_nonzero(source, span.position, span.end) == span.end:
         kind, found, lost = (
@@ -176,10 +177,12 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
         and is_likely(header, around.last_offset)
     ):
         kind, expected, found = DamageKind.TORN, f"a batch of {header.length} bytes", f"its first {span.length} bytes"
+        ends_within_batch = True
         if header.base_offset > around.last_offset and (header.magic < 2 or span.length >= BATCH_HEADER.length):
             lost = OffsetRange(header.base_offset, header.last_offset)
     elif header is None:
         kind, found = DamageKind.TORN, f"{span.length} bytes, too few for a batch"
+        ends_within_batch = True
     else:
         kind, found = DamageKind.TORN, f"{span.length} bytes that are no batch, up to the end of the file"
         if not span.position and header.magic not in SMALLEST_LENGTH and any(read_exactly(source, 0, SHORTEST_ENTRY)):
@@ -187,11 +190,9 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
             kind, gravity = DamageKind.MAGIC, Gravity.DAMAGE
     cause = (
         DamageCause(kind="torn-write", detail="the file ends within a batch")
-        if kind is DamageKind.TORN and header is None
+        if ends_within_batch
         else zero_page(source, span)
     )
-    if kind is DamageKind.TORN and expected.endswith("bytes"):
-        cause = DamageCause(kind="torn-write", detail="the file ends within a batch")
     return Damage(
         span=span,
         kind=kind,

@@ -8,8 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cmp_to_key
+from itertools import combinations
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.progress import LogProgress, NodeProgress
@@ -17,8 +20,6 @@ from kforensics.units import METADATA_TOPICS
 
 COPIED_WITHIN_MS = 5_000
 """Files of a directory tree that all carry one time got it from their copying."""
-
-_METADATA = "the metadata log"
 
 QUIET_MS = 60_000
 """A broker writes a record down within this time of its own timestamp."""
@@ -81,36 +82,48 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
         other: those of the other; a positive `later` says that this is the later one.
     """
     proofs = list(_proofs(one, other))
-    metadata = [vote for vote in proofs if vote.words.startswith(_METADATA)]
-    for votes in (_by_node(metadata), _by_node(proofs)):
-        sign = _decided(votes)
-        if sign:
-            reason = next(words for _, vote, words in votes if vote == sign)
-            return Order(later=sign, grade=Grade.PROVEN, reason=reason)
+    for votes in ([vote for vote in proofs if vote.of_metadata_log], proofs):
+        if order := _decided(_by_node(votes), Grade.PROVEN):
+            return order
     hints = _by_node(_hints(one, other))
-    if (one.was_copied or other.was_copied) and (sign := _decided(hints)):
-        reason = next(words for _, vote, words in hints if vote == sign)
-        return Order(later=sign, grade=Grade.LIKELY, reason=reason)
+    if (one.was_copied or other.was_copied) and (order := _decided(hints, Grade.LIKELY)):
+        return order
     if one.written_ms != other.written_ms:
         return Order(later=1 if one.written_ms < other.written_ms else -1, grade=Grade.FILE_TIMES)
-    if sign := _decided(hints):
-        reason = next(words for _, vote, words in hints if vote == sign)
-        return Order(later=sign, grade=Grade.LIKELY, reason=reason)
-    return Order(later=0, grade=Grade.UNKNOWN)
+    return _decided(hints, Grade.LIKELY) or Order(later=0, grade=Grade.UNKNOWN)
 
 
 def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
-    """Return the places of the moments, the earliest first; those that nothing distinguishes stay as they were given.
+    """Return the places of the moments, the earliest first, whatever order they are given in.
+
+    Orders of pairs need not fit together. What is proven counts before what is likely, that before the times of files; orders of one grade that run in a circle count
+    for nothing. Moments that nothing distinguishes then follow the times of their files, and stay as they were given where these are equal.
 
     Args:
         moments: the nodes of each, in the order of their inputs.
     """
+    orders = [
+        (one, other, order_of(moments[one], moments[other])) for one, other in combinations(range(len(moments)), 2)
+    ]
+    before = np.zeros((len(moments), len(moments)), dtype=np.bool_)
+    for grade in (Grade.PROVEN, Grade.LIKELY, Grade.FILE_TIMES):
+        edges = before.copy()
+        for one, other, order in orders:
+            earlier, later = (one, other) if order.later > 0 else (other, one)
+            if order.grade is grade and not before[later, earlier]:
+                edges[earlier, later] = True
+        reached = _closure(edges)
+        before = _closure(before | (edges & ~reached.T))
+    earlier_ones = before.sum(axis=0).tolist()
+    return sorted(range(len(moments)), key=lambda at: (earlier_ones[at], moments[at].written_ms, at))
 
-    def compare(one: int, other: int) -> int:
-        found = order_of(moments[one], moments[other]).later
-        return -found if found else one - other
 
-    return sorted(range(len(moments)), key=cmp_to_key(compare))
+def _closure(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which places can be reached from which (Warshall)."""
+    reached = edges.copy()
+    for through in range(len(reached)):
+        reached |= np.outer(reached[:, through], reached[through])
+    return reached
 
 
 def is_same(one: SnapshotNodes, other: SnapshotNodes) -> bool:
@@ -128,12 +141,23 @@ def _content(moment: SnapshotNodes) -> list[tuple[str, str]]:
     return sorted((str(node.node_id), str(sorted(node.logs.items(), key=str))) for node in moment.nodes)
 
 
+class _Log(NamedTuple):
+    """A log that both moments have, as it was at either."""
+
+    node_id: int
+    name: str
+    is_metadata_log: bool
+    before: LogProgress
+    after: LogProgress
+
+
 class _Vote(NamedTuple):
-    """What one log of a node says of the order: 1 the second is later, -1 the first."""
+    """What one log of a node says: 1 that the second moment is later, -1 that the first one is."""
 
     node_id: int
     sign: int
     words: str
+    of_metadata_log: bool
 
 
 def _by_node(votes: Iterable[_Vote]) -> list[_Vote]:
@@ -141,18 +165,25 @@ def _by_node(votes: Iterable[_Vote]) -> list[_Vote]:
     found: dict[int, list[_Vote]] = defaultdict(list)
     for vote in votes:
         found[vote.node_id].append(vote)
-    decided = [(own, _decided(own)) for own in found.values()]
+    decided = [(own, _majority(own)) for own in found.values()]
     return [next(vote for vote in own if vote.sign == sign) for own, sign in decided if sign]
 
 
-def _decided(votes: Sequence[_Vote]) -> int:
+def _majority(votes: Sequence[_Vote]) -> int:
     """Return what all votes say, or more than two thirds of them; 0 where they say nothing or disagree."""
     total = sum(vote.sign for vote in votes)
-    return 0 if 3 * abs(total) <= len(votes) else (1 if total > 0 else -1)
+    return 0 if 3 * abs(total) <= len(votes) else _sign(0, total)
 
 
-def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[int, str, LogProgress, LogProgress]]:
-    """Yield the logs that both moments have, each log as it was at either."""
+def _decided(votes: Sequence[_Vote], grade: Grade) -> Order | None:
+    later = _majority(votes)
+    if not later:
+        return None
+    return Order(later=later, grade=grade, reason=next(vote.words for vote in votes if vote.sign == later))
+
+
+def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Log]:
+    """Yield the logs that both moments have."""
     theirs = {node.node_id: node for node in other.nodes if isinstance(node.node_id, int)}
     for node in one.nodes:
         if not isinstance(node.node_id, int) or node.node_id not in theirs:
@@ -160,8 +191,9 @@ def _pairs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[tuple[int, str,
         for partition, log in node.logs.items():
             same = theirs[node.node_id].logs.get(partition)
             if same is not None and not _is_other_topic(log, same):
-                name = _METADATA if partition.topic in METADATA_TOPICS else str(partition)
-                yield node.node_id, f"{name} of node {node.node_id}", log, same
+                is_metadata_log = partition.topic in METADATA_TOPICS
+                name = "the metadata log" if is_metadata_log else str(partition)
+                yield _Log(node.node_id, f"{name} of node {node.node_id}", is_metadata_log, log, same)
 
 
 def _is_other_topic(one: LogProgress, other: LogProgress) -> bool:
@@ -179,33 +211,36 @@ def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool
 
 
 def _proofs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Vote]:
-    for node, name, before, after in _pairs(one, other):
+    for log in _pairs(one, other):
+        node_id, name, is_metadata_log, before, after = log
         if isinstance(before.leader_epoch, int) and isinstance(after.leader_epoch, int):
             sign = _sign(before.leader_epoch, after.leader_epoch)
             if sign and not _is_contradicted(sign, before, after):
                 low, high = sorted((before.leader_epoch, after.leader_epoch))
-                yield _Vote(
-                    node, sign, f"{name} has reached leader epoch {high} in the later one, {low} in the earlier"
-                )
+                words = f"{name} has reached leader epoch {high} in the later one, {low} in the earlier"
+                yield _Vote(node_id, sign, words, is_metadata_log)
             if sign:
                 continue
-        if name.startswith(_METADATA):
-            sign = _sign(before.log_end_offset, after.log_end_offset)
-            if sign:
-                low, high = sorted((before.log_end_offset, after.log_end_offset))
-                yield _Vote(node, sign, f"{name} ends at {high} in the later one, at {low} in the earlier")
+        if is_metadata_log:
+            yield from _end_votes(log)
             continue
         sign = _sign(before.log_start_offset, after.log_start_offset)
         if sign and not _is_contradicted(sign, before, after):
             low, high = sorted((before.log_start_offset, after.log_start_offset))
-            yield _Vote(node, sign, f"{name} begins at {high} in the later one, at {low} in the earlier")
+            words = f"{name} begins at {high} in the later one, at {low} in the earlier"
+            yield _Vote(node_id, sign, words, is_metadata_log)
 
 
 def _hints(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Vote]:
-    for node, name, before, after in _pairs(one, other):
-        if sign := _sign(before.log_end_offset, after.log_end_offset):
-            low, high = sorted((before.log_end_offset, after.log_end_offset))
-            yield _Vote(node, sign, f"{name} ends at {high} in the later one, at {low} in the earlier")
+    for log in _pairs(one, other):
+        yield from _end_votes(log)
+
+
+def _end_votes(log: _Log) -> Iterator[_Vote]:
+    if sign := _sign(log.before.log_end_offset, log.after.log_end_offset):
+        low, high = sorted((log.before.log_end_offset, log.after.log_end_offset))
+        words = f"{log.name} ends at {high} in the later one, at {low} in the earlier"
+        yield _Vote(log.node_id, sign, words, log.is_metadata_log)
 
 
 def _sign(before: int, after: int) -> int:

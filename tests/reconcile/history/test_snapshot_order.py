@@ -1,11 +1,54 @@
 """Moments of a cluster: whether two are the same, also where a node is among them twice."""
 
-from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.progress import LogProgress, NodeProgress
-from kforensics.reconcile.history.snapshot_order import SnapshotNodes, is_same, order_of
+from kforensics.reconcile.history.snapshot_order import SnapshotNodes, in_order, is_same, order_of
 from kforensics.units import TopicPartition
+
+
+def moment(written_ms, **starts):
+    """One node whose partitions begin where they are said to."""
+    logs = {
+        TopicPartition(name, 0): LogProgress(
+            leader_epoch=1, log_start_offset=start, log_end_offset=9, newest_record_ms=Absent.UNKNOWN, length=9
+        )
+        for name, start in starts.items()
+    }
+    one = NodeProgress(
+        cluster_id=Absent.UNKNOWN, node_id=1, logs=logs, newest_write_ms=written_ms, oldest_write_ms=written_ms
+    )
+    return SnapshotNodes(nodes=(one,))
+
+
+moments = st.builds(
+    lambda starts, written_ms: moment(written_ms, **starts),
+    st.dictionaries(st.sampled_from("abc"), st.integers(0, 3)),
+    st.integers(1, 99),
+)
+
+
+@given(
+    st.lists(moments, max_size=6, unique_by=lambda one: one.written_ms).flatmap(
+        lambda given: st.tuples(st.just(given), st.permutations(given))
+    )
+)
+def test_the_order_does_not_depend_on_the_order_of_the_inputs(both):
+    one, other = ([given[at] for at in in_order(given)] for given in both)
+
+    assert one == other
+
+
+def test_a_circle_of_proofs_is_no_order_and_a_proof_outside_of_it_is():
+    circle = [moment(30, a=1, b=2), moment(20, b=1, c=2), moment(10, c=1, a=2)]
+    assert [order_of(one, other).later for one, other in pairwise([*circle, circle[0]])] == [-1, -1, -1]
+
+    assert in_order(circle) == [2, 1, 0]
+    assert in_order([moment(5, d=1), *circle, moment(1, d=2)]) == [0, 4, 3, 2, 1]
 
 
 def node(node_id, log_end_offset):
@@ -27,25 +70,3 @@ def test_a_node_that_is_there_twice_can_be_compared():
     assert is_same(twice, SnapshotNodes(nodes=(node(1, 20), node(1, 10))))
     assert not is_same(twice, SnapshotNodes(nodes=(node(1, 10), node(1, 21))))
     assert not is_same(twice, SnapshotNodes(nodes=(node(1, 10),)))
-
-
-def test_a_disk_that_was_put_back_has_one_vote_however_many_logs_it_holds():
-    """Node 2 went back in three logs, nodes 1 and 3 went on in one each."""
-    logs = {
-        epoch: LogProgress(leader_epoch=epoch, log_start_offset=0, log_end_offset=9, newest_record_ms=epoch, length=9)
-        for epoch in (1, 2)
-    }
-    earlier = [{1: 1}, {1: 2, 2: 2, 3: 2}, {1: 1}]
-    later = [{1: 2}, {1: 1, 2: 1, 3: 1}, {1: 2}]
-    moments = [
-        SnapshotNodes(
-            nodes=tuple(
-                replace(node(number, 9), logs={TopicPartition("t", at): logs[epoch] for at, epoch in held.items()})
-                for number, held in enumerate(moment, start=1)
-            )
-        )
-        for moment in (earlier, later)
-    ]
-
-    assert 0 == order_of(moments[0], moments[1]).later
-    assert 1 == order_of(*(SnapshotNodes(nodes=one.nodes[::2]) for one in moments)).later
