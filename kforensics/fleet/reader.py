@@ -86,7 +86,7 @@ class FleetBatchReader(FileBatchReader):
         if tables is None:
             found = super().records(replica, first_offset, last_offset)
             # Beside captures they are digests already.
-            return map(digest_record, found) if self._digests_only and not self._digests else found
+            return map(digest_record, found) if self._digests_only and not self._has_captures else found
         if not replica.is_at_hand:
             return iter(())
         if replica.has_records:

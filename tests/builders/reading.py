@@ -61,7 +61,7 @@ def _records(records: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[An
     def once(self: FileBatchReader, replica: Any, first_offset: int, last_offset: int) -> Iterator[Any]:
         touched = (one for one in replica.segments if _touches(one, first_offset, last_offset))
         files = tuple(_identity(self._roots[replica.input], one.path) for one in touched)
-        if self._digests or None in files:
+        if self._has_captures or None in files:
             return records(self, replica, first_offset, last_offset)
         key = (files, first_offset, last_offset)
         if key not in _known:
