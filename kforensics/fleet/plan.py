@@ -24,14 +24,13 @@ from kforensics.evidence.discovery.partition_dirs import (
     named_alone,
     no_logs_are_here,
 )
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import Named, PlannedInput
 from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 DIRECTORY_WEIGHT = 32 << 10
 FILE_WEIGHT = 64 << 10
