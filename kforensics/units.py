@@ -59,5 +59,16 @@ class Depth(StrEnum):
     """Every batch."""
 
 
-METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The topic of the group coordinators."""
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+"""The topic of the transaction coordinators (KIP-98)."""
+
+SHARE_TOPIC = "__share_group_state"
+"""The topic of the share coordinators (KIP-932)."""
+
+METADATA_TOPIC = "__cluster_metadata"
+
+METADATA_TOPICS = frozenset({METADATA_TOPIC, "@metadata"})
 """The topic of the KRaft log: the second name only in 2.8."""

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from kforensics.commands.outside import check_outside
 from kforensics.errors import EvidenceError, UsageError
 
 
@@ -22,13 +23,9 @@ def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
         return
     if os.path.lexists(out):
         raise UsageError(f"{out} exists; kforensics overwrites nothing")
-    folder = out.parent.resolve()
-    if not folder.is_dir():
+    if not out.parent.resolve().is_dir():
         raise UsageError(f"{out.parent} is no directory")
-    for given in inputs:
-        evidence = given.resolve()
-        if folder == evidence or evidence in folder.parents:
-            raise UsageError(f"{out} would lie inside the evidence {given}, where kforensics writes nothing")
+    check_outside(out, inputs)
 
 
 class _StandardOutput:

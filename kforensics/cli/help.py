@@ -8,7 +8,7 @@ import typer
 
 from kforensics.cli.destination import write_result
 from kforensics.cli.terminal import screen_width
-from kforensics.errors import UsageError
+from kforensics.errors import UsageError, did_you_mean, nearest_names
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -66,11 +66,9 @@ def topic_text(name: str) -> str:
     names = topic_names()
     if name in names:
         return _texts().joinpath(f"{name}.txt").read_text(encoding="utf-8")
-    from difflib import get_close_matches
-
-    near = get_close_matches(name.upper() if name[:2].upper() == "KF" else name, (*names, *CATALOGUE), n=3)
-    meant = f"; did you mean {' or '.join(near)}?" if near else f": the topics are {', '.join(names)}"
-    raise UsageError(f"no help on {name!r}{meant}")
+    wanted = name.upper() if name[:2].upper() == "KF" else name
+    hint = did_you_mean(nearest_names(wanted, (*names, *CATALOGUE))) or f"the topics are {', '.join(names)}"
+    raise UsageError(f"no help on {name!r}; {hint}")
 
 
 def _listing() -> str:

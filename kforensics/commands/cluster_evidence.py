@@ -15,7 +15,7 @@ from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
-from kforensics.evidence.group_commits import OFFSETS_TOPIC, GroupCommitRecord, highest_commits, walk_group_commits
+from kforensics.evidence.group_commits import GroupCommitRecord, highest_commits, walk_group_commits
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.evidence.metadata.state import METADATA_VERSION, BrokerState, ControllerState
 from kforensics.evidence.model import CheckpointValue, Problem
@@ -39,7 +39,7 @@ from kforensics.reconcile.replicas.directories import Given, GivenBroker
 from kforensics.reconcile.timeline.metadata_events import epoch_times
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.commands.sealing.report import CheckedSeal

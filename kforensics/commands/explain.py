@@ -19,12 +19,10 @@ from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.coordinators.replica_log import holds_records
-from kforensics.evidence.coordinators.transaction_log import TRANSACTIONS_TOPIC
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
 from kforensics.evidence.discovery.server_settings import ServerSettings
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
@@ -51,14 +49,14 @@ from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
 from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth, TopicPartition
 from kforensics.words import counted, form
 
 if TYPE_CHECKING:

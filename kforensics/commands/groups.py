@@ -22,7 +22,6 @@ from kforensics.evidence.coordinators.group_log import (
 )
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import groups_answer
@@ -32,7 +31,7 @@ from kforensics.reconcile.groups.replay import Change, Position, infer_retention
 from kforensics.reconcile.groups.share_state import ShareState
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 from kforensics.words import listed
 
 SharedPosition = tuple[CommitKey, Position, ShareState | None]

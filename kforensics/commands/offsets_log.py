@@ -11,14 +11,13 @@ from kforensics.evidence.coordinators.divergence import batch_outline, first_dif
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Content, Need
 from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 TOPIC_REMOVAL_MS = 5 * 60 * 1000
 """How long after the deletion of a topic a coordinator may remove the offsets committed in it."""

@@ -4,12 +4,13 @@ from collections import defaultdict
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, weight_of
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
-from kforensics.evidence.coordinators.share_log import SHARE_TOPIC, UNCHANGED, ShareLog, SharePartition
+from kforensics.evidence.coordinators.share_log import UNCHANGED, ShareLog, SharePartition
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position
 from kforensics.reconcile.groups.share_state import Played, SetBack, ShareState, played
+from kforensics.units import SHARE_TOPIC
 
 
 class SharePositions:

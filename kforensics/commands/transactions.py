@@ -28,14 +28,8 @@ from kforensics.evidence.coordinators.open_transactions import (
     scan_transactions,
 )
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.coordinators.transaction_log import (
-    TRANSACTIONS_TOPIC,
-    TransactionLog,
-    TransactionState,
-    read_transaction_log,
-)
+from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState, read_transaction_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
@@ -52,7 +46,7 @@ from kforensics.reconcile.transactions.coordinators import Coordinators, join_co
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
 from kforensics.reconcile.transactions.split import AbortedLate, aborted_late, split_transactions
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 UNCOMMITTED = frozenset(
     {TransactionStatus.ONGOING, TransactionStatus.PREPARE_ABORT, TransactionStatus.PREPARE_EPOCH_FENCE}

@@ -14,9 +14,7 @@ from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
-from kforensics.units import TopicPartition
-
-OFFSETS_TOPIC = "__consumer_offsets"
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 _COMMIT_KEYS = frozenset({"OffsetCommitKey", "LegacyOffsetCommitKey"})
 

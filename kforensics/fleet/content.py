@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.digests import control_types, digest_record
 from kforensics.evidence.captured.rows import Row, known
-from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
+from kforensics.evidence.group_commits import commits_in_file, highest_commits
 from kforensics.evidence.model import Problem
 from kforensics.fleet.plan import IS_DIRECTORY, IS_SEGMENT, LogDirTask, place_of
 from kforensics.fleet.report_rows import problem_row
@@ -27,6 +27,7 @@ from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import SegmentBytes, iter_records
 from kforensics.source.mapped import open_evidence
+from kforensics.units import OFFSETS_TOPIC
 
 CONTENT_TABLES = ("batches", "records", "commits")
 

@@ -23,15 +23,15 @@ from kforensics.evidence.discovery.partition_dirs import (
     log_dir_states,
     named_alone,
     no_logs_are_here,
+    packed_line,
 )
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import Named, PlannedInput
 from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 DIRECTORY_WEIGHT = 32 << 10
 FILE_WEIGHT = 64 << 10
@@ -356,7 +356,7 @@ def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
         broker_id=task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN,
         clean_shutdown=bool(task.found.log_dirs) and task.found.log_dirs[0].clean_shutdown,
         checkpoints={
-            name: {partition: row[name] << 32 | (line or 0)}
+            name: {partition: packed_line(row[name], line or 0)}
             for name, line in zip(CHECKPOINTS, lines, strict=True)
             if row[name] is not None
         },

@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from kforensics.commands.outside import check_outside
 from kforensics.damage import Span
-from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError, UsageError
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.storage import Options, StoragePath, expand_glob, parse_location
 from kforensics.source.mapped import open_evidence
@@ -163,8 +164,4 @@ def check_output(out: Path, sources: Sequence[Source]) -> None:
     Raises:
         UsageError: it would.
     """
-    target = out if isinstance(out, StoragePath) else out.resolve()
-    for source in sources:
-        place = source.location if isinstance(source.location, StoragePath) else source.location.resolve()
-        if target == place or place in target.parents:
-            raise UsageError(f"{out} would lie inside the evidence {source.location}, where kforensics writes nothing")
+    check_outside(out, [source.location for source in sources])

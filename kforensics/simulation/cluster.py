@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kforensics.formats.checkpoint.partition_metadata import uuid_text
+from kforensics.formats.primitives.uuid import uuid_text
 from kforensics.protocol.assignment import assign_in_turn, assign_replicas
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.visibility import Acks

@@ -47,7 +47,7 @@ def test_a_command_has_help_there_too(capsys):
 
 def test_no_such_topic_names_the_nearest(capsys):
     assert run(["help", "exit-code"]) == 2
-    assert "did you mean exit-codes?" in capsys.readouterr().err
+    assert "did you mean exit-codes" in capsys.readouterr().err
     with pytest.raises(UsageError, match="the topics are"):
         topic_text("zzz")
 

@@ -4,10 +4,10 @@ from struct import pack
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
-from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, walk_group_commits
+from kforensics.evidence.group_commits import commits_in_file, walk_group_commits
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.compression import Codec
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 
 def commits_of(path):

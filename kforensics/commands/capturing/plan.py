@@ -30,7 +30,6 @@ from kforensics.evidence.discovery.partition_dirs import (
     no_logs_are_here,
     places_in,
 )
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.events import TOPIC_RESOURCE
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
@@ -53,15 +52,15 @@ from kforensics.source.naming import (
     parse_partition_directory,
 )
 from kforensics.source.walk import DEEPEST, Entry, Listings, join
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 MARGIN_OFFSETS = BUCKET_OFFSETS
 """Offsets below the point from which a truncation can still happen, from which batches are taken along, too."""
 
-ALWAYS_BY_RECORD = frozenset({OFFSETS_TOPIC, "__transaction_state"})
+ALWAYS_BY_RECORD = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Brokers compact these whatever their settings."""
 
-WITH_CONTENT = ALWAYS_BY_RECORD | {"__share_group_state"}
+WITH_CONTENT = ALWAYS_BY_RECORD | {SHARE_TOPIC}
 """The logs of the coordinators: their records are the brokers' own, so that they are taken along."""
 
 LARGEST_COORDINATOR_LOG = 256 << 20

@@ -16,7 +16,6 @@ from kforensics.commands.redaction.records import redact_message
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.group_commits import OFFSETS_TOPIC
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.hosts import listening_hosts
 from kforensics.evidence.replica.collect import segment_paths
@@ -32,6 +31,7 @@ from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 LINE_LIMIT = 1 << 20
 """Bytes of a line that are looked at; what is longer is left out."""
@@ -43,8 +43,8 @@ _TOPIC_RESOURCE = 2
 _TOPIC_FIELDS = frozenset({"topic_name", "topic"})
 _PARSERS = {
     OFFSETS_TOPIC: parse_group_record,
-    "__transaction_state": parse_txn_record,
-    "__share_group_state": parse_share_record,
+    TRANSACTIONS_TOPIC: parse_txn_record,
+    SHARE_TOPIC: parse_share_record,
 }
 _KINDS_OF_NAMES = {"group": "group", "group_id": "group", "transactional_id": "transactional-id"}
 _BAD_ENCODING = (ValueError, TypeError, KeyError, AttributeError, struct.error, binascii.Error, OverflowError)

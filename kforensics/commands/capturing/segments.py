@@ -14,7 +14,7 @@ from kforensics.evidence.captured.digests import controls, digest_record
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, IndexWatch
 from kforensics.evidence.captured.rows import digest_lists, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
-from kforensics.evidence.group_commits import OFFSETS_TOPIC, commits_in_file, highest_commits
+from kforensics.evidence.group_commits import commits_in_file, highest_commits
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.captured_loading import UNSOUND
 from kforensics.evidence.replica.collect import read_ends
@@ -27,7 +27,7 @@ from kforensics.formats.segment.walk import Level, SegmentBytes, iter_records, w
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import DirectoryState
 from kforensics.source.walk import FoundFile, Listings
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 MOST_RUNS = 65_536
 """Leader epochs, digests or damaged places of one segment that a capture describes; sound segments have some hundred."""

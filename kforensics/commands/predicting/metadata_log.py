@@ -17,13 +17,13 @@ from kforensics.evidence.replica.loader_dirs import DirectoryContent, FoundLogs
 from kforensics.evidence.replica.loader_values import Need
 from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
 from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal
-from kforensics.protocol.loading.starts import METADATA_TOPIC
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import LostRecords, MetadataLoad
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import join
+from kforensics.units import METADATA_TOPIC
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from kforensics.commands.outside import check_outside
 from kforensics.commands.salvaging.background import Background
 from kforensics.errors import KforensicsError, UsageError
 
@@ -287,11 +288,7 @@ def check_folder(out: Path, inputs: Sequence[Path]) -> None:
             raise UsageError(f"{out} is not empty; kforensics overwrites nothing: name a new directory")
     elif not out.parent.resolve().is_dir():
         raise UsageError(f"{out.parent} is no directory")
-    folder = out.resolve()
-    for given in inputs:
-        evidence = given.resolve()
-        if folder == evidence or evidence in folder.parents:
-            raise UsageError(f"{out} would lie inside the evidence {given}, where kforensics writes nothing")
+    check_outside(out, inputs)
 
 
 def safe_name(name: str) -> str:

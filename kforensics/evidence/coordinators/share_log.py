@@ -14,7 +14,6 @@ from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.share import SHARE_TABLES, parse_share_record
 from kforensics.formats.segment.walk import iter_records
 
-SHARE_TOPIC = "__share_group_state"
 _SNAPSHOT, _UPDATE = sorted(SHARE_TABLES.keys)
 
 

@@ -14,8 +14,6 @@ from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.segment.walk import iter_records
 from kforensics.units import TopicPartition
 
-TRANSACTIONS_TOPIC = "__transaction_state"
-
 
 class TransactionState(NamedTuple):
     """One record: the state of a transactional id from here on."""

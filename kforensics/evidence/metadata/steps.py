@@ -6,7 +6,6 @@ number, and where a change leads from a status is worked out once. A step then c
 """
 
 import struct
-from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -17,8 +16,8 @@ from kforensics.evidence.metadata.state import TopicState
 from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed_status, has_elr, stated_status
 from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import PartitionRecords
-from kforensics.formats.messages.reader import uuid_text
 from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
 STEP_DTYPE = np.dtype(
     [
@@ -332,4 +331,4 @@ class PartitionReplay:
 
 def _subject(topic_id: str, partition: int) -> bytes:
     """Return a partition as the log writes it."""
-    return _PARTITION.pack(partition) + urlsafe_b64decode(topic_id + "==")
+    return _PARTITION.pack(partition) + uuid_bytes(topic_id)

@@ -6,7 +6,6 @@
 Kafka: `PartitionMetadataFile` (2.8 and later).
 """
 
-import base64
 import re
 from dataclasses import dataclass, field
 
@@ -21,6 +20,7 @@ from kforensics.formats.primitives.text_lines import (
     shown,
     walk_lines,
 )
+from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
 ZERO_UUID = "A" * 22
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -90,24 +90,6 @@ def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
 def is_uuid(text: str) -> bool:
     """Whether the text is a Kafka `Uuid` of 22 characters that a topic can have."""
     return UUID_PATTERN.fullmatch(text) is not None and text != ZERO_UUID
-
-
-def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of a Kafka `Uuid`.
-
-    Args:
-        text: 22 characters of URL-safe base64; `is_uuid` says whether they are.
-    """
-    return base64.urlsafe_b64decode(text + "==")
-
-
-def uuid_text(data: bytes) -> str:
-    """Return the text form of a Kafka `Uuid`: 22 characters of URL-safe base64 without padding.
-
-    Args:
-        data: the 16 bytes of the id.
-    """
-    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
 
 
 def _check_version(value: tuple[TextLine, bytes] | None, data: bytes | memoryview, damage: DamageList) -> None:

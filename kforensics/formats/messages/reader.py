@@ -6,9 +6,8 @@ is checked against the bytes that are left before it is used.
 """
 
 import struct
-from binascii import b2a_base64
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from struct import Struct as Layout
 from typing import Any
 
@@ -25,6 +24,7 @@ from kforensics.formats.messages.schema import (
     Struct,
     Undecoded,
 )
+from kforensics.formats.primitives.uuid import uuid_text
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 
@@ -42,7 +42,6 @@ UUID_LENGTH = 16
 _INT16 = Layout(">h")
 _INT32 = Layout(">i")
 _UVARINT_MAX_LENGTH = 5
-_TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _SMALL_ARRAYS = 32
 
 
@@ -106,16 +105,6 @@ def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
     raise FormatError(
         Span(position, _UVARINT_MAX_LENGTH), expected="an unsigned varint of 5 bytes", found="a longer one"
     )
-
-
-@lru_cache(maxsize=65_536)
-def uuid_text(raw: bytes) -> str:
-    """Return Kafka's text form of a uuid: URL-safe base64 of its 16 bytes without padding, 22 characters.
-
-    Args:
-        raw: the 16 bytes of the id.
-    """
-    return b2a_base64(raw, newline=False)[:22].translate(_TO_URL_SAFE).decode("ascii")
 
 
 def _text(raw: bytes) -> str | bytes:

@@ -1,7 +1,6 @@
 """Encode messages by the schemas that decode them; a decoded message is encoded to the same bytes."""
 
 import struct
-from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from kforensics.formats.messages.schema import (
     Struct,
     zero,
 )
+from kforensics.formats.primitives.uuid import uuid_bytes
 
 _NO_VALUE = object()
 
@@ -49,15 +49,6 @@ def write_uvarint(out: bytearray, value: int) -> None:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
-
-
-def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of a uuid in Kafka's text form.
-
-    Args:
-        text: 22 characters of URL-safe base64 without padding.
-    """
-    return urlsafe_b64decode(text + "==")
 
 
 def _write_struct(

@@ -10,8 +10,8 @@ from kforensics.protocol.loading.names import partition_of_directory
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
+from kforensics.units import METADATA_TOPIC
 
-METADATA_TOPIC = "__cluster_metadata"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 
 

@@ -13,7 +13,8 @@ from kforensics.reconcile.history.losses import Loss, is_in_use
 from kforensics.reconcile.history.residual_divergence import Residual
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
+from kforensics.units import METADATA_TOPICS
 
 _EPOCH_FILE = "leader-epoch-checkpoint"
 

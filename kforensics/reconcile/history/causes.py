@@ -26,7 +26,7 @@ from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
+from kforensics.units import METADATA_TOPICS
 
 
 class CauseName(StrEnum):

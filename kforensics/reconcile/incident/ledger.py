@@ -15,8 +15,7 @@ from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
 from kforensics.reconcile.observed.leadership import Risk
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 
 def ledger_entry(

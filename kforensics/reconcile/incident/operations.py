@@ -11,10 +11,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS
 from kforensics.reconcile.timeline.events import DELETE_REQUEST, TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import id_list
 
 Looked = Mapping[int, frozenset[int]]

@@ -36,9 +36,9 @@ from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entri
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.leadership import Election, account_of
-from kforensics.reconcile.observed.logged_truncations import METADATA_TOPICS, LoggedTruncation
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol, last_epoch
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 MOST_UNCLEAN_STARTS = 2
 LINES_OF_A_START_MS = 10_000

@@ -12,11 +12,9 @@ from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.formats.log_lines.event import EMPTIED_SEGMENT, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPIC, TopicPartition
 
-METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
-METADATA_TOPICS = frozenset({"__cluster_metadata", "@metadata"})
-"""The topic of the KRaft log: the second name only in 2.8."""
+METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 
 SAME_TRUNCATION_MS = 5_000
 """The lines of one truncation are written within this time."""

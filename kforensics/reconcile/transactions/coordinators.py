@@ -8,7 +8,7 @@ from kforensics.evidence.coordinators.open_transactions import Marker
 from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
-from kforensics.units import TopicPartition
+from kforensics.units import TRANSACTIONS_TOPIC, TopicPartition
 
 STATUS_NAMES = {
     TransactionStatus.EMPTY: "Empty",
@@ -53,7 +53,7 @@ class Coordinators:
             transactional_id: the name, or its pseudonym; without a known count of partitions it is the topic that is named.
         """
         partition = self.topic.partition_of(transactional_id)
-        return "__transaction_state" if isinstance(partition, Absent) else f"__transaction_state-{partition}"
+        return TRANSACTIONS_TOPIC if isinstance(partition, Absent) else f"{TRANSACTIONS_TOPIC}-{partition}"
 
     def lost_since(self, transactional_id: str | bytes, time_ms: int) -> int | None:
         """Return when an unclean election may have taken states of a transactional id that are newer than a time; none where none on record can have.

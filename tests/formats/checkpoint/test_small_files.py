@@ -13,11 +13,10 @@ from kforensics.formats.checkpoint.partition_metadata import (
     PartitionMetadata,
     encode_partition_metadata,
     parse_partition_metadata,
-    uuid_bytes,
-    uuid_text,
 )
 from kforensics.formats.checkpoint.quorum_state import QuorumState, encode_quorum_state, parse_quorum_state
 from kforensics.formats.primitives.text_lines import TEXT_FILE_LIMIT, beyond_limit
+from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
 UUIDS = st.binary(min_size=16, max_size=16).map(uuid_text)
 NUMBERS = st.integers(0, 2**31 - 1)

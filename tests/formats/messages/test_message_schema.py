@@ -14,7 +14,7 @@ from kforensics.formats.messages import share as share_record
 from kforensics.formats.messages import txn as txn_record
 from kforensics.formats.messages.consumer import ASSIGNMENT, SUBSCRIPTION
 from kforensics.formats.messages.frame import encode_framed
-from kforensics.formats.messages.reader import decode_message, message_reader, read_uvarint, uuid_text
+from kforensics.formats.messages.reader import decode_message, message_reader, read_uvarint
 from kforensics.formats.messages.schema import (
     UNKNOWN_TAGGED_FIELDS,
     Array,
@@ -29,7 +29,8 @@ from kforensics.formats.messages.schema import (
     message,
     struct,
 )
-from kforensics.formats.messages.writer import encode_message, uuid_bytes, write_uvarint
+from kforensics.formats.messages.writer import encode_message, write_uvarint
+from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
 TABLES: list[Message] = [
     *(table for _, table in control_record.CONTROL_TABLES.values()),
