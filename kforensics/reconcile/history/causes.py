@@ -162,7 +162,7 @@ def cause_of(
             )
         reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
-    lost_before = _leaders_own_truncation(truncation, election, evidence.truncations)
+    lost_before = _leaders_own_truncation(truncation, election, evidence)
     if lost_before is not None:
         found = _because_of_leader(lost_before, election, evidence, protocol)
         if found.name is not CauseName.UNKNOWN or not none_committed:
@@ -368,9 +368,10 @@ def _led_before(election: Leadership, leaderships: Sequence[Leadership]) -> bool
 
 
 def _leaders_own_truncation(
-    truncation: ObservedTruncation, election: Leadership | None, truncations: Sequence[ObservedTruncation]
+    truncation: ObservedTruncation, election: Leadership | None, evidence: CauseEvidence
 ) -> ObservedTruncation | None:
     """Return a truncation of the new leader's own log, at or below this one and no later."""
+    until = None if truncation.replacement is None else truncation.replacement.epoch
     leader = (
         truncation.leader
         # Where no line says whom it followed, the last that it says is that it led itself.
@@ -379,9 +380,9 @@ def _leaders_own_truncation(
     )
     own = [
         other
-        for other in truncations
+        for other in evidence.truncations
         if other is not truncation
-        and not _is_of_its_term(other, election)
+        and not _is_after_its_terms(other, election, evidence.leaderships, until)
         and other.broker_id == leader
         and other.broker_id != truncation.broker_id
         and other.to_offset <= truncation.to_offset
@@ -391,10 +392,19 @@ def _leaders_own_truncation(
     return own[0] if own else None
 
 
-def _is_of_its_term(truncation: ObservedTruncation, election: Leadership | None) -> bool:
-    """Whether the truncated records were written in the term that the election began, or later: they were truncated after it."""
+def _is_after_its_terms(
+    truncation: ObservedTruncation, election: Leadership | None, leaderships: Sequence[Leadership], until: int | None
+) -> bool:
+    """Whether the truncated records were written in the term that the election began, or later, and their broker has not led since, up to a leader epoch."""
     written_in = _epoch_of_last(truncation)
-    return election is not None and isinstance(written_in, int) and written_in >= election.leader_epoch
+    if election is None or not isinstance(written_in, int) or written_in < election.leader_epoch:
+        return False
+    return not any(
+        state.leader == truncation.broker_id
+        and written_in < state.leader_epoch
+        and (until is None or state.leader_epoch <= until)
+        for state in leaderships
+    )
 
 
 def _is_no_later(one: ObservedTruncation, other: ObservedTruncation) -> bool:
