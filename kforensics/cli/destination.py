@@ -23,7 +23,7 @@ def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
         return
     if os.path.lexists(out):
         raise UsageError(f"{out} exists; kforensics overwrites nothing")
-    if not out.parent.resolve().is_dir():
+    if not out.parent.is_dir():
         raise UsageError(f"{out.parent} is no directory")
     check_outside(out, inputs)
 

@@ -1,5 +1,6 @@
 """The rule that nothing is written inside the evidence."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,4 +26,4 @@ def check_outside(out: Path, evidence: Iterable[Path]) -> None:
 
 
 def _resolved(path: Path) -> Path:
-    return path if isinstance(path, ForeignPath) else path.resolve()
+    return path if isinstance(path, ForeignPath) else Path(os.path.realpath(path))  # of links in a circle, too

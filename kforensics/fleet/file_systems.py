@@ -267,18 +267,25 @@ def _of_fsspec(storage: Any) -> Any:
     return PyFileSystem(Handler(storage))
 
 
-def _time_of_change(info: Mapping[str, Any]) -> datetime | float | None:
+def _time_of_change(info: Mapping[str, Any]) -> datetime | None:
     """Return it, None where a storage says none that is understood."""
     for name in _MILLISECONDS:
         if isinstance(info.get(name), int):
-            return datetime.fromtimestamp(info[name] / 1000, UTC)
+            return _moment(info[name] / 1000)
     found = info.get("mtime") or next((info[name] for name in _TIMES if info.get(name)), None)
     if isinstance(found, str):
         try:
             return datetime.fromisoformat(found)
         except ValueError:
             return None
-    return found if isinstance(found, datetime | float | int) else None
+    return _moment(found) if isinstance(found, float | int) else found if isinstance(found, datetime) else None
+
+
+def _moment(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OSError, OverflowError, ValueError):  # before or behind the years of a date
+        return None
 
 
 _MAKERS: Mapping[str, Callable[[str, dict[str, Any]], tuple[Any, str]]] = {

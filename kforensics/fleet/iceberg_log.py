@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.io.pyarrow import (
     PyArrowFile,
@@ -97,7 +98,7 @@ class IcebergLog:
         """Return a table as its latest metadata have it.
 
         Raises:
-            EvidenceUnreadable: they are of a table in another place.
+            EvidenceUnreadable: they are of a table in another place, or of none.
         """
         folder = _MetadataFolder(self._history, table)
         version = folder.latest()
@@ -105,7 +106,10 @@ class IcebergLog:
             return None
         files = _Files(self._history)
         place = folder.place(version)
-        metadata = FromInputFile.table_metadata(files.new_input(place))
+        try:
+            metadata = FromInputFile.table_metadata(files.new_input(place))
+        except (ValidationError, ValueError) as error:
+            raise EvidenceUnreadable(place, f"no metadata of an Iceberg table: {error}") from error
         if metadata.location != (expected := str(self._history.location / ICEBERG / table)):
             words = f"an Iceberg table that was written at {metadata.location}, whose files it names by that place: move the history back"
             raise EvidenceUnreadable(expected, words)

@@ -360,7 +360,7 @@ def open_image(path: Path | str) -> EvidenceFile:
     Raises:
         EvidenceError: it is neither, or can't be opened.
     """
-    path = Path(path).resolve()
+    path = Path(os.path.realpath(path))
     try:
         descriptor = _open(path)
     except (OSError, ValueError) as error:

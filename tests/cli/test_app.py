@@ -115,12 +115,15 @@ def test_an_output_file_is_new_and_outside_of_the_evidence(tmp_path):
     (evidence / "deep").mkdir(parents=True)
     (tmp_path / "taken").write_text("x")
     (tmp_path / "link").symlink_to(evidence)
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
 
     check_out(None, [evidence])
-    check_out(tmp_path / "new", [evidence])
+    check_out(tmp_path / "new", [evidence, circle])
     for out, words in (
         (tmp_path / "taken", "exists"),
         (tmp_path / "nowhere" / "new", "no directory"),
+        (circle / "new", "no directory"),
         (evidence / "new", "inside the evidence"),
         (evidence / "deep" / "new", "inside the evidence"),
         (tmp_path / "link" / "new", "inside the evidence"),

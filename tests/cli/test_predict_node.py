@@ -364,6 +364,10 @@ def test_a_log_directory_that_only_server_properties_names_leaves_the_start_unkn
     assert "Not every log directory of node 1 is here." in document["answer"]["headline"]
     assert any(f"here ({second}): a start reads" in words for words in document["answer"]["unknown"])
 
+    write_settings(tmp_path, first, f"{second}\0")  # as in a damaged file
+    document, code = predict(capsys, first, settings, "--kafka", "2.8.2")
+    assert (document["answer"]["state"], code) == ("unknown", 3)
+
     write_settings(tmp_path, first)
     document, _ = predict(capsys, first, settings, "--kafka", "2.8.2")
     assert "Not every log directory" not in document["answer"]["headline"]

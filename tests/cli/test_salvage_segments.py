@@ -252,8 +252,9 @@ def test_what_is_refused_in_one_process_leaves_no_files_of_any(capsys, incident,
     assert [] == [path for path in (tmp_path / "out").rglob("*") if not path.is_dir()]
 
 
+@pytest.mark.parametrize("is_behind_a_part", [False, True])
 @pytest.mark.parametrize("options", [("segments",), ("jsonl",), ("jsonl", "--jobs", "2")])
-def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkeypatch, options):
+def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkeypatch, options, is_behind_a_part):
     batches = [batch(at, [(b"k%d" % at, b"v" * 50)]) for at in range(30)]
     root = log_dir(tmp_path / "broker-1")
     (root / "orders-0" / f"{0:020d}.log").write_bytes(b"".join(batches))
@@ -270,6 +271,8 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
 
     monkeypatch.setattr(EvidenceFile, "read_into", read_into)
     monkeypatch.setattr(saving, "WORTH_PROCESSES", 0)
+    if is_behind_a_part:
+        monkeypatch.setattr(saving, "TASK_LENGTH", first)  # the part before it can be read, and what lies behind can't
     save = saving._Saver.run
 
     def broken_from_here_on(self):

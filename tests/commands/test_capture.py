@@ -251,6 +251,20 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
     assert "can't be listed" not in carried
 
 
+def test_records_of_the_metadata_log_that_would_be_truncated_are_listed_of_captures(incident, tmp_path, capsys):
+    brokers = incident("epoch-truncate-2.8") / "snapshots" / "03-new-leader-live"
+    names = ("broker-1", "broker-2", "broker-3")
+    captures = [take([brokers / name], tmp_path / f"{name}.kfc", with_tail=True) for name in names]
+    printed = []
+    for inputs in ([brokers / name for name in names], captures):
+        assert 3 == run(["diff", *map(str, inputs), "--leader", "1", "-t", "@metadata", "--show-records"])
+        printed.append(capsys.readouterr().out)
+
+    records = [text.partition("@metadata-0: records")[2] for text in printed]
+    assert "  24  null" in records[0]
+    assert records[0] == records[1]
+
+
 def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_stayed_there(tmp_path, monkeypatch):
     node = tmp_path / "broker-1"
     copied(BROKER, node)

@@ -94,3 +94,12 @@ def test_pyarrow_is_loaded_only_where_there_are_many_records(tmp_path, monkeypat
     assert (before, type(writer._cells)) == (PlainCells, ArrowCells)
     assert len(set(map(bytes, writer.file._pieces))) == 1
     writer.close()
+
+
+def test_long_names_of_headers_are_not_kept():
+    long = b"n" * 300
+    before = jsonl._short_name.cache_info().currsize
+
+    assert jsonl._name(long) == b'"%b"' % long
+    assert jsonl._name(b"\xff" * 300).startswith(b'{"base64": "')
+    assert jsonl._short_name.cache_info().currsize == before

@@ -201,6 +201,8 @@ def test_relative_paths_are_absolute_before_they_travel(tmp_path, monkeypatch):
         ({"updated": "2026-11-22T00:00:00Z"}, 1_795_305_600_000),
         ({"mtime": 1_700_000_000.0}, 1_700_000_000_000),
         ({"updated": "yesterday"}, None),
+        ({"modificationTime": 2**63}, None),
+        ({"mtime": float("inf")}, None),
         ({"created": datetime(2026, 11, 22, tzinfo=UTC)}, None),
     ],
 )

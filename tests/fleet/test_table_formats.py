@@ -95,6 +95,17 @@ def test_an_iceberg_history_that_was_moved_is_refused(history, tmp_path):
         write_audit(tmp_path / "moved", [one_finding()], audit_id="two", is_history=True)
 
 
+@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"format-version": 2}'])
+def test_metadata_of_an_iceberg_table_that_are_none_are_refused(history, data):
+    pytest.importorskip("pyiceberg")
+    write_audit(history, [one_finding()], audit_id="one", is_history=True, table_format=TableFormat.ICEBERG)
+    folder = history / "_iceberg" / "findings" / "metadata"
+    max(folder.glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0])).write_bytes(data)
+
+    with pytest.raises(EvidenceUnreadable, match="no metadata of an Iceberg table"):
+        write_audit(history, [one_finding()], audit_id="two", is_history=True)
+
+
 def test_an_interrupted_first_audit_is_begun_again_in_its_format(history):
     Tables(history / WORK).create(["segments"])
     begun = {"schema": AUDIT_SCHEMA, "audit_id": "night", "run": 1, "table_format": "delta"}

@@ -177,7 +177,9 @@ def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:
         properties: value by name.
     """
     named = properties.get("log.dirs", properties.get("log.dir", ""))
-    paths = [path.strip() for path in (*named.split(","), properties.get("metadata.log.dir", ""))]
+    # A damaged file may have null bytes, which no path has: such a directory is one that is not here.
+    each = (*named.split(","), properties.get("metadata.log.dir", ""))
+    paths = [path.strip().replace("\0", "\N{REPLACEMENT CHARACTER}") for path in each]
     return tuple(dict.fromkeys(path.rstrip("/") or path for path in paths if path))
 
 

@@ -286,7 +286,7 @@ def check_folder(out: Path, inputs: Sequence[Path]) -> None:
             raise UsageError(f"{out} is no directory; kforensics overwrites nothing")
         if any(out.iterdir()):
             raise UsageError(f"{out} is not empty; kforensics overwrites nothing: name a new directory")
-    elif not out.parent.resolve().is_dir():
+    elif not out.parent.is_dir():
         raise UsageError(f"{out.parent} is no directory")
     check_outside(out, inputs)
 

@@ -28,6 +28,9 @@ _QUOTED = tuple(f'"{name}"'.encode() for name in CERTAINTIES)
 _WITHOUT_TIME = -1
 _UNKNOWN = '{"absent": "unknown"}'
 
+_SHORT = 256
+"""Bytes of names that are kept, since most records have the same ones; a name may be as long as a batch."""
+
 _FEW_RECORDS = 1 << 14
 """Records for which loading pyarrow takes longer than writing them without it."""
 _MOST_AT_ONCE = 256 << 20
@@ -179,8 +182,16 @@ def _headers(view: memoryview, start: int, end: int, count: int) -> bytes:
     return b"[%b]" % b", ".join(texts)
 
 
-@lru_cache(maxsize=1024)
 def _name(name: bytes) -> bytes:
+    return _short_name(name) if len(name) <= _SHORT else _quoted(name)
+
+
+@lru_cache(maxsize=1024)
+def _short_name(name: bytes) -> bytes:
+    return _quoted(name)
+
+
+def _quoted(name: bytes) -> bytes:
     try:
         return json.dumps(name.decode()).encode()
     except UnicodeDecodeError:

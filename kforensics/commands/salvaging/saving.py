@@ -264,8 +264,6 @@ class _Saver:
         )
         self._holes = HoleJudge(plan.copies, plan.leader)
         self._buffers = Buffers.empty()
-        self._broken: set[tuple[int, int]] = set()
-        """Files that can't be read at some place, by copy and segment."""
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
         self._background = Background()
@@ -476,7 +474,6 @@ class _Saver:
         if error is None:
             yield run
             return
-        self._broken.add((run.copy, run.segment))
         self._problem(run, error)
         for rows, is_read in self._probed(run, run.rows):
             if is_read:
@@ -495,7 +492,6 @@ class _Saver:
         else:
             yield run, part
             return
-        self._broken.add((run.copy, run.segment))
         is_done = run.rows["position"] <= part.read_to
         part.problems.append(self._problem_of(run, error))
         yield Run(copy=run.copy, label=run.label, rows=run.rows[is_done] if is_done.any() else run.rows), part
@@ -622,9 +618,7 @@ class _Saver:
 
     def _chunks(self, run: Run, part: _Part) -> Iterator[RecordChunk]:
         """Yield the records of a run; damage is noted."""
-        source = self._files.source(run)
-        if (run.copy, run.segment) in self._broken:
-            source = PartOfFile(source, run.end)  # what lies behind is not asked for
+        source = PartOfFile(self._files.source(run), run.end)  # what lies behind may be what can't be read
         for found in iter_record_chunks(source, start=run.start, end=run.end, buffers=self._buffers):
             if isinstance(found, Damage):
                 self._damaged(run, found, part)

@@ -72,8 +72,10 @@ def _checkpoint_fields(
         if len(fields) != width:
             return _malformed(f"Malformed line: {line}")
         for at, bits in numbers:
-            if _integer(fields[at], bits) is None:
+            value = _integer(fields[at], bits)
+            if value is None:
                 return LoadFailure("NumberFormatException", f'For input string: "{fields[at]}"')
+            fields[at] = str(value)
         entries.append(fields)
     if len(entries) != count:
         return _malformed(f"Expected [{count}] entries, but found only [{len(entries)}]")
@@ -122,7 +124,7 @@ def _lines(data: bytes) -> list[str] | None:
     return lines[:-1] if not lines[-1] else lines
 
 
-def _fields(line: str) -> Sequence[str]:
+def _fields(line: str) -> list[str]:
     """Fields as `Pattern.split` gives them: trailing empty ones are dropped."""
     fields = _BLANK.split(line)
     while len(fields) > 1 and not fields[-1]:
@@ -131,5 +133,10 @@ def _fields(line: str) -> Sequence[str]:
 
 
 def _integer(text: str, bits: int) -> int | None:
-    value = int(text) if _NUMBER.fullmatch(text) else None
-    return value if value is not None and -(1 << bits - 1) <= value < 1 << bits - 1 else None
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > bits:  # Python refuses to convert thousands of them
+        return None
+    value = int(digits or "0") * (-1 if text.startswith("-") else 1)
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
