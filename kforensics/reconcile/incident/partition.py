@@ -21,7 +21,7 @@ from kforensics.reconcile.history.log_copies import (
     of_one_incarnation,
     taken_before_their_lines,
 )
-from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
+from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.outline import outline_of
 from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
@@ -35,7 +35,7 @@ from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.observed.leadership import Election, account_of
+from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol, last_epoch
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
@@ -154,6 +154,7 @@ class _IncidentBuilder:
             given=evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
         )
+        self.account = replace(self.account, gaps=(*self.account.gaps, *self._after_metadata()))
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader
@@ -163,6 +164,21 @@ class _IncidentBuilder:
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
+    def _after_metadata(self) -> Iterator[Gap]:
+        """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record."""
+        is_quorum = self.partition.topic in METADATA_TOPICS
+        if is_quorum or self.account.source != "metadata-log" or not self.account.reaches_now:
+            return
+        for one in self.observed:
+            time_ms = unrecorded_time(one, self.account.states)
+            if one.rule != "recovery" and self.evidence.facts.ends_before(time_ms):
+                yield Gap(
+                    GapKind.END,
+                    f"who led when broker {one.broker_id} truncated its log, after the metadata log ends",
+                    "a newer metadata log",
+                )
+                return
 
     def _is_from_before(self, leader: LogCopy) -> bool:
         """Whether the directories are older than the log lines, and the leader's log is not in the leader epoch that these name last."""

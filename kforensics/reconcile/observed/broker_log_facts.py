@@ -72,6 +72,8 @@ class BrokerLogFacts:
 
     later_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The highest leader epoch of each partition that lines after the end of the metadata log name."""
+    metadata_end_ms: int | Absent = Absent.UNKNOWN
+    """The newest time in the metadata log."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return the states from the metadata log, else from log lines."""
@@ -134,6 +136,10 @@ class BrokerLogFacts:
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
         """Return the highest leader epoch by lines after the end of the metadata log."""
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
+
+    def ends_before(self, time_ms: int | Absent) -> bool:
+        """Whether the newest time in the metadata log is before."""
+        return isinstance(self.metadata_end_ms, int) and isinstance(time_ms, int) and self.metadata_end_ms < time_ms
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return when the lines of each broker begin whose server.log is among the inputs, in UTC ms; unknown where its clock went back."""
@@ -226,6 +232,7 @@ def facts_from_logs(
         lives=broker_lives(events),
         logged_loads=log_loads(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
+        metadata_end_ms=metadata_end_ms,
     )
 
 
