@@ -130,3 +130,15 @@ def test_a_node_may_be_there_twice_among_what_is_now(incident, capsys):
     codes = {finding["code"] for finding in document["findings"]}
     assert "KF302" in codes
     assert "KF301" not in codes
+
+
+def test_lines_of_after_the_metadata_log_deny_no_commit(incident, capsys):
+    """The directories are of before an unclean election, the log files of after it."""
+    root = incident("consumer-ahead-4.x")
+    document, code = explain(capsys, *sorted((root / "snapshots" / "01-before-live").iterdir()), root / "logs/broker-1")
+    derived = [one for one in document["losses"] if one["topic"] == "derived"]
+
+    assert 1 == code
+    assert derived
+    assert {"possible"} == {one["was_committed"] for one in derived}
+    assert [one for one in document["answer"]["unknown"] if "a newer metadata log" in one]

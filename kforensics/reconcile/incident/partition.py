@@ -204,12 +204,13 @@ class _IncidentBuilder:
     ) -> ObservedTruncation:
         """Return the truncation without the high watermark of its line where that may speak of other records than those truncated.
 
-        A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
+        No log has a high watermark above its end: where the line's is, it is of another moment. A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
         """
         if isinstance(truncation.high_watermark, Absent):
             return truncation
         broker, time_ms = truncation.broker_id, truncation.time_ms
         is_trusted = isinstance(broker, int) and isinstance(time_ms, int) and broker not in doubted
+        is_trusted &= truncation.high_watermark.value <= truncation.from_offset
         if isinstance(broker, int) and isinstance(time_ms, int):
             stops = [
                 restart.time_ms
