@@ -13,6 +13,7 @@ from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, C
 from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
+    FILE_TIME_SLACK_MS,
     Agreement,
     LogCopy,
     copies_of,
@@ -154,7 +155,7 @@ class _IncidentBuilder:
             given=evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
         )
-        self.account = replace(self.account, gaps=(*self.account.gaps, *self._after_metadata()))
+        self.account = replace(self.account, gaps=(*self.account.gaps, *self._outside_metadata()))
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader
@@ -165,17 +166,22 @@ class _IncidentBuilder:
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
 
-    def _after_metadata(self) -> Iterator[Gap]:
-        """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record."""
+    def _outside_metadata(self) -> Iterator[Gap]:
+        """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record or, by a wrong clock, before an election on record."""
+        states = self.account.states
         is_quorum = self.partition.topic in METADATA_TOPICS
         if is_quorum or self.account.source != "metadata-log" or not self.account.reaches_now:
             return
+        elected = next((one.time_ms for one in states if one.leader_epoch > states[0].leader_epoch), None)
         for one in self.observed:
-            time_ms = unrecorded_time(one, self.account.states)
-            if one.rule != "recovery" and self.evidence.facts.ends_before(time_ms):
+            time_ms = unrecorded_time(one, states)
+            if one.rule == "recovery" or not isinstance(time_ms, int):
+                continue
+            is_before = elected is None or (isinstance(elected, int) and time_ms + FILE_TIME_SLACK_MS < elected)
+            if is_before or self.evidence.facts.ends_before(time_ms):
                 yield Gap(
                     GapKind.END,
-                    f"who led when broker {one.broker_id} truncated its log, after the metadata log ends",
+                    f"who led when broker {one.broker_id} truncated its log, of which the metadata log shows no election before",
                     "a newer metadata log",
                 )
                 return
@@ -296,6 +302,7 @@ class _IncidentBuilder:
             incarnation=self.evidence.incarnation,
             account=self.account,
             started_clean=self.evidence.facts.started_clean,
+            is_of_topic=lambda copy: self.leader is not None and any(copy is one for one in self.copies),
         )
         differing = self._residuals()
         truncations = tuple(self._truncation(truncation, causes) for truncation in self.observed)
