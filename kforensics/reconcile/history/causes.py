@@ -13,7 +13,7 @@ the rule itself was the high watermark                     high-watermark trunca
 a clean election                                           the tail was never replicated: nothing committed is lost
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -69,6 +69,8 @@ class CauseEvidence:
     """The account of how each leader came to lead, where that is known."""
     started_clean: Callable[[int, int], bool] = lambda _broker, _since: False
     """As `ClusterFacts.started_clean`: a broker that started so had lost nothing in a power loss."""
+    recovered: Collection[tuple[int | Absent, int]] = ()
+    """Brokers whose lines say that start-up recovery truncated their log, each with the offset, also where none says where it had ended."""
     is_of_topic: Callable[[LogCopy], bool] = lambda _copy: False
     """Whether the batches of a copy show that it is of the topic as it is now, whatever the clock says that its file was written by."""
 
@@ -196,6 +198,11 @@ def cause_of(
         confidence = "proven" if election.is_stated else "likely"
         if truncation.replacement is None and _led_before(election, evidence.leaderships):
             reason += "; it had led before, so it may have written these records itself and lost them since"
+            confidence = "possible"
+        elif (election.leader, truncation.to_offset) in evidence.recovered:
+            reason += (
+                "; start-up recovery had truncated its own log there, so it may have held these records and lost them"
+            )
             confidence = "possible"
         return Cause(
             name=CauseName.UNCLEAN_ELECTION,

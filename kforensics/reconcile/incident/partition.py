@@ -302,6 +302,7 @@ class _IncidentBuilder:
             incarnation=self.evidence.incarnation,
             account=self.account,
             started_clean=self.evidence.facts.started_clean,
+            recovered={(one.broker_id, one.to_offset) for one in self.evidence.logged if one.rule == "recovery"},
             is_of_topic=lambda copy: self.leader is not None and any(copy is one for one in self.copies),
         )
         differing = self._residuals()
