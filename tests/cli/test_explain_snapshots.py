@@ -1,6 +1,7 @@
 """Snapshots given in the wrong order, twice, of another cluster or node: named, and the rest is used."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,30 @@ def test_a_node_may_be_there_twice_among_what_is_now(incident, capsys):
     codes = {finding["code"] for finding in document["findings"]}
     assert "KF302" in codes
     assert "KF301" not in codes
+
+
+def test_lines_of_after_the_metadata_log_deny_no_commit(incident, capsys):
+    """The directories are of before an unclean election, the log files of after it."""
+    root = incident("consumer-ahead-4.x")
+    document, code = explain(capsys, *sorted((root / "snapshots" / "01-before-live").iterdir()), root / "logs/broker-1")
+    derived = [one for one in document["losses"] if one["topic"] == "derived"]
+
+    assert 1 == code
+    assert derived
+    assert {"possible"} == {one["was_committed"] for one in derived}
+    assert [one for one in document["answer"]["unknown"] if "a newer metadata log" in one]
+
+
+def test_lines_of_a_clock_that_is_behind_the_metadata_log_deny_no_commit(incident, capsys, tmp_path):
+    """By its clock the broker truncated its log before the partition was created."""
+    root = incident("consumer-ahead-4.x")
+    for name in ("server.log",):
+        lines = (root / "logs/broker-1" / name).read_text()
+        (tmp_path / "broker-1").mkdir(exist_ok=True)
+        (tmp_path / "broker-1" / name).write_text(re.sub(r"(?m)^\[\d{4}-\d{2}-\d{2} \d{2}", "[2020-01-01 00", lines))
+    document, _ = explain(
+        capsys, *sorted((root / "snapshots" / "01-before-live").iterdir()), tmp_path / "broker-1/server.log"
+    )
+
+    assert "no" not in {one["was_committed"] for one in document["losses"]}
+    assert document["answer"]["state"] in {"maybe-lost", "unknown"}

@@ -148,7 +148,13 @@ class CommitJudge:
         return tuple(out)
 
     def never_after(
-        self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
+        self,
+        first_epoch: int,
+        last_epoch: int,
+        holder: int | Absent,
+        *,
+        until: int | None = None,
+        by_ms: int | Absent = Absent.UNKNOWN,
     ) -> Bound | None:
         """Return where a clean election proves that records of these epochs were not committed, as `CommitProofs.never_after` does.
 
@@ -157,8 +163,9 @@ class CommitJudge:
             last_epoch: of the last of them.
             holder: the broker whose log they are in.
             until: the leader epoch up to which every election must be clean; None for no such condition.
+            by_ms: the UTC time until which the leaders must be on record; absent where a leader epoch says that they are.
         """
-        return self._proofs.never_after(first_epoch, last_epoch, holder, until=until)
+        return self._proofs.never_after(first_epoch, last_epoch, holder, until=until, by_ms=by_ms)
 
     def _why_possible(self, view: LoadedLog) -> str:
         if not self._proofs.leaderships:

@@ -309,7 +309,13 @@ class CommitProofs:
         return self.never_after(first, last, view.replica.broker_id)
 
     def never_after(
-        self, first_epoch: int, last_epoch: int, holder: int | Absent, *, until: int | None = None
+        self,
+        first_epoch: int,
+        last_epoch: int,
+        holder: int | Absent,
+        *,
+        until: int | None = None,
+        by_ms: int | Absent = Absent.UNKNOWN,
     ) -> Bound | None:
         """Return the records that a clean election proves not committed, by the leader epochs in which they were written.
 
@@ -321,10 +327,13 @@ class CommitProofs:
             last_epoch: of the last of them.
             holder: the broker whose log they are in; its own election proves nothing of them.
             until: the leader epoch up to which every election must be clean, where some of the records may be of later epochs than that of the last.
+            by_ms: the UTC time until which the leaders must be on record; absent where a leader epoch says that they are.
 
         Returns:
             The offset from which on nothing of these epochs was committed, none where nothing proves it.
         """
+        if self.facts.ends_before(by_ms):
+            return None
         by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
         terms = [state for state in self.leaderships if state.leader_epoch >= first_epoch]
         if not terms or terms[0].leader_epoch != first_epoch or not self._is_known_from(terms[0]):

@@ -13,7 +13,7 @@ the rule itself was the high watermark                     high-watermark trunca
 a clean election                                           the tail was never replicated: nothing committed is lost
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS
+from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS, LogCopy
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.facts import Leadership
@@ -69,6 +69,10 @@ class CauseEvidence:
     """The account of how each leader came to lead, where that is known."""
     started_clean: Callable[[int, int], bool] = lambda _broker, _since: False
     """As `ClusterFacts.started_clean`: a broker that started so had lost nothing in a power loss."""
+    recovered: Collection[tuple[int | Absent, int]] = ()
+    """Brokers whose lines say that start-up recovery truncated their log, each with the offset, also where none says where it had ended."""
+    is_of_topic: Callable[[LogCopy], bool] = lambda _copy: False
+    """Whether the batches of a copy show that it is of the topic as it is now, whatever the clock says that its file was written by."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
         """Return the reason why an election may have lost committed records, None where the account of leadership shows none.
@@ -130,7 +134,9 @@ def cause_of(
     if truncation.rule == "recovery":
         reason = "start-up recovery found the end of the log missing or torn; earlier evidence shows that it had been written"
         return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
-    if _is_of_earlier_topic(truncation, evidence.incarnation):
+    before = truncation.before
+    is_of_topic = before is not None and evidence.is_of_topic(before)
+    if not is_of_topic and _is_of_earlier_topic(truncation, evidence.incarnation):
         reason = "the directory held an earlier topic of the same name, created again while the broker was away"
         return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
     election = election_behind(truncation, evidence.leaderships)
@@ -192,6 +198,11 @@ def cause_of(
         confidence = "proven" if election.is_stated else "likely"
         if truncation.replacement is None and _led_before(election, evidence.leaderships):
             reason += "; it had led before, so it may have written these records itself and lost them since"
+            confidence = "possible"
+        elif (election.leader, truncation.to_offset) in evidence.recovered:
+            reason += (
+                "; start-up recovery had truncated its own log there, so it may have held these records and lost them"
+            )
             confidence = "possible"
         return Cause(
             name=CauseName.UNCLEAN_ELECTION,

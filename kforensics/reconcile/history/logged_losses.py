@@ -218,7 +218,25 @@ def uncommitted_from(
         kept = leaderships[0].leader_epoch
     if isinstance(kept, Absent) or kept > last.leader_epoch:
         return None
-    return judge.never_after(kept, last.leader_epoch, truncation.broker_id, until=last.until)
+    return judge.never_after(
+        kept,
+        last.leader_epoch,
+        truncation.broker_id,
+        until=last.until,
+        by_ms=unrecorded_time(truncation, leaderships),
+    )
+
+
+def unrecorded_time(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> int | Absent:
+    """Return the UTC time of a truncation's line, in ms, where the leader epoch that it followed is not on record.
+
+    Args:
+        truncation: as a line reports it; of one that only copies show there is no time.
+        leaderships: the recorded states of the partition, the oldest first.
+    """
+    followed = truncation.leader_epoch
+    is_on_record = isinstance(followed, int) and bool(leaderships) and followed <= leaderships[-1].leader_epoch
+    return Absent.NOT_APPLICABLE if is_on_record or not truncation.is_logged else truncation.time_ms
 
 
 class _LastWritten(NamedTuple):

@@ -9,6 +9,7 @@ from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS, Agreement, LogCopy
 from kforensics.reconcile.history.replacements import Replacement, replacement_at
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 
@@ -216,7 +217,7 @@ def _between(
         return None
     if _was_altered(earlier, later, parted):
         return None
-    to_offset = later.view.log_end_offset if parted is None else parted
+    to_offset = later.view.log_end_offset if parted is None else _parted_by_epochs(earlier.view, later.view, parted)
     if to_offset <= later.view.log_start_offset and later.view.log_end_offset == later.view.log_start_offset:
         # An empty log of a partition may be a new replica as well as one that lost all.
         return None
@@ -235,6 +236,24 @@ def _between(
         before=earlier,
         citations=tuple(_disk_citations(earlier, later)),
     )
+
+
+def _parted_by_epochs(earlier: LoadedLog, later: LoadedLog, parted: int) -> int:
+    """Return where the leader epochs of two logs part, where a cleaner removed what lies between that and the first offset at which they are shown to differ.
+
+    A cleaner leaves the leader epochs as they were. Only where the two caches say of the first difference what the batches say are they taken to be of these logs.
+    """
+    pair = (earlier, later)
+    if parted > max(view.cleaned_below for view in pair):
+        return parted
+    if any(epoch_at(view.epochs, parted) != epoch_at(view.batch_epochs, parted) for view in pair):
+        return parted
+    starts = {entry.start_offset for view in pair for entry in view.epochs if entry.start_offset < parted}
+    for start in sorted(starts):
+        mine, its = epoch_at(earlier.epochs, start), epoch_at(later.epochs, start)
+        if not isinstance(mine, Absent) and not isinstance(its, Absent) and mine != its:
+            return start
+    return parted
 
 
 def _disk_citations(earlier: LogCopy, later: LogCopy) -> Iterator[Citation]:

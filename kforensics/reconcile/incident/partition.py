@@ -13,6 +13,7 @@ from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, C
 from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import (
+    FILE_TIME_SLACK_MS,
     Agreement,
     LogCopy,
     copies_of,
@@ -21,7 +22,7 @@ from kforensics.reconcile.history.log_copies import (
     of_one_incarnation,
     taken_before_their_lines,
 )
-from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
+from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.outline import outline_of
 from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
@@ -35,7 +36,7 @@ from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.observed.leadership import Election, account_of
+from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol, last_epoch
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
@@ -154,6 +155,7 @@ class _IncidentBuilder:
             given=evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
         )
+        self.account = replace(self.account, gaps=(*self.account.gaps, *self._outside_metadata()))
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader
@@ -163,6 +165,26 @@ class _IncidentBuilder:
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
+    def _outside_metadata(self) -> Iterator[Gap]:
+        """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record or, by a wrong clock, before an election on record."""
+        states = self.account.states
+        is_quorum = self.partition.topic in METADATA_TOPICS
+        if is_quorum or self.account.source != "metadata-log" or not self.account.reaches_now:
+            return
+        elected = next((one.time_ms for one in states if one.leader_epoch > states[0].leader_epoch), None)
+        for one in self.observed:
+            time_ms = unrecorded_time(one, states)
+            if one.rule == "recovery" or not isinstance(time_ms, int):
+                continue
+            is_before = elected is None or (isinstance(elected, int) and time_ms + FILE_TIME_SLACK_MS < elected)
+            if is_before or self.evidence.facts.ends_before(time_ms):
+                yield Gap(
+                    GapKind.END,
+                    f"who led when broker {one.broker_id} truncated its log, of which the metadata log shows no election before",
+                    "a newer metadata log",
+                )
+                return
 
     def _is_from_before(self, leader: LogCopy) -> bool:
         """Whether the directories are older than the log lines, and the leader's log is not in the leader epoch that these name last."""
@@ -188,12 +210,13 @@ class _IncidentBuilder:
     ) -> ObservedTruncation:
         """Return the truncation without the high watermark of its line where that may speak of other records than those truncated.
 
-        A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
+        No log has a high watermark above its end: where the line's is, it is of another moment. A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
         """
         if isinstance(truncation.high_watermark, Absent):
             return truncation
         broker, time_ms = truncation.broker_id, truncation.time_ms
         is_trusted = isinstance(broker, int) and isinstance(time_ms, int) and broker not in doubted
+        is_trusted &= truncation.high_watermark.value <= truncation.from_offset
         if isinstance(broker, int) and isinstance(time_ms, int):
             stops = [
                 restart.time_ms
@@ -279,6 +302,8 @@ class _IncidentBuilder:
             incarnation=self.evidence.incarnation,
             account=self.account,
             started_clean=self.evidence.facts.started_clean,
+            recovered={(one.broker_id, one.to_offset) for one in self.evidence.logged if one.rule == "recovery"},
+            is_of_topic=lambda copy: self.leader is not None and any(copy is one for one in self.copies),
         )
         differing = self._residuals()
         truncations = tuple(self._truncation(truncation, causes) for truncation in self.observed)

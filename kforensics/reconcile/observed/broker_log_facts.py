@@ -10,7 +10,7 @@ from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
@@ -72,6 +72,8 @@ class BrokerLogFacts:
 
     later_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The highest leader epoch of each partition that lines after the end of the metadata log name."""
+    metadata_end_ms: int | Absent = Absent.UNKNOWN
+    """The newest time in the metadata log."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return the states from the metadata log, else from log lines."""
@@ -134,6 +136,10 @@ class BrokerLogFacts:
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
         """Return the highest leader epoch by lines after the end of the metadata log."""
         return self.later_epochs.get(partition, Absent.NOT_APPLICABLE)
+
+    def ends_before(self, time_ms: int | Absent) -> bool:
+        """Whether the newest time in the metadata log is before."""
+        return isinstance(self.metadata_end_ms, int) and isinstance(time_ms, int) and self.metadata_end_ms < time_ms
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return when the lines of each broker begin whose server.log is among the inputs, in UTC ms; unknown where its clock went back."""
@@ -226,6 +232,7 @@ def facts_from_logs(
         lives=broker_lives(events),
         logged_loads=log_loads(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
+        metadata_end_ms=metadata_end_ms,
     )
 
 
@@ -358,13 +365,14 @@ def _is_of_metadata(event: LogEvent) -> bool:
 
 
 def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]:
-    """Return the nodes of which a file holds a line that is older than one before it, by more than threads and clock services bring about."""
-    latest: dict[tuple[int, int], int] = {}
+    """Return the nodes of which a log, rotated files included, holds a line that is older than one before it, by more than threads and clock services bring about."""
+    latest: dict[tuple[int, tuple[int, int | Absent, str]], int] = {}
+    logs: dict[int, tuple[int, int | Absent, str]] = {}
     found: set[int] = set()
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
-        key = (item.node_id, id(item.file))
+        key = (item.node_id, logs.setdefault(id(item.file), log_written(item.file)))
         latest[key] = max(item.time_ms, latest.get(key, item.time_ms))
         if item.time_ms < latest[key] - _CLOCK_MS:
             found.add(item.node_id)

@@ -147,6 +147,14 @@ class ClusterFacts(Protocol):
         """
         ...
 
+    def ends_before(self, time_ms: int | Absent) -> bool:
+        """Whether the metadata log ends before a time, so that it can't show who led then.
+
+        Args:
+            time_ms: of a log line, in UTC; absent where none is known.
+        """
+        ...
+
     def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return when the lines of each broker begin whose server.log is among the inputs, milliseconds UTC; unknown where its clock went back in between.
 
@@ -255,6 +263,10 @@ class NoFacts:
     def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
         """Return that there is none: there are no lines."""
         return Absent.NOT_APPLICABLE
+
+    def ends_before(self, time_ms: int | Absent) -> bool:  # noqa: ARG002
+        """Return false: there is no metadata log."""
+        return False
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return no brokers: there are no lines."""

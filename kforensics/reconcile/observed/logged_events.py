@@ -1,5 +1,6 @@
 """Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
 
+import re
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
@@ -9,6 +10,9 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.reconcile.observed.clocks import Clock
+
+_ROTATED = re.compile(r"(?<=\.log)[.\-_](\d+|\d{4}-\d{2}-\d{2}.*?)(\.gz)?$")
+"""The end of a rotated file's name, by number or by date; the file without one is written last."""
 
 
 class LoggedEvent(NamedTuple):
@@ -28,13 +32,16 @@ class LoggedEvent(NamedTuple):
 def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[LoggedEvent, ...]:
     """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it.
 
+    A file that is being written follows those that were rotated out of it, whatever its times say.
+
     Args:
         files: the log files.
         clocks: one for each of them, in their order.
     """
     keyed = []
+    rotated = _ends_of_rotated(files, clocks)
     for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
-        latest = 0
+        latest = 0 if _ROTATED.search(file.path) else rotated.get(log_written(file), -1) + 1
         for number, event in enumerate(file.events):
             time_ms = clock.utc_ms(event)
             # A clock that jumps back must not change the order of a file's lines.
@@ -43,3 +50,23 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
             keyed.append((latest, at, number, LoggedEvent(event, node, time_ms, file)))
     keyed.sort(key=itemgetter(0, 1, 2))
     return tuple(item for _, _, _, item in keyed)
+
+
+def log_written(file: LogFile) -> tuple[int, int | Absent, str]:
+    """Return what is the same of a file and of those that were rotated out of it.
+
+    Args:
+        file: of any node; two copies of one directory are two inputs.
+    """
+    return file.input, file.node_id, _ROTATED.sub("", file.path)
+
+
+def _ends_of_rotated(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tuple[int, int | Absent, str], int]:
+    """Return the latest time of the files that were rotated out of each, in UTC ms."""
+    ends: dict[tuple[int, int | Absent, str], int] = {}
+    for file, clock in zip(files, clocks, strict=True):
+        if _ROTATED.search(file.path):
+            times = [time for event in file.events if isinstance(time := clock.utc_ms(event), int)]
+            key = log_written(file)
+            ends[key] = max(*times, ends.get(key, 0), 0) if times else ends.get(key, 0)
+    return ends

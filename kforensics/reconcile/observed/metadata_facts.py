@@ -115,6 +115,10 @@ class MetadataFacts:
         """Return that there is none: only log files show this."""
         return Absent.NOT_APPLICABLE
 
+    def ends_before(self, time_ms: int | Absent) -> bool:  # noqa: ARG002
+        """Return false: only log lines have times to compare with it."""
+        return False
+
     def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return no brokers: only log files show this."""
         return {}

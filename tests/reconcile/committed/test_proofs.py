@@ -19,6 +19,10 @@ class Lines(NoFacts):
 
     states: tuple = ()
     starts: tuple = ()
+    metadata_end_ms: int = 1_000
+
+    def ends_before(self, time_ms):
+        return isinstance(time_ms, int) and self.metadata_end_ms < time_ms
 
     def leaderships(self, partition, topic_id):
         return tuple(replace(one, recorded_at=Absent.NOT_APPLICABLE) for one in self.states)
@@ -33,11 +37,11 @@ class Lines(NoFacts):
         return True
 
 
-def bound(*states, starts=(), until=None):
+def bound(*states, starts=(), **asked):
     judge = CommitJudge(
         [LOG], lambda one, other: agreed_until(one, other, None), Lines((), states, starts), MemoryReader({})
     )
-    found = judge.never_after(0, 0, 2, until=until)
+    found = judge.never_after(0, 0, 2, **asked)
     return None if found is None else found.offset
 
 
@@ -56,3 +60,10 @@ def test_records_that_a_later_leader_may_have_written_need_every_election_up_to_
 
     assert [20, 20] == [bound(*before, clean), bound(*before, clean, until=2)]
     assert bound(*before, unclean, until=2) is None
+
+
+def test_a_metadata_log_that_ends_before_a_truncation_leaves_open_who_led_by_then():
+    states = (leadership(2, 0, {1, 2}, time_ms=0), leadership(1, 1, {1}, time_ms=10))
+
+    assert [20, 20] == [bound(*states, by_ms=1_000), bound(*states, by_ms=Absent.NOT_APPLICABLE)]
+    assert bound(*states, by_ms=1_001) is None

@@ -34,6 +34,37 @@ def why(one: ObservedTruncation, *elections):
     return cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
 
 
+@pytest.mark.parametrize(
+    ("is_of_topic", "cause"), [(True, CauseName.UNCOMMITTED_TAIL), (False, CauseName.RECREATED_TOPIC)]
+)
+def test_batches_overrule_a_clock_by_which_a_topic_is_younger_than_its_files(is_of_topic, cause):
+    held = replica(1, [batch(0, 32, 1)])
+    before = log_copy(replace(held, segments=(replace(held.segments[0], mtime_ns=10_000_000_000),)), is_final=False)
+    one = replace(truncation(33, 20), before=before, time_ms=60_000, leader_epoch=4)
+    evidence = CauseEvidence(
+        leaderships=ELECTIONS,
+        truncations=(one,),
+        incarnation=Incarnation(created_ms=50_000),
+        is_of_topic=lambda copy: is_of_topic and copy is before,
+    )
+
+    found = cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+    assert cause is found.name
+
+
+@pytest.mark.parametrize(
+    ("recovered", "confidence"), [((), "proven"), (((3, 20),), "possible"), (((3, 19), (2, 20)), "proven")]
+)
+def test_a_leader_whose_own_log_recovery_truncated_there_may_have_held_the_records(recovered, confidence):
+    one = replace(truncation(33, 20, logged=False), leader_epoch=4, replacement=Replacement(0, 4))
+    evidence = CauseEvidence(
+        leaderships=ELECTIONS[2:], truncations=(one,), incarnation=Incarnation(), recovered=recovered
+    )
+    found = cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (CauseName.UNCLEAN_ELECTION, confidence) == (found.name, found.confidence)
+
+
 def test_a_leader_cuts_nothing():
     lost = replace(truncation(44, 24, logged=False), leader=1, replacement=Replacement(1, 4))
 

@@ -67,7 +67,7 @@ class Judged:
         self.holder, self.until = holder, until
         self.bound = Bound(offset=start, reason="broker 2 was in the ISR", citations=())
 
-    def never_after(self, first_epoch, last_epoch, holder, until=None):
+    def never_after(self, first_epoch, last_epoch, holder, until=None, by_ms=Absent.UNKNOWN):
         return self.bound if (first_epoch, last_epoch, holder, until) == (4, 4, self.holder, self.until) else None
 
 

@@ -1,5 +1,7 @@
 """The incident of one partition, from logs in memory."""
 
+import pytest
+
 from kforensics.damage import Absent
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
@@ -55,6 +57,26 @@ def test_compaction_since_an_earlier_snapshot_is_no_truncation():
 
     assert () == found.truncations
     assert () == found.losses
+
+
+@pytest.mark.parametrize(
+    ("epochs", "to_offset"),
+    [
+        ([(0, 0), (4, 10)], 10),
+        # The cache is not of this log: its batches say otherwise.
+        ([(0, 0), (3, 10)], 20),
+    ],
+)
+def test_a_cleaner_leaves_of_a_truncation_what_leader_epochs_say(epochs, to_offset):
+    earlier = replica(
+        1, [batch(0, 9, 0), batch(15, 24, 2, count=10)], cleaned=20, name="b1-before", checkpoint=[(0, 0), (2, 10)]
+    )
+    now = replica(1, [batch(0, 9, 0), batch(20, 29, 4)], cleaned=20, checkpoint=epochs)
+    kept = [record(at, b"%d" % at) for at in range(10)]
+    old, new = ([record(at, b"%d" % at, value) for at in range(20, 30)] for value in (b"old", b"new"))
+    found = explained(now, before=[earlier], records={"b1/t-0": [*kept, *new], "b1-before/t-0": [*kept, *old[:5]]})
+
+    assert [(25, to_offset)] == [(one.from_offset, one.to_offset) for one in found.truncations]
 
 
 def test_replicas_that_differ_where_no_cleaner_passed_stay_different():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
-from kforensics.reconcile.observed.clocks import choose_clocks, clocks_that_disagree
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks, clocks_that_disagree
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_events import order_events
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
@@ -61,6 +61,26 @@ def test_every_truncation_of_a_recording_with_both_its_offsets(name, incident):
         if truncation.has_effect is True
     }
     assert wanted == found
+
+
+def test_a_file_that_is_being_written_follows_those_rotated_out_of_it_though_the_clock_went_back():
+    started = "INFO [KafkaServer id=1] started (kafka.server.KafkaServer)"
+    rotated = replace(log(f"12:00:00,000] {started}"), path="server.log.1")
+    written = replace(log(f"11:00:00,000] {started}", f"11:00:20,000] {started}"), path="server.log")
+    other = replace(written, path="server.log.bak")
+    clocks = [Clock(shift_ms=0, source="assumed")] * 2
+
+    def order(*files):
+        return [event.file.path for event in order_events(files, clocks)]
+
+    assert ["server.log.1", "server.log", "server.log"] == order(written, rotated)
+    assert ["server.log.bak", "server.log.bak", "server.log.1"] == order(other, rotated)
+
+    def began(*files):
+        return facts_from_logs(order_events(files, clocks), NoFacts()).heard_brokers()[1]
+
+    assert began(written, rotated) is Absent.UNKNOWN
+    assert isinstance(began(other, rotated), int)
 
 
 @pytest.mark.parametrize("name", ["fast-failover-1.1", "unclean-election-2.8", "unclean-election-4.x", "hw-loss-0.10"])
