@@ -112,7 +112,9 @@ def gather_evidence(
     snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
     require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
-    inputs = belonging_together(Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster)
+    inputs = belonging_together(
+        Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster, is_of_one_moment=True
+    )
     found, problems = list(inputs.found), list(inputs.problems)
     if not before:
         return _evidence(inputs, found, problems, [], [])
