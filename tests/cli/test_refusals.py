@@ -228,7 +228,7 @@ def test_one_broker_at_two_moments_is_not_taken_as_its_present_state(incident, t
     then, now = (str(snapshots / one / "broker-1") for one in ("02-killed-before-page-cache-loss", "99-final"))
     key = ["--topic", "ledger", "--key", "led-000261"]
 
-    for line in (["trace", *key], ["explain"], ["groups"], ["transactions"]):
+    for line in (["trace", *key], ["groups"], ["transactions"]):
         assert run([*line, now, then, *chosen]) == 3
         assert "one broker holds a partition twice, so the inputs are of two moments" in capsys.readouterr().err
     assert run(["trace", *key, now, "--before", then, "--quiet", *chosen]) == 1
@@ -242,7 +242,7 @@ def test_log_directories_of_a_broker_that_are_named_one_by_one_are_of_one_moment
             f"version=1\ncluster.id=TKZzU9gkREuBwVbPJkyiQw\nnode.id=1\ndirectory.id={directory_id}\n"
         )
 
-    assert run(["explain", *(str(tmp_path / one / "disk") for one in "01")]) == 3
+    assert run(["groups", *(str(tmp_path / one / "disk") for one in "01")]) == 3
     assert "holds a partition twice" not in capsys.readouterr().err
 
 
