@@ -56,6 +56,20 @@ def test_a_broker_that_was_not_given_is_said(cluster, capsys):
 
     assert 3 in found["missing"]
     assert any("the order may change" in line for line in answer["unknown"])
+    assert answer["state"] != "starts-and-repairs"
+    assert "What broker 3 holds is not known." in answer["headline"]
+    assert answer["now"][0 if answer["state"] == "unknown" else 1].startswith("Give the directories of broker 3 before")
+
+
+def test_what_followers_discard_in_any_order_is_in_the_first_line(incident, capsys):
+    found, answer = order(capsys, incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live")
+
+    assert sum(one["committed"]["certain"] for one in found["elections"]) == 38
+    assert answer["state"] == "loses"
+    assert answer["headline"].startswith(
+        "In any order of starts, followers discard at least 38 records (38 certainly committed). "
+    )
+    assert answer["now"][0].startswith("Copy the log directories")
 
 
 def test_one_broker_has_no_order(cluster, capsys):

@@ -152,6 +152,9 @@ def predict_answer(
     if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
         state = State.UNKNOWN
     outcome = state
+    certain, possible = _discarded_by_leaders(order)
+    if certain or possible:
+        state = worst_state("predict", {state, State.LOSES}) or state
     ended_early = _ended_early(logs)
     brokers_without_logs = [] if is_partial else _without_logs(starts, logs, inputs)
     is_in_doubt = (
@@ -160,26 +163,34 @@ def predict_answer(
         or _aged(logs)
         or brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in _reached(logs))
+        or (order is not None and order.missing)
     )
     if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
         state = State.UNKNOWN
     return Answer(
         state=state,
-        headline=(f"As if {', '.join(without)} were not there: " if without else "")
+        headline=(
+            f"In any order of starts, followers discard at least {counted(certain + possible, 'record')} ({certain:,} certainly committed). "
+            if certain or possible
+            else ""
+        )
+        + (f"As if {', '.join(without)} were not there: " if without else "")
         + _headline(outcome, starts, logs, inputs, metadata_logs, version=f"Kafka {kafka}")
         + (
             f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
             if brokers_without_logs
             else ""
         )
-        + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else ""),
+        + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else "")
+        + (
+            f" What {_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')} is not known."
+            if order and order.missing
+            else ""
+        ),
         now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
         later=(
             *_retention(logs),
-            *(
-                f"When {_node(inputs[node])} registers, the controller takes it out of every ISR and ELR: {reason}."
-                for node, reason in (unclean_nodes or {}).items()
-            ),
+            *_unclean_registrations(unclean_nodes or {}, inputs),
         ),
         unknown=(
             *_crash_now(starts, logs, inputs),
@@ -199,6 +210,18 @@ def predict_answer(
             *(_order_unknown(order) if order else ()),
         ),
     )
+
+
+def _unclean_registrations(nodes: Mapping[int, str], inputs: Sequence[Input]) -> Iterator[str]:
+    """Yield which nodes the controller takes out of every ISR and ELR, those with one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for node, reason in nodes.items():
+        by_reason.setdefault(reason, []).append(_node(inputs[node]))
+    for reason, names in by_reason.items():
+        one = len(names) == 1
+        yield (
+            f"When {listed(names, most=4)} {'registers' if one else 'register'}, the controller takes {'it' if one else 'each'} out of every ISR and ELR: {reason}."
+        )
 
 
 def _states(
@@ -430,13 +453,25 @@ _BY_LEADER = (
 )
 
 
+def _discarded_by_leaders(order: StartOrder | None) -> tuple[int, int]:
+    """Return how many records, certainly and possibly committed, others discard where each partition gets the leader that costs least."""
+    elections = () if order is None else order.elections
+    return sum(one.lost_certain for one in elections), sum(one.lost_possible for one in elections)
+
+
 def _order(order: StartOrder) -> Iterator[str]:
     """Which broker to start first, which to wait for, and which elections are needed."""
     if not order.brokers:
         return
     first, *others = order.brokers
     then = f", then {', '.join(map(str, others))}" if others else ""
-    yield f"Start broker {first} first{then}, one at a time, each after the one before has loaded its logs."
+    if order.missing:
+        yield (
+            f"Give the directories of {_brokers(order.missing)} before any broker is started: {form(len(order.missing), 'it', 'one of them')} may hold "
+            "committed records that a leader among these discards."
+        )
+    of_given = "Of the brokers given: start" if order.missing else "Start"
+    yield f"{of_given} broker {first} first{then}, one at a time, each after the one before has loaded its logs."
     if order.wait_for:
         yield (
             f"Elect no leader before {_brokers(order.wait_for)} {form(len(order.wait_for), 'is', 'are')} running: others would discard "
