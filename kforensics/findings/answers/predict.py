@@ -86,6 +86,8 @@ def predict_answer(
     unclean_nodes: Mapping[int, str] | None = None,
     order: StartOrder | None = None,
     allows_older: bool = False,
+    assumed_nodes: Mapping[int, str] | None = None,
+    twice: Sequence[int] = (),
     is_partial: bool = False,
     has_problems: bool = False,
 ) -> Answer:
@@ -108,6 +110,8 @@ def predict_answer(
         unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
         order: in which to start the brokers, where it was asked for.
         allows_older: the evidence allows versions too that are not modelled.
+        assumed_nodes: the version that is assumed, by input of a node of which none is on record, where others have one.
+        twice: inputs of nodes that are given as they were at several moments.
         is_partial: some partitions alone were played.
         has_problems: something could not be read.
 
@@ -131,6 +135,9 @@ def predict_answer(
     )
     if allows_older:
         unknown = (OLDER, *unknown)
+    if twice:
+        paths = listed([f"{_node(inputs[one])} at {inputs[one].path}" for one in twice], most=4)
+        unknown = (f"Which of these is the state that is started: {paths}. Each is started by itself.", *unknown)
     if side_by_side:
         nodes = listed([_node(inputs[one]) for one in side_by_side])
         together = (
@@ -164,6 +171,7 @@ def predict_answer(
         or brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in _reached(logs))
         or (order is not None and order.missing)
+        or twice
     )
     if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
         state = State.UNKNOWN
@@ -175,7 +183,7 @@ def predict_answer(
             else ""
         )
         + (f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(outcome, starts, logs, inputs, metadata_logs, version=f"Kafka {kafka}")
+        + _headline(outcome, starts, logs, inputs, metadata_logs, version=_versions(starts, logs, kafka))
         + (
             f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
             if brokers_without_logs
@@ -198,6 +206,10 @@ def predict_answer(
                 [f"Which version is started: Kafka {kafka} is assumed. Give it with --kafka."]
                 if kafka_source == "assumed"
                 else []
+            ),
+            *(
+                f"Which version {_node(inputs[node])} is started with: Kafka {version} is assumed."
+                for node, version in (assumed_nodes or {}).items()
             ),
             *(words for one in missing_directories for words in one.words()),
             *(
@@ -327,6 +339,12 @@ def _headline(
     return f"{loads}{version} loads {_all(logs)}{but or rest}."
 
 
+def _versions(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], kafka: str) -> str:
+    """Return the versions that load logs, in words."""
+    loading = {log.node for log in logs}
+    return f"Kafka {listed(list(dict.fromkeys(start.kafka for start in starts if start.input in loading)) or [kafka])}"
+
+
 def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -> Iterator[str]:
     """Yield what keeps a start from being as calm as its logs loading, the gravest first."""
     truncated = next((one for one in metadata_logs if one.lost.records), None)
@@ -443,8 +461,16 @@ def _now(
             yield f"Save {log.path} of {_node(inputs[log.input])}: {log.lost.only_here:,} of its records are on no other replica given."
         else:
             whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
-            held = " and ".join(_node(inputs[holder.input]) for holder in whole or log.lost.held_by)
+            held = " and ".join(
+                _holder(inputs[holder.input], inputs[log.input]) for holder in whole or log.lost.held_by
+            )
             yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {_node(inputs[log.input])} discards."
+
+
+def _holder(holder: Input, of: Input) -> str:
+    """Return who holds records that a node discards: another node, or an earlier copy of its own disk."""
+    is_same = not isinstance(of.broker_id, Absent) and holder.broker_id == of.broker_id
+    return f"the copy of {_node(holder)} at {holder.path}" if is_same else _node(holder)
 
 
 _BY_LEADER = (
