@@ -67,7 +67,7 @@ def trace(
         typer.Option(
             "--value-regex",
             metavar="RE",
-            help="What the value matches somewhere, in the syntax of RE2, which is matched in linear time; needs kforensics[regex].",
+            help="What the value matches somewhere, in the syntax of RE2, which is matched in linear time; it needs the extra named regex.",
             show_default=False,
         ),
     ] = None,

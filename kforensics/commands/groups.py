@@ -192,7 +192,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         unread=len(problems),
         skipped=skipped,
         complete_since_ms=body.complete_since_ms,
-        is_past=request.at_ms is not None,
+        at_ms=request.at_ms,
         share_topic=shares.topic,
         skipped_of_shares=shares.skipped,
     )

@@ -63,9 +63,9 @@ class Prediction:
     """All starts of all nodes."""
 
     kafka: str
-    """The version that is started; of several nodes with several versions the newest."""
+    """The version that is started; of several nodes with several versions the newest, of those with logs where one has some."""
     kafka_source: str
-    """A key of `RANK`; of several nodes the weakest."""
+    """A key of `RANK`; of several such nodes the weakest."""
     starts: tuple[PredictedStart, ...]
     logs: tuple[PredictedLog, ...]
     metadata_logs: tuple[MetadataLoad, ...] = ()
@@ -113,9 +113,11 @@ def run(request: PredictRequest) -> Result[Prediction]:
     metadata_logs = _metadata_logs(inputs, started, problems)
     versions = starting.others(started)
     known = [starting.versions[node.first] for node in nodes]
+    # A controller alone registers no version before 3.7: what is said of logs is said of the nodes that have some.
+    loading = [starting.versions[one.node.first] for one in started if one.logs] or known
     body = Prediction(
-        kafka=str(max(one.version for one in known)),
-        kafka_source=max((one.source for one in known), key=RANK.__getitem__),
+        kafka=str(max(one.version for one in loading)),
+        kafka_source=max((one.source for one in loading), key=RANK.__getitem__),
         starts=starts,
         logs=logs,
         metadata_logs=metadata_logs,
@@ -150,6 +152,12 @@ def run(request: PredictRequest) -> Result[Prediction]:
         unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
         order=body.order,
         allows_older=any(one.allows_older for one in known),
+        assumed_nodes={
+            node.first: str(starting.versions[node.first].version)
+            for node in nodes
+            if body.kafka_source != "assumed" and starting.versions[node.first].source == "assumed"
+        },
+        twice=sorted(node.first for node in nodes if node.node_id in {one for one in ids if ids.count(one) > 1}),
         is_partial=bool(request.topics or request.partitions),
         has_problems=bool(problems),
     )

@@ -90,7 +90,12 @@ def _is_place(found: FoundInput) -> bool:
 
 
 def gather_evidence(
-    paths: Sequence[Path], before: Sequence[Path], *, keep_going: bool = False, cluster: str | None = None
+    paths: Sequence[Path],
+    before: Sequence[Path],
+    *,
+    keep_going: bool = False,
+    cluster: str | None = None,
+    is_of_one_moment: bool = False,
 ) -> Evidence:
     """Find the inputs that the paths name; snapshots are put in the order in which they were taken, by what they hold.
 
@@ -102,9 +107,10 @@ def gather_evidence(
         before: earlier snapshots.
         keep_going: a path that can't be used is a problem in the report, and the others are read.
         cluster: its id, where only what is of one cluster is wanted.
+        is_of_one_moment: whether a broker that is in `paths` as it was at two moments is an error.
 
     Raises:
-        EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster.
+        EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster, or not of one moment.
         UsageError: no input is of the cluster that was asked for.
     """
     errors: list[EvidenceError] = []
@@ -112,7 +118,9 @@ def gather_evidence(
     snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
     require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
-    inputs = belonging_together(Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster)
+    inputs = belonging_together(
+        Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster, is_of_one_moment=is_of_one_moment
+    )
     found, problems = list(inputs.found), list(inputs.problems)
     if not before:
         return _evidence(inputs, found, problems, [], [])

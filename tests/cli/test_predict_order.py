@@ -1,6 +1,7 @@
 """`kforensics predict --order`: which broker of a stopped cluster to start first, and which elections that needs."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -56,6 +57,20 @@ def test_a_broker_that_was_not_given_is_said(cluster, capsys):
 
     assert 3 in found["missing"]
     assert any("the order may change" in line for line in answer["unknown"])
+    assert answer["state"] != "starts-and-repairs"
+    assert "What broker 3 holds is not known." in answer["headline"]
+    assert answer["now"][0 if answer["state"] == "unknown" else 1].startswith("Give the directories of broker 3 before")
+
+
+def test_what_followers_discard_in_any_order_is_in_the_first_line(incident, capsys):
+    found, answer = order(capsys, incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live")
+
+    assert sum(one["committed"]["certain"] for one in found["elections"]) == 38
+    assert answer["state"] == "loses"
+    assert answer["headline"].startswith(
+        "In any order of starts, followers discard at least 38 records (38 certainly committed). "
+    )
+    assert answer["now"][0].startswith("Copy the log directories")
 
 
 def test_one_broker_has_no_order(cluster, capsys):
@@ -85,3 +100,31 @@ def test_elections_that_may_be_unclean_are_in_the_file_too(cluster, capsys):
     assert {str(one["unclean"]) for one in found["elections"]} == {str({"absent": "unknown"})}
     assert len(found["elections_json"]["partitions"]) == len(found["elections"])
     assert any("may need an unclean election" in line for line in answer["now"])
+
+
+def test_a_node_at_two_moments_is_no_calm_start_and_no_other_holder(incident, capsys):
+    snapshots = incident("power-loss-4.x") / "snapshots"
+    then, broken, final = (
+        snapshots / one / "broker-1"
+        for one in ("02-killed-before-page-cache-loss", "03-after-power-loss-before-restart", "99-final")
+    )
+    run(["predict", str(final), str(then), "--format", "json"])
+    calm = json.loads(capsys.readouterr().out)["answer"]
+    run(["predict", str(broken), str(then), "--format", "json"])
+    loses = json.loads(capsys.readouterr().out)["answer"]
+
+    assert calm["state"] == "unknown"
+    assert any("Which of these is the state that is started" in words for words in calm["unknown"])
+    assert f"Keep the copy of broker 1 at {then}, which holds what ledger-2 of broker 1 discards." in loses["now"]
+
+
+def test_a_controller_without_a_version_on_record_gives_the_brokers_none(coordinators, capsys):
+    run(["predict", str(coordinators("transactions-3.5") / "snapshots" / "99-final"), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    assert document["kafka"].startswith("3.5.")
+    assert document["kafka_source"] == "metadata-log"
+    assert f"Kafka {document['kafka']} " in document["answer"]["headline"]
+    assert any(
+        re.search(r"broker 100 is started with: Kafka .* is assumed", one) for one in document["answer"]["unknown"]
+    )

@@ -222,6 +222,30 @@ def test_one_broker_twice_is_refused_where_no_disk_names_its_cluster(incident, t
     assert "holds a partition twice" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("chosen", [[], ["--cluster", "TKZzU9gkREuBwVbPJkyiQw"]])
+def test_one_broker_at_two_moments_is_not_taken_as_its_present_state(incident, tmp_path, capsys, chosen):
+    snapshots = incident("power-loss-4.x") / "snapshots"
+    then, now = (str(snapshots / one / "broker-1") for one in ("02-killed-before-page-cache-loss", "99-final"))
+    key = ["--topic", "ledger", "--key", "led-000261"]
+
+    for line in (["trace", *key], ["groups"], ["transactions"]):
+        assert run([*line, now, then, *chosen]) == 3
+        assert "one broker holds a partition twice, so the inputs are of two moments" in capsys.readouterr().err
+    assert run(["trace", *key, now, "--before", then, "--quiet", *chosen]) == 1
+    assert capsys.readouterr().out.startswith("LOST")
+
+
+def test_log_directories_of_a_broker_that_are_named_one_by_one_are_of_one_moment(tmp_path, capsys):
+    for number, directory_id in enumerate(("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")):
+        (tmp_path / str(number) / "disk" / "orders-0").mkdir(parents=True)
+        (tmp_path / str(number) / "disk" / "meta.properties").write_text(
+            f"version=1\ncluster.id=TKZzU9gkREuBwVbPJkyiQw\nnode.id=1\ndirectory.id={directory_id}\n"
+        )
+
+    assert run(["groups", *(str(tmp_path / one / "disk") for one in "01")]) == 3
+    assert "holds a partition twice" not in capsys.readouterr().err
+
+
 def test_the_rest_is_analysed_where_that_is_asked_for(broker, tmp_path, capsys):
     code = run(["diff", str(broker), str(tmp_path / "gone"), "--keep-going", "--format", "json"])
     document = json.loads(capsys.readouterr().out)

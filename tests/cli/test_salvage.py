@@ -573,3 +573,28 @@ def test_a_log_that_ends_below_its_high_watermark_has_a_gap(capsys, unclean, tmp
 
     assert (1, "gaps", 0) == (code, document["answer"]["state"], document["records"])
     assert "held by no input" in document["answer"]["headline"]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "segments"])
+def test_bytes_behind_the_last_batch_that_no_one_can_read_are_not_called_saved(unclean, tmp_path, capsys, form):
+    copied(unclean / "99-final" / "broker-1", tmp_path / "broker-1")
+    (log,) = (tmp_path / "broker-1").rglob("orders-0/*.log")
+    whole = log.read_bytes()
+    first = 12 + int.from_bytes(whole[8:12], "big")
+    log.write_bytes(whole[:first] + bytes([255]) * (len(whole) - first))
+
+    code, document = salvage(capsys, log.parent, "--what", "all", "--form", form, "-o", tmp_path / "out")
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "1 log ends in bytes that can't be read" in document["answer"]["headline"]
+    assert any(f"from byte {first:,} on held, of orders-0" in words for words in document["answer"]["unknown"])
+
+
+def test_the_headline_says_of_how_many_partitions_it_is_unknown_whether_more_is_lost(incident, tmp_path, capsys):
+    snapshots = incident("power-loss-4.x") / "snapshots"
+    before = snapshots / "02-killed-before-page-cache-loss"
+
+    _, document = salvage(capsys, snapshots / "99-final", "--before", before, "-o", tmp_path / "out")
+
+    assert "51 of 51 lost records" in document["answer"]["headline"]
+    assert document["answer"]["headline"].endswith("; whether more are lost is unknown of 4 partitions.")

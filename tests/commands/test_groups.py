@@ -1,6 +1,7 @@
 """`groups` on recorded brokers: equal to kafka-consumer-groups at the same moments, each act named, and what was not found."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -394,6 +395,18 @@ def test_calm_names_since_when_every_commit_is_here(coordinators):
 
     assert (result.answer.state, result.answer.unknown) == ("no-setback", ())
     assert " since 2026-11-22 " in result.answer.headline
+
+
+def test_calm_about_a_time_ends_at_it_and_says_nothing_of_one_before_the_history(coordinators):
+    paths, before = everything(coordinators("groups-4.1"))
+    since = groups(*paths, before=before).body.complete_since_ms
+
+    early, later = (groups(*paths, before=before, at_ms=since + one) for one in (-1, 1_000))
+
+    assert (early.answer.state, early.exit_code) == ("unknown", 3)
+    assert any("the history is complete since" in words for words in early.answer.unknown)
+    assert later.answer.state == "no-setback"
+    assert re.search(r"none was set back since [-0-9]+ [:0-9]+ until ", later.answer.headline)
 
 
 def test_an_unclean_election_on_record_leaves_it_unknown_where_the_log_of_the_leader_before_it_is_not_here(

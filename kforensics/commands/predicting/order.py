@@ -62,7 +62,16 @@ def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth 
         wait_for=tuple(one for one in order if waits[one]),
         firsts=tuple(FirstStart(one, certain[one], possible[one]) for one in order),
         elections=tuple(elections),
-        missing=tuple(sorted({broker for report in compared.body.reports for broker in report.missing_replicas})),
+        missing=tuple(
+            sorted(
+                {
+                    broker
+                    for report in compared.body.reports
+                    if not report.is_quorum and not report.is_deleted
+                    for broker in report.missing_replicas
+                }
+            )
+        ),
     )
 
 

@@ -132,6 +132,8 @@ class SavedPartition:
     gaps: list[Gap] = field(default_factory=list)
     aborted_records: int = 0
     """Of aborted transactions, and not taken."""
+    unread_ends: tuple[str, ...] = ()
+    """Bytes behind the last batch of its log that may hold records of unknown offsets."""
     markers: int = 0
     """Control records, which no form of records holds."""
     likely: str = ""
@@ -382,10 +384,22 @@ class _Saver:
             if isinstance(one.offsets_lost, OffsetRange)
         ]
         end = max(end, *ends) if ends else end
+        self._saved.unread_ends = tuple(self._unread_ends(end))
         if self._filters.offsets is not None:
             end = min(end, self._filters.offsets.last + 1)
         if end > self._next:
             self._add_hole(OffsetRange(self._next, end - 1))
+
+    def _unread_ends(self, end: int) -> Iterator[str]:
+        """Yield the bytes behind the last batch of logs that no other log passes, and which may hold records of which not even the offsets can be read."""
+        for copy in self._plan.copies:
+            if copy.view.log_end_offset < end:
+                continue
+            for segment in copy.view.replica.segments:
+                for one in segment.damage:
+                    is_told = isinstance(one.offsets_lost, OffsetRange) or one.offsets_lost is Absent.NOT_APPLICABLE
+                    if not is_told and isinstance(one.next_good, Absent) and one.kind is not DamageKind.ZEROS:
+                        yield f"{one.span.length:,} bytes of {segment.path} from byte {one.span.position:,} on"
 
     def _add_hole(self, hole: OffsetRange) -> None:
         self._gaps += self._holes.gaps(hole)

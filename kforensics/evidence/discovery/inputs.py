@@ -25,6 +25,7 @@ from kforensics.evidence.discovery.log_dirs import (
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log, holds_logs
 from kforensics.evidence.model import Input, Problem
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.source.capture import CapturePath, captures_in, split_at_capture
 from kforensics.source.discover import Place, Shape, discover
 from kforensics.source.foreign import ForeignPath
@@ -289,16 +290,19 @@ def problem_words(error: EvidenceError) -> str:
     return f"{words}; {did_you_mean(error.nearest)}" if error.nearest else words
 
 
-def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: bool = True) -> Inputs:
+def belonging_together(
+    inputs: Inputs, *, cluster: str | None = None, refuses: bool = True, is_of_one_moment: bool = False
+) -> Inputs:
     """Return the inputs, which are of one cluster then.
 
     Args:
         inputs: as found.
         cluster: the one that is wanted; what names another is left out.
         refuses: whether inputs of several clusters are an error where none was asked for.
+        is_of_one_moment: whether they are taken as the present state of each broker: a broker that holds a partition twice is an error then.
 
     Raises:
-        InputsRefused: data directories name several clusters, or one broker holds a partition twice and they name none.
+        InputsRefused: data directories name several clusters, or one broker holds a partition twice and they name none, or are of one moment.
         UsageError: none of them is of the cluster that was asked for.
     """
     require_one_redaction(inputs.found)
@@ -307,13 +311,16 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, refuses: b
         if ids and cluster not in ids:
             hint = did_you_mean(nearest_names(cluster, ids)) or f"they are of {', '.join(ids)}"
             raise UsageError(f"no data directory among the inputs is of cluster {cluster} (--cluster); {hint}")
-        return _only_of(inputs, cluster)
+        inputs = _only_of(inputs, cluster)
+        if is_of_one_moment:
+            _refuse_twins(inputs, is_of_one_moment=True)
+        return inputs
     if refuses and len(ids) > 1:
         raise of_several_clusters(
             [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
         )
     if refuses:
-        _refuse_twins(inputs)
+        _refuse_twins(inputs, is_of_one_moment=is_of_one_moment)
     return replace(inputs, cluster=ids[0] if len(ids) == 1 else Absent.UNKNOWN)
 
 
@@ -366,15 +373,27 @@ def _only_of(inputs: Inputs, cluster: str) -> Inputs:
     )
 
 
-def _refuse_twins(inputs: Inputs) -> None:
-    """Refuse directories of one broker id that hold a partition twice, where nothing says that they are of one cluster."""
+def _refuse_twins(inputs: Inputs, *, is_of_one_moment: bool) -> None:
+    """Refuse directories of one broker id that hold a partition twice, where nothing says that they are of one cluster, or they are taken as of one moment."""
     nodes = [one for one in inputs.found if one.log_dirs and isinstance(one.described.broker_id, int)]
     for one, other in combinations(nodes, 2):
         if one.described.broker_id != other.described.broker_id:
             continue
-        if not isinstance(one.described.cluster_id, Absent) and not isinstance(other.described.cluster_id, Absent):
+        is_named = not isinstance(one.described.cluster_id, Absent) and not isinstance(
+            other.described.cluster_id, Absent
+        )
+        if is_named and not is_of_one_moment:
             continue
         both = _live_partitions(one) & _live_partitions(other)
+        if both and is_named and _are_two_disks(one, other):
+            continue
+        if both and is_named:
+            words = f"broker {one.described.broker_id} with {min(both)}"
+            raise InputsRefused(
+                "one broker holds a partition twice, so the inputs are of two moments",
+                (EvidenceUnreadable(one.described.path, words), EvidenceUnreadable(other.described.path, words)),
+                ("name one of them, and the earlier one after --before",),
+            )
         if both:
             words = f"broker {one.described.broker_id} with {min(both)}, and no cluster.id that says of which cluster"
             raise InputsRefused(
@@ -382,6 +401,20 @@ def _refuse_twins(inputs: Inputs) -> None:
                 (EvidenceUnreadable(one.described.path, words), EvidenceUnreadable(other.described.path, words)),
                 ("name one of them, and with `explain` the earlier one after --before",),
             )
+
+
+def _are_two_disks(one: FoundInput, other: FoundInput) -> bool:
+    """Whether two inputs have directory ids, and none in common: they are log directories of a broker that holds a partition in both."""
+    ids, others = _directory_ids(one), _directory_ids(other)
+    return bool(ids) and bool(others) and not ids & others
+
+
+def _directory_ids(found: FoundInput) -> frozenset[object]:
+    return frozenset(
+        one.meta.directory_id
+        for one in found.log_dirs
+        if isinstance(one.meta, MetaProperties) and not isinstance(one.meta.directory_id, Absent)
+    )
 
 
 def _live_partitions(found: FoundInput) -> frozenset[str]:

@@ -24,7 +24,7 @@ def groups_answer(
     unread: int,
     skipped: int,
     complete_since_ms: int | Absent,
-    is_past: bool = False,
+    at_ms: int | None = None,
     share_topic: CoordinatorTopic | None = None,
     skipped_of_shares: int = 0,
 ) -> Answer:
@@ -39,7 +39,7 @@ def groups_answer(
         unread: places that could not be read.
         skipped: records of `__consumer_offsets` of unknown types or versions.
         complete_since_ms: from when on every commit is here.
-        is_past: it is asked of a time in the past.
+        at_ms: the time that is asked about; None for the end of the logs.
         share_topic: what is known of `__share_group_state`.
         skipped_of_shares: records of it of unknown types or versions.
 
@@ -48,7 +48,11 @@ def groups_answer(
         position is here.
     """
     past = [(group, one) for group in groups for one in group.positions if one.is_past_the_end is True]
-    doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped, is_past=is_past))
+    doubts = list(_doubts(groups, topic, asked, unread=unread, skipped=skipped, is_past=at_ms is not None))
+    if at_ms is not None and isinstance(complete_since_ms, int) and at_ms < complete_since_ms:
+        doubts.append(
+            f"What groups had committed by {_time(at_ms)}: the history is complete since {_time(complete_since_ms)}."
+        )
     if share_topic is not None:
         doubts += _of_shares(groups, share_topic, skipped_of_shares)
     states = [
@@ -59,7 +63,7 @@ def groups_answer(
     state = worst_state("groups", states) or State.NO_SETBACK
     return Answer(
         state=state,
-        headline=_headline(state, groups, past, setbacks, setback_count, complete_since_ms),
+        headline=_headline(state, groups, past, setbacks, setback_count, complete_since_ms, at_ms),
         now=tuple(_now(past, setbacks)),
         tell=tuple(_tell(past, setbacks)),
         unknown=tuple(doubts),
@@ -73,6 +77,7 @@ def _headline(
     setbacks: Sequence[Change],
     count: int,
     complete_since_ms: int | Absent,
+    at_ms: int | None,
 ) -> str:
     match state:
         case State.PAST_THE_END:
@@ -89,13 +94,14 @@ def _headline(
             return _set_back(setbacks[0], count)
         case State.UNKNOWN:
             return f"No set-back in the commits of {counted(len(groups), 'group')} that are here; whether there was one is unknown."
+    until = "" if at_ms is None else f" until {_time(at_ms)}"
     if isinstance(complete_since_ms, Absent):
         return (
-            "No group has committed anything."
+            f"No group {'has' if at_ms is None else 'had'} committed anything{until}."
             if not groups
-            else f"{counted(len(groups), 'group')}, and none was set back."
+            else f"{counted(len(groups), 'group')}, and none was set back{until}."
         )
-    return f"{counted(len(groups), 'group')}, and none was set back since {_time(complete_since_ms)}."
+    return f"{counted(len(groups), 'group')}, and none was set back since {_time(complete_since_ms)}{until}."
 
 
 def _set_back(worst: Change, count: int) -> str:
@@ -166,9 +172,9 @@ def _doubts(
             why = f"broker {leader} {'led' if is_past else 'leads'} there, and its log is not among the inputs"
         yield f"Whether positions in {listed(sorted(lost), most=MOST_NAMED)} {'were' if is_past else 'are'} past the end: {why}."
     if unread:
-        yield f"What {counted(unread, 'place')} that could not be read hold."
+        yield f"What {counted(unread, 'place')} that could not be read {form(unread, 'holds', 'hold')}."
     if skipped:
-        yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions say."
+        yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions {form(skipped, 'says', 'say')}."
 
 
 def _of_shares(groups: Sequence[GroupView], topic: CoordinatorTopic, skipped: int) -> Iterator[str]:
@@ -182,7 +188,7 @@ def _of_shares(groups: Sequence[GroupView], topic: CoordinatorTopic, skipped: in
         why = [f"{listed(parts, most=MOST_NAMED)}: {reason}" for reason, parts in topic.reasons()]
         yield f"Where {names} {form(len(shares), 'reads', 'read')}: not all of {topic.name} is shown to be here{'; ' if why else ''}{'; '.join(why)}."
     if skipped:
-        yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions say."
+        yield f"What {counted(skipped, 'record')} of {topic.name} of unknown types or versions {form(skipped, 'says', 'say')}."
 
 
 def _now(past: Sequence[tuple[GroupView, GroupPosition]], setbacks: Sequence[Change]) -> Iterator[str]:

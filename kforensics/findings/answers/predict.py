@@ -86,6 +86,8 @@ def predict_answer(
     unclean_nodes: Mapping[int, str] | None = None,
     order: StartOrder | None = None,
     allows_older: bool = False,
+    assumed_nodes: Mapping[int, str] | None = None,
+    twice: Sequence[int] = (),
     is_partial: bool = False,
     has_problems: bool = False,
 ) -> Answer:
@@ -108,6 +110,8 @@ def predict_answer(
         unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
         order: in which to start the brokers, where it was asked for.
         allows_older: the evidence allows versions too that are not modelled.
+        assumed_nodes: the version that is assumed, by input of a node of which none is on record, where others have one.
+        twice: inputs of nodes that are given as they were at several moments.
         is_partial: some partitions alone were played.
         has_problems: something could not be read.
 
@@ -131,6 +135,9 @@ def predict_answer(
     )
     if allows_older:
         unknown = (OLDER, *unknown)
+    if twice:
+        paths = listed([f"{_node(inputs[one])} at {inputs[one].path}" for one in twice], most=4)
+        unknown = (f"Which of these is the state that is started: {paths}. Each is started by itself.", *unknown)
     if side_by_side:
         nodes = listed([_node(inputs[one]) for one in side_by_side])
         together = (
@@ -152,6 +159,9 @@ def predict_answer(
     if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
         state = State.UNKNOWN
     outcome = state
+    certain, possible = _discarded_by_leaders(order)
+    if certain or possible:
+        state = worst_state("predict", {state, State.LOSES}) or state
     ended_early = _ended_early(logs)
     brokers_without_logs = [] if is_partial else _without_logs(starts, logs, inputs)
     is_in_doubt = (
@@ -160,26 +170,35 @@ def predict_answer(
         or _aged(logs)
         or brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in _reached(logs))
+        or (order is not None and order.missing)
+        or twice
     )
     if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
         state = State.UNKNOWN
     return Answer(
         state=state,
-        headline=(f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(outcome, starts, logs, inputs, metadata_logs, version=f"Kafka {kafka}")
+        headline=(
+            f"In any order of starts, followers discard at least {counted(certain + possible, 'record')} ({certain:,} certainly committed). "
+            if certain or possible
+            else ""
+        )
+        + (f"As if {', '.join(without)} were not there: " if without else "")
+        + _headline(outcome, starts, logs, inputs, metadata_logs, version=_versions(starts, logs, kafka))
         + (
             f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
             if brokers_without_logs
             else ""
         )
-        + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else ""),
+        + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else "")
+        + (
+            f" What {_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')} is not known."
+            if order and order.missing
+            else ""
+        ),
         now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
         later=(
             *_retention(logs),
-            *(
-                f"When {_node(inputs[node])} registers, the controller takes it out of every ISR and ELR: {reason}."
-                for node, reason in (unclean_nodes or {}).items()
-            ),
+            *_unclean_registrations(unclean_nodes or {}, inputs),
         ),
         unknown=(
             *_crash_now(starts, logs, inputs),
@@ -187,6 +206,10 @@ def predict_answer(
                 [f"Which version is started: Kafka {kafka} is assumed. Give it with --kafka."]
                 if kafka_source == "assumed"
                 else []
+            ),
+            *(
+                f"Which version {_node(inputs[node])} is started with: Kafka {version} is assumed."
+                for node, version in (assumed_nodes or {}).items()
             ),
             *(words for one in missing_directories for words in one.words()),
             *(
@@ -199,6 +222,18 @@ def predict_answer(
             *(_order_unknown(order) if order else ()),
         ),
     )
+
+
+def _unclean_registrations(nodes: Mapping[int, str], inputs: Sequence[Input]) -> Iterator[str]:
+    """Yield which nodes the controller takes out of every ISR and ELR, those with one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for node, reason in nodes.items():
+        by_reason.setdefault(reason, []).append(_node(inputs[node]))
+    for reason, names in by_reason.items():
+        one = len(names) == 1
+        yield (
+            f"When {listed(names, most=4)} {'registers' if one else 'register'}, the controller takes {'it' if one else 'each'} out of every ISR and ELR: {reason}."
+        )
 
 
 def _states(
@@ -302,6 +337,12 @@ def _headline(
     but = next(_but(logs, metadata_logs), "")
     rest = " as they are" if state is State.STARTS_UNCHANGED else " and discards no record"
     return f"{loads}{version} loads {_all(logs)}{but or rest}."
+
+
+def _versions(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], kafka: str) -> str:
+    """Return the versions that load logs, in words."""
+    loading = {log.node for log in logs}
+    return f"Kafka {listed(list(dict.fromkeys(start.kafka for start in starts if start.input in loading)) or [kafka])}"
 
 
 def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -> Iterator[str]:
@@ -420,8 +461,16 @@ def _now(
             yield f"Save {log.path} of {_node(inputs[log.input])}: {log.lost.only_here:,} of its records are on no other replica given."
         else:
             whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
-            held = " and ".join(_node(inputs[holder.input]) for holder in whole or log.lost.held_by)
+            held = " and ".join(
+                _holder(inputs[holder.input], inputs[log.input]) for holder in whole or log.lost.held_by
+            )
             yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {_node(inputs[log.input])} discards."
+
+
+def _holder(holder: Input, of: Input) -> str:
+    """Return who holds records that a node discards: another node, or an earlier copy of its own disk."""
+    is_same = not isinstance(of.broker_id, Absent) and holder.broker_id == of.broker_id
+    return f"the copy of {_node(holder)} at {holder.path}" if is_same else _node(holder)
 
 
 _BY_LEADER = (
@@ -430,13 +479,25 @@ _BY_LEADER = (
 )
 
 
+def _discarded_by_leaders(order: StartOrder | None) -> tuple[int, int]:
+    """Return how many records, certainly and possibly committed, others discard where each partition gets the leader that costs least."""
+    elections = () if order is None else order.elections
+    return sum(one.lost_certain for one in elections), sum(one.lost_possible for one in elections)
+
+
 def _order(order: StartOrder) -> Iterator[str]:
     """Which broker to start first, which to wait for, and which elections are needed."""
     if not order.brokers:
         return
     first, *others = order.brokers
     then = f", then {', '.join(map(str, others))}" if others else ""
-    yield f"Start broker {first} first{then}, one at a time, each after the one before has loaded its logs."
+    if order.missing:
+        yield (
+            f"Give the directories of {_brokers(order.missing)} before any broker is started: {form(len(order.missing), 'it', 'one of them')} may hold "
+            "committed records that a leader among these discards."
+        )
+    of_given = "Of the brokers given: start" if order.missing else "Start"
+    yield f"{of_given} broker {first} first{then}, one at a time, each after the one before has loaded its logs."
     if order.wait_for:
         yield (
             f"Elect no leader before {_brokers(order.wait_for)} {form(len(order.wait_for), 'is', 'are')} running: others would discard "

@@ -1,7 +1,7 @@
 """The answer of `salvage`: how many of how many records are saved, and what is missing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State
@@ -55,6 +55,8 @@ class Salvaged:
     reasons: tuple[str, ...]
     is_guessed: bool
     """No input shows the leader."""
+    unread_ends: tuple[str, ...] = ()
+    """Bytes behind the last batch that may hold records of unknown offsets."""
 
 
 def salvage_answer(
@@ -100,9 +102,11 @@ def salvage_answer(
             headline=f"NOT ALL IS WRITTEN: {failure}.",
             now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
         )
+    ends = [f"what {end} held, of {one.partition}" for one in partitions for end in one.unread_ends]
     if not saved and not missing:
         is_calm = premise_state in _CALM and not problems
-        return _nothing(what, premise, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
+        nothing = _nothing(what, premise, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
+        return replace(nothing, unknown=(*nothing.unknown, *ends))
     total = saved + missing
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
     certain = sum(one.certain for one in partitions if not one.is_guessed)
@@ -135,10 +139,16 @@ def salvage_answer(
     if problems and state is State.SAVED:
         state = State.UNKNOWN
         words += "; not everything could be read"
+    if ends:
+        unknown += ends
+        words += f"; {counted(len(ends), 'log')} {form(len(ends), 'ends', 'end')} in bytes that can't be read"
+        state = State.UNKNOWN if state is State.SAVED else state
     is_part = not_all_given or guessed or (what == "at-risk" and bool(unsettled))
     if state is State.SAVED and what != "all" and (is_part or premise_state is State.UNKNOWN):
         state = State.UNKNOWN if is_part else state
         words += "; whether there are more is unknown"
+    elif state is State.SAVED and what == "lost" and unsettled:
+        words += f"; whether more are lost is unknown of {counted(len(unsettled), 'partition')}"
     return Answer(
         state=state,
         headline=f"{words}.",
@@ -215,7 +225,7 @@ def _put_back(out: str) -> tuple[str, ...]:
 def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int, chosen: str) -> Answer:
     where = counted(looked_at, "partition")
     if what == "all":
-        return Answer(state=State.UNKNOWN, headline=f"No record{chosen} is in any input; {where} looked at.")
+        return Answer(state=State.UNKNOWN, headline=f"No record{chosen} can be read in any input; {where} looked at.")
     kinds = _KINDS[what]
     if is_calm:
         return Answer(state=State.SAVED, headline=f"There is nothing to save: {premise}")

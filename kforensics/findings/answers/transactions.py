@@ -144,7 +144,7 @@ def _doubts(
         shown = name_text(name)
         yield f"Partitions of the unfinished transaction of {shown} are not among the inputs: whether it holds them back is not shown."
     if unread:
-        yield f"What {counted(unread, 'place')} that could not be read hold."
+        yield f"What {counted(unread, 'place')} that could not be read {form(unread, 'holds', 'hold')}."
     if skipped:
         yield f"What {counted(skipped, 'record')} of {topic.name} of unknown versions say."
 
