@@ -153,8 +153,8 @@ def _s3(bucket: str, values: dict[str, Any]) -> tuple[Any, str]:
 
     attempts = values.pop("max_attempts", ATTEMPTS)
     values = {"connect_timeout": CONNECT_SECONDS, "request_timeout": REQUEST_SECONDS, **values}
-    told = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
-    if not {"region", "endpoint_override"} & set(values) and not any(map(os.environ.get, told)):
+    given = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    if not {"region", "endpoint_override"} & set(values) and not any(map(os.environ.get, given)):
         values["region"] = resolve_s3_region(bucket)
     return S3FileSystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=attempts), **values), bucket
 

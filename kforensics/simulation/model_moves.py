@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kforensics.protocol.visibility import follower_high_watermark
 from kforensics.simulation.model_values import (
-    NOBODY,
+    NO_LEADER,
     ModelController,
     ModelRecord,
     ModelReplica,
@@ -40,7 +40,7 @@ def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[M
     for replica in range(size.replicas):
         if leader == replica:
             rest = isr if isr == {replica} else isr - {replica}
-            yield Move(f"controller: leader {replica} is offline", controller=_send(controller, NOBODY, rest))
+            yield Move(f"controller: leader {replica} is offline", controller=_send(controller, NO_LEADER, rest))
         elif replica in isr:
             shrunk = _send(controller, leader, isr - {replica})
             yield Move(f"controller: replica {replica} leaves the ISR", controller=shrunk)

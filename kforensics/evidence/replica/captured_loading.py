@@ -26,7 +26,7 @@ from kforensics.source.capture import Capture, CapturedSegment, CapturePath, Mis
 
 _ABORT, _COMMIT = 0, 1
 _ENDS_OF_SCAN = frozenset({ReaderStep.ENDS, ReaderStep.THROWS, ReaderStep.INVALID})
-LIES = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+MALFORMED = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """What values throw that no capture has written."""
 
 UNSOUND = ("base_offset", "last_offset", "position", "length", "crc", "attributes", "count")
@@ -72,7 +72,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
                 raise MissingBytes(capture, inner)
             return TimeEnds(*(int(kept[one]) for one in TimeEnds._fields))
         return _KeptEntries(kept, entry.length // INDEX_ENTRY_LENGTH, _first_carried(capture, inner))
-    except LIES as error:
+    except MALFORMED as error:
         raise capture.refuse(f"what it says of {inner} can't be: {error!r}") from error
 
 
@@ -231,7 +231,7 @@ def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
         if not is_whole or claimed is None:
             raise segment.missing()
         rows = np.concatenate((sound, _unsound(claimed)))
-    except LIES as error:
+    except MALFORMED as error:
         raise segment.capture.refuse(f"what it says of batches of {segment.inner} can't be: {error}") from error
     return rows[(rows["position"] >= start) & (rows["position"] < end)]
 
