@@ -74,7 +74,7 @@ def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Itera
 def follower_moves(
     model: ReplicationModel, leader: Side, follower: Side, controller: ModelController
 ) -> Iterator[Move]:
-    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late. The follower changes.
+    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late; each changes the follower's state.
 
     Args:
         model: its rules.
@@ -103,7 +103,7 @@ def follower_moves(
 
 
 def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller: ModelController) -> Iterator[Move]:
-    """Yield the changes of a follower's membership in the ISR; only the true leader can make them. The leader changes.
+    """Yield the changes of a follower's membership in the ISR; only the true leader makes them, and each changes its state.
 
     Args:
         model: its rules.

@@ -100,7 +100,7 @@ def find_logged_losses(
 
 
 def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:
-    """Below and from `end` on, as far as there is anything."""
+    """Yield the offsets below `end`, and those from it on, where there are any."""
     if offsets.first < end <= offsets.last:
         yield OffsetRange(offsets.first, end - 1)
         yield OffsetRange(end, offsets.last)
