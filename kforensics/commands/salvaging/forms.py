@@ -123,7 +123,7 @@ def require_form(form: FormName) -> None:
     try:
         import pyarrow as pa  # noqa: F401, PLC0415 - only looked for
     except ImportError:
-        raise MissingExtra("spark", "--form parquet") from None
+        raise MissingExtra("salvage", "--form parquet") from None
 
 
 def record_writer(form: FormName, folder: OutFolder, stem: str, partition: TopicPartition) -> RecordWriter:
