@@ -120,9 +120,8 @@ app.add_typer(fleet)
 def main() -> None:
     """Run the command line and exit."""
     gc.set_threshold(GARBAGE_THRESHOLD)
-    if hasattr(
-        signal, "SIGCHLD"
-    ):  # ignored where who started this ignored it; then no exit code of a process could be asked for
+    if hasattr(signal, "SIGCHLD"):
+        # Inherited from a parent that ignores it, it would leave no exit code of any process to ask for.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no algebra is done here, and numpy's idle threads take 50 ms
     for stream in (sys.stdout, sys.stderr):

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def check_metrics(path: Path | None) -> None:
-    """Refuse, before the work, a file that is none of metrics, or that has no directory.
+    """Refuse, before the work, a file that holds something other than metrics, or whose directory is missing.
 
     Args:
         path: as `--metrics` names it; None for none.
 
     Raises:
-        UsageError: it is.
+        UsageError: one of these, or the file can't be read.
     """
     if path is None:
         return

@@ -62,7 +62,7 @@ def choose_mode(asked: Mapping[Mode, bool], *, writes: bool) -> Mode:
 
 
 def refuse_out_of_place(context: typer.Context, mode: Mode) -> None:
-    """Refuse an option that would be passed over.
+    """Refuse an option that would be ignored.
 
     Args:
         context: of the command line.

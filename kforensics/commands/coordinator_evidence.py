@@ -279,7 +279,7 @@ class CoordinatorEvidence:
     def promised_end_of_leader(
         self, partition: TopicPartition, leader: int | Absent, epochs: Mapping[int | Absent, int]
     ) -> int:
-        """Return the same of the leader's log alone: a follower whose log ends before an unclean election on record promises nothing of it, where it is here.
+        """Return the highest high watermark or recovery point that the leader's log has to reach: one of a follower whose log ends before an unclean election on record does not count where the leader's log is here.
 
         Args:
             partition: of which it is asked.

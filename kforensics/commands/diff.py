@@ -6,18 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
+from kforensics.commands.truncated_records import lacking_records, truncated_records
+from kforensics.commands.without_batches import without_batches
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
-from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Input, Node, Problem, Replica, Segment
+from kforensics.evidence.model import BatchReader, Input, Node, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
     CollectedReplica,
@@ -34,10 +34,8 @@ from kforensics.findings.model import Finding, Severity, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
-from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
-from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import (
     PartitionReport,
     Verdict,
@@ -203,7 +201,7 @@ def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffRe
     compared = replace(
         compared,
         dropped=partial(_dropped, compared, inputs, request.pseudonyms),
-        not_captured=tuple(records_left_behind(compared, inputs)),
+        not_captured=tuple(lacking_records(compared.reports, inputs)),
     )
     return Result(
         command="diff",
@@ -237,7 +235,7 @@ def _read(request: DiffRequest, options: DiffOptions) -> Reading[Inputs]:
 def _dropped(
     compared: DiffResult, inputs: Inputs, pseudonyms: "Pseudonyms | None"
 ) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    for partition, owner, records in records_to_go(compared, inputs):
+    for partition, owner, records in truncated_records(compared.reports, inputs):
         hidden = records
         if pseudonyms:
             from kforensics.commands.redaction.records import redact_record  # noqa: PLC0415 - 10 ms, seldom asked for
@@ -638,45 +636,6 @@ def judge_partition(
     return report, tuple(partition_findings(report))
 
 
-def records_to_go(result: DiffResult, inputs: Inputs) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, where their bytes can be read.
-
-    Args:
-        result: of the comparison.
-        inputs: of the comparison; captures give those records whose bytes they hold.
-    """
-    reader = _content_reader(inputs)
-    for report, directory, (first, last) in _truncations(result):
-        if reader.lack_of_content(directory, first, last) is None:
-            yield report.partition, directory.owner, reader.records(directory, first, last)
-
-
-def records_left_behind(result: DiffResult, inputs: Inputs) -> Iterator[Problem]:
-    """Yield a problem for each replica whose records an expected truncation would discard, and whose capture does not hold their bytes.
-
-    Args:
-        result: of the comparison.
-        inputs: of the comparison.
-    """
-    reader = _content_reader(inputs)
-    for _, directory, (first, last) in _truncations(result):
-        if (lack := reader.lack_of_content(directory, first, last)) is not None:
-            words = f"the records that would be truncated can't be listed: {lack}"
-            yield Problem(input=directory.input, path=directory.path, message=words)
-
-
-def _content_reader(inputs: Inputs) -> FileBatchReader:
-    return FileBatchReader([one.root for one in inputs.found], with_content=True)
-
-
-def _truncations(result: DiffResult) -> Iterator[tuple[PartitionReport, Replica, tuple[int, int]]]:
-    """Yield each replica that is expected to truncate, and the first and the last offset that it would discard."""
-    for report in result.reports:
-        for replica in report.replicas:
-            if replica.truncation is not None:
-                yield report, replica.view.replica, replica.truncation.dropped
-
-
 def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
     """Return the path of each input; of what was captured, that on its broker, where it can be copied."""
     places = (one.root.place() if isinstance(one.root, CapturePath) else None for one in inputs.found)
@@ -684,59 +643,3 @@ def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
         one.described.path if place is None else place[0].origin(place[1])
         for one, place in zip(inputs.found, places, strict=True)
     )
-
-
-def without_batches(report: PartitionReport) -> PartitionReport:
-    """Return the report without batch tables and digests, which only the comparison needs.
-
-    Args:
-        report: it stays as it is; a view that it names twice is one view in the result too.
-    """
-    # A view stays one object wherever the report names it: readers compare by identity.
-    slim: dict[int, LoadedLog] = {}
-
-    def view(one: LoadedLog) -> LoadedLog:
-        if id(one) not in slim:
-            segments = tuple(map(_slim_segment, one.segments))
-            slim[id(one)] = replace(one, replica=without_tables(one.replica), segments=segments)
-        return slim[id(one)]
-
-    def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
-        return tuple(replace(one, view=view(one.view)) for one in those)
-
-    replicas = tuple(
-        replace(r, view=view(r.view), compared_with=view(r.compared_with) if r.compared_with else None)
-        for r in report.replicas
-    )
-    what_if = tuple(
-        replace(w, leader=view(w.leader), truncations=tuple((view(v), truncation) for v, truncation in w.truncations))
-        for w in report.what_if
-    )
-    leader = replace(report.leader, view=view(report.leader.view)) if report.leader else None
-    return replace(
-        report,
-        replicas=replicas,
-        what_if=what_if,
-        leader=leader,
-        set_aside=tuple(map(without_tables, report.set_aside)),
-        odd_ones=tuple(replace(one, view=view(one.view)) for one in report.odd_ones),
-        sole_holders=holders(report.sole_holders),
-        unassigned_holders=holders(report.unassigned_holders),
-    )
-
-
-def without_tables(replica: Replica) -> Replica:
-    """Return the replica without the batch tables and digests of its segments.
-
-    Args:
-        replica: as it was read; it stays as it is.
-    """
-    return replace(
-        replica,
-        segments=tuple(map(_slim_segment, replica.segments)),
-        deleted_segments=tuple(map(_slim_segment, replica.deleted_segments)),
-    )
-
-
-def _slim_segment(segment: Segment) -> Segment:
-    return replace(segment, batches=Absent.NOT_WRITTEN, digests=np.zeros(0, dtype=DIGEST_DTYPE))

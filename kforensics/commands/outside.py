@@ -16,7 +16,7 @@ def check_outside(out: Path, evidence: Iterable[Path]) -> None:
         evidence: the inputs as they were given.
 
     Raises:
-        UsageError: it would.
+        UsageError: the output would be an input, or lie inside of one.
     """
     target = _resolved(out)
     for given in evidence:

@@ -91,7 +91,7 @@ class SharePositions:
             time_ms=one.at.time_ms,
             by="administrator" if one.is_reset else "unknown",
             confidence="proven" if one.is_reset else "possible",
-            reason=reset if one.is_reset else "no reset goes before the record",
+            reason=reset if one.is_reset else "no reset precedes the record",
             citations=(one.at.cite(place),),
             group_was_empty=True if one.is_reset else None,
             had_members=False,

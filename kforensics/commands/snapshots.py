@@ -288,7 +288,7 @@ def _order_notes(used: Sequence[_Group], order: Sequence[int]) -> Iterator[str]:
     for one, other in combinations(order, 2):
         if (found := order_of(used[one].moment, used[other].moment)).later < 0:
             why = f" ({found.reason})" if found.reason else ""
-            yield f"What shows the order of the snapshots contradicts itself: {used[one].path} may be later than {used[other].path}{why}."
+            yield f"The evidence for the order of the snapshots contradicts itself: {used[one].path} may be later than {used[other].path}{why}."
     by_times = sorted(range(len(used)), key=lambda at: (used[at].moment.written_ms, at))
     if list(order) == list(range(len(used))):
         if by_times != list(order) and len({used[at].moment.written_ms for at in by_times}) == len(used):

@@ -78,7 +78,7 @@ def spread_findings(spread: LeaderSpread, cluster: str) -> Iterator[Finding]:
         )
 
 
-def inventory_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
+def node_id_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
     """Yield findings about directories whose node id is not the one that the inventory gives.
 
     Args:

@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.diff import identity_findings
-from kforensics.findings.fleet import inventory_findings, spread_findings
+from kforensics.findings.fleet import node_id_findings, spread_findings
 from kforensics.findings.model import Finding
 from kforensics.fleet.judge import ClusterKnowledge, JudgeContext, JudgedRows
 from kforensics.fleet.knowledge import Gathered
@@ -81,7 +81,7 @@ def write_rest(
         found.inputs[number].found.described.path: (listed, int(found.inputs[number].found.described.broker_id))
         for number, listed in found.disagreements
     }
-    findings += finding_rows([*inventory_findings(disagreements)], None, roots)
+    findings += finding_rows([*node_id_findings(disagreements)], None, roots)
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
     return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}

@@ -26,13 +26,11 @@ from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import SegmentBytes, iter_records
+from kforensics.protocol.coordinators import created_policy
 from kforensics.source.mapped import open_evidence
 from kforensics.units import OFFSETS_TOPIC
 
 CONTENT_TABLES = ("batches", "records", "commits")
-
-COMPACTED_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state"})
-"""Brokers compact these whatever their settings."""
 
 ROW_GROUP = 1 << 16
 _COPIED = tuple(
@@ -243,7 +241,7 @@ class _Sink:
 
 def _is_by_record(directory: Mapping[str, Any], segments: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether records must be compared because batches do not decide: after compaction, or a conversion between old formats."""
-    if directory["cleaner_point"] is not None or directory["topic"] in COMPACTED_TOPICS:
+    if directory["cleaner_point"] is not None or created_policy(directory["topic"]) == "compact":
         return True
     return any(row["is_thinned"] or min(row["magics"] or [2]) < 2 for row in segments)
 

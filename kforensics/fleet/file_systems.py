@@ -153,8 +153,8 @@ def _s3(bucket: str, values: dict[str, Any]) -> tuple[Any, str]:
 
     attempts = values.pop("max_attempts", ATTEMPTS)
     values = {"connect_timeout": CONNECT_SECONDS, "request_timeout": REQUEST_SECONDS, **values}
-    told = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
-    if not {"region", "endpoint_override"} & set(values) and not any(map(os.environ.get, told)):
+    given = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    if not {"region", "endpoint_override"} & set(values) and not any(map(os.environ.get, given)):
         values["region"] = resolve_s3_region(bucket)
     return S3FileSystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=attempts), **values), bucket
 
@@ -220,7 +220,9 @@ def _hdfs_native(host: str, port: str, own: dict[str, Any], values: dict[str, An
 
     refused = sorted({"user", "kerb_ticket"} & set(own))
     if refused:
-        words = f"no option {', '.join(refused)} of hdfs-native: it takes HADOOP_USER_NAME, or the ticket of KRB5CCNAME"
+        words = (
+            f"hdfs-native has no option {', '.join(refused)}; it takes HADOOP_USER_NAME, or the ticket of KRB5CCNAME"
+        )
         raise OSError(None, words)
     if "replication" in own:
         values = {**values, "dfs.replication": str(own["replication"])}
@@ -245,7 +247,7 @@ def _by_fsspec(scheme: str, authority: str, options: Mapping[str, str]) -> tuple
     try:
         storage, path = fsspec.core.url_to_fs(f"{scheme}://{user}{'@' if user else ''}{authority}", **values)
     except (ValueError, ImportError, TypeError) as error:
-        raise OSError(None, f"fsspec opens no storage {scheme}://: {redacted(str(error))}") from None
+        raise OSError(None, f"fsspec can't open {scheme}://: {redacted(str(error))}") from None
     return _of_fsspec(storage), str(path)
 
 

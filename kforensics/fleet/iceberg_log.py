@@ -111,7 +111,7 @@ class IcebergLog:
         except (ValidationError, ValueError) as error:
             raise EvidenceUnreadable(place, f"no metadata of an Iceberg table: {error}") from error
         if metadata.location != (expected := str(self._history.location / ICEBERG / table)):
-            words = f"an Iceberg table that was written at {metadata.location}, whose files it names by that place: move the history back"
+            words = f"the Iceberg table was written at {metadata.location} and names its files by absolute paths: move the history back"
             raise EvidenceUnreadable(expected, words)
         return Table(("kforensics", table), metadata, place, files, folder)
 

@@ -219,7 +219,8 @@ def _checked(values: Any) -> dict[str, Any]:
     """Return the fields of a holder as a file has them.
 
     Raises:
-        TypeError: they are no fields of a holder, or one has a value of another type.
+        LookupError: a field of a holder is missing.
+        TypeError: the values are no object, or one is of another type.
         ValueError: the process id is none.
     """
     for one in fields(Holder):

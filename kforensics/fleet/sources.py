@@ -162,6 +162,6 @@ def check_output(out: Path, sources: Sequence[Source]) -> None:
         sources: the evidence.
 
     Raises:
-        UsageError: it would.
+        UsageError: the output would lie inside of an input.
     """
     check_outside(out, [source.location for source in sources])

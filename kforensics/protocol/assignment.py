@@ -10,9 +10,6 @@ def assign_in_turn(
 ) -> tuple[tuple[int, ...], ...]:
     """Assign the replicas of each partition by the plain rule: replica j of partition i is on broker (i + j) mod n.
 
-    Raises:
-        UsageError: more replicas than brokers.
-
     Args:
         broker_ids: the brokers that may hold replicas.
         partitions: how many partitions the topic has.
@@ -20,6 +17,9 @@ def assign_in_turn(
 
     Returns:
         The brokers of each partition, the preferred leader first.
+
+    Raises:
+        UsageError: more replicas than brokers.
     """
     brokers = _enough_brokers(broker_ids, replication_factor)
     return tuple(

@@ -1,12 +1,26 @@
 """The rules of group and transaction coordinators that say which log holds what, and when a transaction is late."""
 
+from collections.abc import Mapping
 from enum import IntEnum
+
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 LATE_BUFFER_MS = 5 * 60 * 1000
 """How long after its timeout a transaction may still be ended by its coordinator before it counts as late (KIP-664, `LATE_TRANSACTION_BUFFER_MS`)."""
 
 TRANSACTION_VERSION_2 = 2
 """The client transaction version in which every transaction has an epoch of its own and the marker carries the next one (KIP-890, 4.0)."""
+
+CREATED_WITH: Mapping[str, Mapping[str, str]] = {
+    OFFSETS_TOPIC: {"cleanup.policy": "compact"},
+    TRANSACTIONS_TOPIC: {"cleanup.policy": "compact"},
+    SHARE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
+}
+"""What brokers create the topics of coordinators with; it counts where the settings of topics are not known.
+
+Source: `GroupCoordinatorService.groupMetadataTopicConfigs`, `TransactionStateManager.transactionTopicConfigs`,
+`ShareCoordinatorService.shareGroupStateTopicConfigs` of Kafka 4.1.0.
+"""
 
 _HASH_MASK = 0xFFFFFFFF
 _SIGN_BIT = 1 << 31
@@ -42,6 +56,15 @@ class TransactionStatus(IntEnum):
     def commits(self) -> bool:
         """Whether the transaction was decided to be committed, so that an abort would hide acknowledged records."""
         return self in {TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT}
+
+
+def created_policy(topic: str) -> str:
+    """Return the `cleanup.policy` that a topic has where none was set.
+
+    Args:
+        topic: by name; those of coordinators are created with settings of their own.
+    """
+    return CREATED_WITH.get(topic, {}).get("cleanup.policy", "delete")
 
 
 def coordinator_partition(name: str | bytes, partitions: int) -> int:

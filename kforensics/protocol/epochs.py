@@ -69,14 +69,14 @@ def latest_epoch(epochs: Epochs) -> int | Absent:
 def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRules = CURRENT_RULES) -> Epochs:
     """Return the cache after a batch of `leader_epoch` was appended at `start_offset` (`LeaderEpochFileCache.assign`).
 
-    Raises:
-        ValueError: a negative epoch or offset, which Kafka refuses too.
-
     Args:
         epochs: the cache before.
         leader_epoch: that of the batch.
         start_offset: the base offset of the batch; a cache that has the epoch already keeps its own.
         rules: what the version does with an entry that contradicts others.
+
+    Raises:
+        ValueError: a negative epoch or offset, which Kafka refuses too.
     """
     if leader_epoch < 0 or start_offset < 0:
         message = f"an epoch entry can't be negative: epoch {leader_epoch}, start offset {start_offset}"

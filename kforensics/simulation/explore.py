@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.simulation.model_values import NOBODY, ModelSize, ModelState
+from kforensics.simulation.model_values import NO_LEADER, ModelSize, ModelState
 from kforensics.simulation.models import MODELS
 from kforensics.simulation.transitions import Transitions
 
@@ -150,7 +150,7 @@ class Explorer:
             case Invariant.LEADER_IN_ISR | Invariant.LEADER_IN_ISR_OR_NONE:
                 controller = self._transitions.decode(code).controller
                 no_leader_is_fine = invariant is Invariant.LEADER_IN_ISR_OR_NONE
-                return controller.leader in controller.isr or (no_leader_is_fine and controller.leader == NOBODY)
+                return controller.leader in controller.isr or (no_leader_is_fine and controller.leader == NO_LEADER)
             case Invariant.TYPE_OK:
                 return _is_within_bounds(self._transitions.decode(code), self.size)
 

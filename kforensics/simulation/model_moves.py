@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kforensics.protocol.visibility import follower_high_watermark
 from kforensics.simulation.model_values import (
-    NOBODY,
+    NO_LEADER,
     ModelController,
     ModelRecord,
     ModelReplica,
@@ -40,7 +40,7 @@ def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[M
     for replica in range(size.replicas):
         if leader == replica:
             rest = isr if isr == {replica} else isr - {replica}
-            yield Move(f"controller: leader {replica} is offline", controller=_send(controller, NOBODY, rest))
+            yield Move(f"controller: leader {replica} is offline", controller=_send(controller, NO_LEADER, rest))
         elif replica in isr:
             shrunk = _send(controller, leader, isr - {replica})
             yield Move(f"controller: replica {replica} leaves the ISR", controller=shrunk)
@@ -74,7 +74,7 @@ def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Itera
 def follower_moves(
     model: ReplicationModel, leader: Side, follower: Side, controller: ModelController
 ) -> Iterator[Move]:
-    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late. The follower changes.
+    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late; each changes the follower's state.
 
     Args:
         model: its rules.
@@ -103,7 +103,7 @@ def follower_moves(
 
 
 def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller: ModelController) -> Iterator[Move]:
-    """Yield the changes of a follower's membership in the ISR; only the true leader can make them. The leader changes.
+    """Yield the changes of a follower's membership in the ISR; only the true leader makes them, and each changes its state.
 
     Args:
         model: its rules.

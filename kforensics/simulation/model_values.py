@@ -7,7 +7,7 @@ truth, and the LeaderAndIsr requests, which are never lost and may be taken late
 from dataclasses import dataclass
 from typing import NamedTuple
 
-NOBODY = -1
+NO_LEADER = -1
 """The id that means "no leader"."""
 BEFORE_ALL_EPOCHS = -1
 """The epoch of a replica that has not received any request."""
@@ -52,7 +52,7 @@ class ModelController(NamedTuple):
     @property
     def leader(self) -> int:
         """The leader by the last request."""
-        return self.requests[-1].leader if self.requests else NOBODY
+        return self.requests[-1].leader if self.requests else NO_LEADER
 
     @property
     def leader_epoch(self) -> int:
@@ -81,7 +81,9 @@ class ModelSize:
 
     def initial_state(self) -> ModelState:
         """Return the initial state: empty logs, no leader, every replica in the controller's ISR."""
-        replica = ModelReplica(log=(), high_watermark=0, leader_epoch=BEFORE_ALL_EPOCHS, leader=NOBODY, isr=frozenset())
+        replica = ModelReplica(
+            log=(), high_watermark=0, leader_epoch=BEFORE_ALL_EPOCHS, leader=NO_LEADER, isr=frozenset()
+        )
         everybody = frozenset(range(self.replicas))
         return ModelState(
             replicas=(replica,) * self.replicas,

@@ -285,7 +285,7 @@ class Capture:
         """Return the error that says what is wrong with this capture.
 
         Args:
-            problem: in words that follow on "the capture can't be used:".
+            problem: in words that follow "the capture can't be used:".
         """
         return EvidenceUnreadable(str(self.path), f"the capture can't be used: {problem}", _NO_CAPTURE)
 
@@ -498,7 +498,7 @@ class Capture:
             numbers = tuple(range(first, first + min(count, len(self._parts))))
             lengths = [self.part_length(number) for number in numbers]
             if sum(lengths) != entry.length or any(length != CHUNK_LENGTH for length in lengths[:-1]):
-                raise self.refuse(f"the parts of the file {inner} have not its length")
+                raise self.refuse(f"the parts of the file {inner} do not add up to its length")
             return CapturedFile(self, inner, entry, numbers, 0)
         if "problem" in content:
             raise EvidenceUnreadable(f"{self.path}/{inner}", str(content["problem"]))
@@ -753,7 +753,7 @@ class CapturePath(ForeignPath):
         try:
             return capture.bytes_of(inner, entry)
         except (KeyError, TypeError, ValueError) as error:
-            raise capture.refuse(f"what it says of the file {inner} can't be: {error}") from error
+            raise capture.refuse(f"what it says of the file {inner} is impossible: {error}") from error
 
     def _below(self, relative: str) -> tuple[Capture, str]:
         capture, inner = self.place()
@@ -833,13 +833,15 @@ class CapturedSegment(_Inside):
         """Return the bytes that the capture holds, in the order of their positions; none overlap.
 
         Raises:
-            EvidenceUnreadable: what the capture says of them can't be.
+            EvidenceUnreadable: what the capture says of them is impossible.
         """
         if self._held is None:
             try:
                 self._held = _held_bytes(self.row.get("bytes") or (), self.size)
             except (TypeError, ValueError) as error:
-                raise self.capture.refuse(f"what it says of the bytes of {self.inner} can't be: {error}") from error
+                raise self.capture.refuse(
+                    f"what it says of the bytes of {self.inner} is impossible: {error}"
+                ) from error
         return self._held
 
     def read_into(self, position: int, buffer: memoryview) -> int:

@@ -236,7 +236,7 @@ def nearest_paths(given: Path) -> tuple[str, ...]:
     """Return paths that exist and are most like one that does not: the first of its parts that is missing, replaced by its likest neighbours.
 
     Args:
-        given: a path to nothing; what follows on the missing part has to exist below the neighbour.
+        given: a path to nothing; what follows the missing part has to exist below the neighbour.
     """
     parent, missing = given, []
     try:

@@ -434,7 +434,7 @@ def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> Evid
     Args:
         path: of the file.
         error: what the system said; a ValueError for a path that no system call takes.
-        where: words that follow on the problem, such as " at byte 4096".
+        where: words that follow the problem, such as " at byte 4096".
 
     Returns:
         The error to be raised, `EvidenceNotFound` where nothing is at the path.

@@ -4,7 +4,7 @@ With `--kafka-libs JARS [--bytes 1000000000]` instead, beside `kafka-dump-log` a
 
 - `groups` over so many bytes of `__consumer_offsets`, beside `kafka-dump-log --offsets-decoder`;
 - `transactions` over so many bytes of a log of transactions, beside `verify --level crc` of the same, beside `kafka-dump-log` alone, and beside
-  `kafka-dump-log --deep-iteration`, which alone shows what a marker says, with the awk behind it that tells which transactions are open.
+  `kafka-dump-log --deep-iteration`, which alone shows what a marker says, with the awk behind it that shows which transactions are open.
 
 Without it:
 

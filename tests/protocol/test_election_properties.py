@@ -15,8 +15,8 @@ from kforensics.protocol.election import (
 
 REPLICAS = (2, 1, 3)
 SUBSETS = tuple(chain.from_iterable(combinations(REPLICAS, size) for size in range(4)))
-NOBODY = Absent.NOT_APPLICABLE
-LEADERS: tuple[int | Absent, ...] = (NOBODY, *REPLICAS)
+NO_LEADER = Absent.NOT_APPLICABLE
+LEADERS: tuple[int | Absent, ...] = (NO_LEADER, *REPLICAS)
 ALONE = {ElectionKind.ELIGIBLE, ElectionKind.LAST_KNOWN, ElectionKind.UNCLEAN}
 
 
@@ -54,7 +54,7 @@ def test_who_is_elected():
                 (ElectionKind.ELIGIBLE, eligible),
                 (ElectionKind.LAST_KNOWN, last[0] if is_last else None),
                 (ElectionKind.UNCLEAN, first_of(live) if unclean else None),
-                (ElectionKind.UNCHANGED if before.leader is NOBODY else ElectionKind.NONE, NOBODY),
+                (ElectionKind.UNCHANGED if before.leader is NO_LEADER else ElectionKind.NONE, NO_LEADER),
             )
             if choice[1] is not None
         )

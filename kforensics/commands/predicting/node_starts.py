@@ -589,7 +589,7 @@ _PLAIN = LoadOutcome(
 
 
 def _without_files(load: LogLoad) -> LogLoad:
-    """Return a load without its files, which were told of: so much a start hangs on."""
+    """Return what the start of the node depends on: the load without its files, which are in the report by then."""
     if isinstance(load.outcome, Unpredictable):
         return load
     state = load.outcome.state

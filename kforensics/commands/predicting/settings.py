@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kforensics.commands.predicting.surroundings import BROKER, TOPIC, Surroundings, node_id_of
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.protocol.loading.retention import NO_LIMIT, RetentionPolicy
 
 WEEK_MS, MINUTE_MS, HOUR_MS = 604_800_000, 60_000, 3_600_000
@@ -31,24 +32,7 @@ OF_CLEANER = {
 OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.ms"})
 NAMES = frozenset(_OF_BROKER) | OF_START | {name for names in _OF_BROKER.values() for name, _ in names}
 """Every setting that what is predicted depends on."""
-CREATED_WITH: Mapping[str, Mapping[str, str]] = {
-    "__consumer_offsets": {"cleanup.policy": "compact"},
-    "__transaction_state": {"cleanup.policy": "compact"},
-    "__share_group_state": {"cleanup.policy": "delete", "retention.ms": "-1"},
-}
-"""What brokers create the topics of coordinators with; it counts where the settings of topics are not known.
-
-Source: `GroupCoordinatorService.groupMetadataTopicConfigs`, `TransactionStateManager.transactionTopicConfigs`,
-`ShareCoordinatorService.shareGroupStateTopicConfigs` of Kafka 4.1.0.
-"""
-
-
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-
-
-def created_policy(topic: str) -> str:
-    """Return the `cleanup.policy` that a topic has where none was set."""
-    return CREATED_WITH.get(topic, {}).get("cleanup.policy", "delete")
 
 
 class Policy(NamedTuple):

@@ -64,7 +64,7 @@ _ASSUMED = {
     ChangeKind.SNAPSHOTS_AWAY: "that idempotent producers may be forgotten where the stop was clean",
     ChangeKind.EPOCH_FILE_AWAY: "that a leader need not answer for epochs below those that are scanned",
     ChangeKind.TOPIC_ID_AWAY: "that the topic id is written again; without it Kafka 3.7 and later takes the directory for a stray",
-    ChangeKind.FILES_AWAY: "that nobody needs these files: compare them with the segments first",
+    ChangeKind.FILES_AWAY: "that these files are not needed: compare them with the segments first",
     ChangeKind.DIRECTORY_AWAY: "that another replica has all of it: this one starts empty, and is no leader before it has caught up",
     ChangeKind.SPACE_FREED: "that no I/O error is met: Kafka 4.0 to 4.3 empties a sound segment on one while it recovers it",
     ChangeKind.RETENTION_OFF: "that retention is set to none before the start, for every topic",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import is_speaking
+from kforensics.commands.redaction.records import identifies_no_one
 
 INTERNAL = re.compile(r"__[a-z_]+|@metadata")
 """Names of Kafka's own topics, which say nothing about their owner."""
@@ -140,7 +140,7 @@ class Names:
             name: of the setting; the value of one that is not known is replaced whole.
             value: as the log or file has it.
         """
-        if is_speaking(value) or value in {"null", "[hidden]", "[]"} or not value.strip("*"):
+        if identifies_no_one(value) or value in {"null", "[hidden]", "[]"} or not value.strip("*"):
             return value
         if name in _KNOWN_SETTINGS:
             return self.pseudonyms.text(_ENDPOINT.sub(self._endpoint, value))

@@ -55,7 +55,7 @@ _KINDS = {
 }
 _NAMES_OF_USERS = frozenset({"UserScramCredentialRecord", "RemoveUserScramCredentialRecord"})
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
-_SPEAKING_VALUES = frozenset({"true", "false", "delete", "compact", "compact,delete", "delete,compact", "*", ""})
+_HARMLESS_VALUES = frozenset({"true", "false", "delete", "compact", "compact,delete", "delete,compact", "*", ""})
 
 
 def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
@@ -148,15 +148,15 @@ def _text(name: str, text: str, around: Mapping[str, Any], message: str, pseudon
     if name == "resource_name":
         is_public = text == "*" or around.get("resource_type") in {_TOPIC_RESOURCE, _BROKER_RESOURCE}
         return text if is_public else pseudonyms.name("group", text)
-    if name == "value" and is_speaking(text):
+    if name == "value" and identifies_no_one(text):
         return text
     return pseudonyms.name(_KINDS.get(name, "value"), text)
 
 
-def is_speaking(text: str) -> bool:
-    """Return whether a setting is a number or a switch, which identifies no one.
+def identifies_no_one(text: str) -> bool:
+    """Return whether a setting is a number, a switch or another word that identifies no one.
 
     Args:
         text: its value.
     """
-    return text.lower() in _SPEAKING_VALUES or text.removeprefix("-").replace(".", "", 1).isdecimal()
+    return text.lower() in _HARMLESS_VALUES or text.removeprefix("-").replace(".", "", 1).isdecimal()

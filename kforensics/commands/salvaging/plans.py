@@ -26,7 +26,7 @@ from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted, identities
-from kforensics.reconcile.salvage.gaps import Gap, GapReason, without
+from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
 from kforensics.units import OffsetRange, TopicPartition
 
@@ -320,7 +320,7 @@ def _filled(task: Task, leader: LogCopy | None, carved: Sequence[LogCopy], reade
             wanted += [replace(one, leader_epoch=epoch, holders=holders) for epoch in epochs]
             for row in rows:
                 held = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
-                left = [part for before in left for part in without(before, held)]
+                left = [part for before in left for part in before.without([held])]
         gaps += [Gap(offsets=part, count=part.count, reason=GapReason.NEVER_SEEN, detail=_UNHELD) for part in left]
     return {"wanted": tuple(wanted), "gaps": tuple(gaps)}
 

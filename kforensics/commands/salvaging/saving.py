@@ -474,7 +474,7 @@ class _Saver:
 
     def _take_batches(self, run: Run, output: _Output, batches: BatchWriter) -> None:
         part = _Part()
-        if not self._goes_on(run, output):
+        if not self._continues(run, output):
             self._seal(output)
         left = batches.add(run, self._files)
         kept = run.rows[~np.isin(run.rows["position"], left["position"])]
@@ -824,7 +824,7 @@ class _Saver:
             first_offset = max(first_offset, self._filters.offsets.first)
             last_offset = min(last_offset, self._filters.offsets.last)
         epochs = run.rows["partition_leader_epoch"]
-        if self._goes_on(run, output):
+        if self._continues(run, output):
             last = output.saved.runs[-1]
             last.offsets = OffsetRange(min(last.offsets.first, first_offset), max(last.offsets.last, last_offset))
             last.records += records
@@ -848,8 +848,8 @@ class _Saver:
             )
         self._hash(run, output)
 
-    def _goes_on(self, run: Run, output: _Output) -> bool:
-        """Whether the last run of bytes goes on with this one."""
+    def _continues(self, run: Run, output: _Output) -> bool:
+        """Whether this run of bytes continues the last one."""
         if output.digest is None:
             return False
         last = output.saved.runs[-1]

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kforensics.commands.tracing.account import TruncationAccount
-from kforensics.commands.tracing.scan import Coverage, ScannedReplica, holes, merged
+from kforensics.commands.tracing.scan import Coverage, ScannedReplica, merged
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
@@ -69,8 +69,8 @@ def searched(
         *truncated,
         *_unread(partition, scanned),
     ]
-    untold = [] if truncated else [*_untold(partition, scanned, report, current, account)]
-    gaps += untold
+    doubted = [] if truncated else [*_uncommitted_doubt(partition, scanned, report, current, account)]
+    gaps += doubted
     return SearchedPartition(
         partition=partition,
         leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
@@ -84,13 +84,13 @@ def searched(
         covered=covered,
         gaps=tuple(gaps),
         may_lack_truncated=bool(truncated),
-        untold_from=_untold_from(leader, has_changed=account.has_changed(partition, current))
-        if untold
+        doubted_from=_doubted_from(leader, has_changed=account.has_changed(partition, current))
+        if doubted
         else Absent.NOT_APPLICABLE,
     )
 
 
-def _untold_from(leader: LoadedLog | None, *, has_changed: bool) -> int | Absent:
+def _doubted_from(leader: LoadedLog | None, *, has_changed: bool) -> int | Absent:
     """Return the first offset that may have been written twice: after the first change of leaders, as far as that is known."""
     epochs = leader.epochs if leader is not None else ()
     if not has_changed or not epochs or epochs[0].leader_epoch > 0:
@@ -151,12 +151,12 @@ def _holes(
         leader.log_end_offset,
         *(one.last + 1 for one in damage),
         *(one.log.high_watermark for one in own if one.kind is CopyKind.LIVE),
-        *(mark.value for one in own if not isinstance(mark := one.replica.high_watermark, Absent)),
+        *(watermark.value for one in own if not isinstance(watermark := one.replica.high_watermark, Absent)),
         0,
     )
     cleaned = max((one.log.cleaned_below for one in own), default=0)
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
-    for hole in holes(covered, end):
+    for hole in OffsetRange(0, end - 1).without(covered):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
             detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
             yield SearchGap(partition=partition, offsets=offsets, reason=reason, detail=detail)
@@ -182,9 +182,9 @@ def _reasons(
 ) -> Iterator[tuple[OffsetRange, GapReason]]:
     """Yield the hole, split where the reason changes."""
     edges = {hole.first, hole.last + 1}
-    marks = [leader.log_start_offset, leader.content_start_offset, cleaned]
-    marks += [edge for one in damage for edge in (one.first, one.last + 1)]
-    edges |= {mark for mark in marks if hole.first < mark <= hole.last}
+    bounds = [leader.log_start_offset, leader.content_start_offset, cleaned]
+    bounds += [edge for one in damage for edge in (one.first, one.last + 1)]
+    edges |= {offset for offset in bounds if hole.first < offset <= hole.last}
     ordered = sorted(edges)
     for first, end in pairwise(ordered):
         if first < leader.log_start_offset:
@@ -246,7 +246,7 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
         if (
             one.replica.unread_below
             or any(segment.damage for segment in one.replica.segments)
-            or any(holes(own, one.log.log_end_offset))
+            or any(OffsetRange(0, one.log.log_end_offset - 1).without(own))
         ):
             return False
     return True
@@ -275,7 +275,7 @@ def _doubted(partition: TopicPartition, incident: "PartitionIncident | None") ->
             )
 
 
-def _untold(
+def _uncommitted_doubt(
     partition: TopicPartition,
     scanned: Sequence[ScannedReplica],
     report: PartitionReport | None,

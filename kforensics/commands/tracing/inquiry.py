@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kforensics.commands.diff import compare_replicas, without_tables
+from kforensics.commands.diff import compare_replicas
 from kforensics.commands.explain import ExplainOptions, explain_replicas, open_account, settled
 from kforensics.commands.tracing.by_time import search_by_time
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.ground import Ground, TracedPartition, current_id
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
 from kforensics.commands.tracing.scan import MOST_HELD, Hit, Markers, ScannedPartition, ScannedReplica, scan_partitions
+from kforensics.commands.without_batches import without_tables
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.content.search import RecordSearch

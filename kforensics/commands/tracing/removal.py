@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from kforensics.commands.predicting.settings import CREATED_WITH, WEEK_MS, Settings, created_policy
+from kforensics.commands.predicting.settings import WEEK_MS, Settings
 from kforensics.commands.predicting.surroundings import Surroundings, server_properties
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.model import Problem
+from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.trace.removal_time import NO_LIMIT, RemovalSettings
 
 DAY_MS = 86_400_000

@@ -421,20 +421,3 @@ def merged(runs: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
         else:
             out.append(one)
     return tuple(out)
-
-
-def holes(covered: Sequence[OffsetRange], end: int, *, start: int = 0) -> Iterator[OffsetRange]:
-    """Yield what merged ranges leave open.
-
-    Args:
-        covered: in order, and apart from each other.
-        end: exclusive.
-        start: inclusive.
-    """
-    at = start
-    for one in covered:
-        if one.first > at and at < end:
-            yield OffsetRange(at, min(one.first, end) - 1)
-        at = max(at, one.last + 1)
-    if at < end:
-        yield OffsetRange(at, end - 1)

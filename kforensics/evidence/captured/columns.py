@@ -305,7 +305,7 @@ def column_of(data: bytes) -> NDArray[Any]:
         raise ValueError("a column of another kind")
     rest = len(data) - file.tell()
     if shape[0] < 0 or shape[0] * width * kind.itemsize != rest:
-        raise ValueError("a column that has not the length it claims")
+        raise ValueError("a column that does not have the length it claims")
     return np.frombuffer(data, dtype=kind, offset=file.tell()).reshape(shape)
 
 

@@ -52,7 +52,7 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
         with_batches: whether the table of batches is wanted; else a segment without damage has none, and `BatchReader` reads it where it is asked for.
 
     Raises:
-        EvidenceUnreadable: what the capture says of it can't be.
+        EvidenceUnreadable: what the capture says of it is impossible.
     """
     row = file.row
     try:
@@ -83,7 +83,7 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
             unread_below=unread,
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise file.capture.refuse(f"what it says of {file.inner} can't be: {error!r}") from error
+        raise file.capture.refuse(f"what it says of {file.inner} is impossible: {error!r}") from error
 
 
 def unread_below(file: CapturedSegment) -> int:
@@ -93,11 +93,11 @@ def unread_below(file: CapturedSegment) -> int:
         file: the captured segment.
 
     Raises:
-        EvidenceUnreadable: what the capture says of it can't be.
+        EvidenceUnreadable: what the capture says of it is impossible.
     """
     value = file.row.get("unread_below", 0)
     if type(value) is not int or not 0 <= value <= _LARGEST:
-        raise file.capture.refuse(f"what it says of {file.inner} can't be: {value!r} as an offset")
+        raise file.capture.refuse(f"what it says of {file.inner} is impossible: {value!r} as an offset")
     return value
 
 
@@ -161,13 +161,13 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
         file: the captured segment.
 
     Raises:
-        EvidenceUnreadable: what the capture says of its end can't be.
+        EvidenceUnreadable: what the capture says of its end is impossible.
     """
     tail = file.row.get("tail")
     if tail is None:
         return None
     if not isinstance(tail, list) or len(tail) != 3 or not all(type(one) is int for one in tail):
-        raise file.capture.refuse(f"what it says of the end of {file.inner} can't be")
+        raise file.capture.refuse(f"what it says of the end of {file.inner} is impossible")
     end, epoch, timestamp = tail
     return end, epoch, timestamp
 
@@ -179,13 +179,13 @@ def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
         file: the captured segment.
 
     Raises:
-        EvidenceUnreadable: what the capture says of its sound part can't be.
+        EvidenceUnreadable: what the capture says of its sound part is impossible.
     """
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
     if not isinstance(extent, list) or len(extent) != 3 or not all(type(one) is int and one >= 0 for one in extent):
-        raise file.capture.refuse(f"what it says of the sound part of {file.inner} can't be")
+        raise file.capture.refuse(f"what it says of the sound part of {file.inner} is impossible")
     return Span(extent[0], extent[1]), extent[2]
 
 
@@ -208,12 +208,12 @@ def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
         file: the captured segment.
 
     Raises:
-        EvidenceUnreadable: what the capture says of its commits can't be.
+        EvidenceUnreadable: what the capture says of its commits is impossible.
     """
     claimed = file.row.get("commits") or []
     for one in claimed if isinstance(claimed, list) else [None]:
         if not isinstance(one, list) or len(one) != len(CapturedCommit._fields):
-            raise file.capture.refuse(f"what it says of commits in {file.inner} can't be")
+            raise file.capture.refuse(f"what it says of commits in {file.inner} is impossible")
         commit = CapturedCommit(*one)
         texts, numbers = (
             (commit.topic, commit.group),
@@ -221,7 +221,7 @@ def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
         )
         has_epoch = commit.leader_epoch is None or _is_number(commit.leader_epoch)
         if not (has_epoch and all(isinstance(text, str) for text in texts) and all(map(_is_number, numbers))):
-            raise file.capture.refuse(f"what it says of commits in {file.inner} can't be")
+            raise file.capture.refuse(f"what it says of commits in {file.inner} is impossible")
         yield commit
 
 
@@ -248,7 +248,7 @@ def captured_batches(file: CapturedSegment) -> BatchTable:
         return empty_batches()
     first = file.row.get("first")
     if not isinstance(first, dict) or not all(_is_number(first.get(name)) for name in _FIRST):
-        raise file.capture.refuse(f"what it says of the first batch of {file.inner} can't be")
+        raise file.capture.refuse(f"what it says of the first batch of {file.inner} is impossible")
     return unpack_batches(_gathered(file, runs, "batches", BATCH_COLUMNS), first)
 
 
@@ -322,14 +322,16 @@ def _runs(file: CapturedSegment, name: str) -> tuple[Run, ...]:
     """Return the runs of rows of a segment in a table, which its capture claims.
 
     Raises:
-        EvidenceUnreadable: they can't be.
+        EvidenceUnreadable: what the capture says of them is impossible.
     """
     runs: list[Run] = []
     claimed = file.row.get(name) or []
     for one in claimed if isinstance(claimed, list) else [claimed]:
         run = tuple(value for value in one if _is_number(value) and value >= 0) if isinstance(one, list) else ()
         if len(run) != 3 or len(one) != 3 or (runs and run[0] <= runs[-1][0]):
-            raise file.capture.refuse(f"what it says of the {name} of {file.inner} can't be: {one!r} as a run of rows")
+            raise file.capture.refuse(
+                f"what it says of the {name} of {file.inner} is impossible: {one!r} as a run of rows"
+            )
         runs.append(run)
     return tuple(runs)
 

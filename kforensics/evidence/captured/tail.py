@@ -18,7 +18,7 @@ def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
         The ranges in the order of their positions, with bytes between any two of them missing; empty where the capture holds no bytes.
 
     Raises:
-        EvidenceUnreadable: what the capture says of the bytes can't be.
+        EvidenceUnreadable: what the capture says of the bytes is impossible.
     """
     if not isinstance(file, CapturedSegment):
         return (Span(0, file.size),) if file.size else ()
@@ -38,7 +38,7 @@ def is_whole(file: EvidenceFile) -> bool:
         file: an open segment; one of the file system is whole.
 
     Raises:
-        EvidenceUnreadable: what the capture says of them can't be.
+        EvidenceUnreadable: what the capture says of them is impossible.
     """
     return readable_ranges(file) == ((Span(0, file.size),) if file.size else ())
 

@@ -26,7 +26,7 @@ from kforensics.source.capture import Capture, CapturedSegment, CapturePath, Mis
 
 _ABORT, _COMMIT = 0, 1
 _ENDS_OF_SCAN = frozenset({ReaderStep.ENDS, ReaderStep.THROWS, ReaderStep.INVALID})
-LIES = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+MALFORMED = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """What values throw that no capture has written."""
 
 UNSOUND = ("base_offset", "last_offset", "position", "length", "crc", "attributes", "count")
@@ -44,7 +44,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
 
     Raises:
         MissingBytes: neither the bytes are there, nor what could replace them.
-        EvidenceUnreadable: what the capture says of them can't be.
+        EvidenceUnreadable: what the capture says of them is impossible.
     """
     capture, inner = path.place()
     entry = capture.entry(inner)
@@ -72,8 +72,8 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
                 raise MissingBytes(capture, inner)
             return TimeEnds(*(int(kept[one]) for one in TimeEnds._fields))
         return _KeptEntries(kept, entry.length // INDEX_ENTRY_LENGTH, _first_carried(capture, inner))
-    except LIES as error:
-        raise capture.refuse(f"what it says of {inner} can't be: {error!r}") from error
+    except MALFORMED as error:
+        raise capture.refuse(f"what it says of {inner} is impossible: {error!r}") from error
 
 
 class _KeptEntries:
@@ -222,7 +222,7 @@ def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
 
     Raises:
         MissingBytes: some of them were not taken along.
-        EvidenceUnreadable: what the capture says of them can't be.
+        EvidenceUnreadable: what the capture says of them is impossible.
     """
     try:
         row, sound = segment.row, captured_batches(segment)
@@ -231,8 +231,8 @@ def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
         if not is_whole or claimed is None:
             raise segment.missing()
         rows = np.concatenate((sound, _unsound(claimed)))
-    except LIES as error:
-        raise segment.capture.refuse(f"what it says of batches of {segment.inner} can't be: {error}") from error
+    except MALFORMED as error:
+        raise segment.capture.refuse(f"what it says of batches of {segment.inner} is impossible: {error}") from error
     return rows[(rows["position"] >= start) & (rows["position"] < end)]
 
 

@@ -516,7 +516,7 @@ class _Words:
             names = [str(partition) for partition, _ in risky]
             more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
             why = _and(dict.fromkeys(words for _, risks in risky for words in risks))
-            yield f"Whether records of {', '.join(names[:_MOST_NAMED])}{more} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` tells."
+            yield f"Whether records of {', '.join(names[:_MOST_NAMED])}{more} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` answers that."
 
 
 def _copy_of(path: str) -> str:

@@ -474,8 +474,8 @@ def _holder(holder: Input, of: Input) -> str:
 
 
 _BY_LEADER = (
-    "When the broker of that replica runs, and before those of the others start: kafka-leader-election.sh --election-type unclean "
-    "--path-to-json-file elections.json, with its object in `order.elections_by_leader` of --format json."
+    "Run it once the broker of that replica is running and before the brokers of the others start: kafka-leader-election.sh --election-type unclean "
+    "--path-to-json-file elections.json, where the file holds `elections_json` of that broker in `order.elections_by_leader` of --format json."
 )
 
 
@@ -501,7 +501,7 @@ def _order(order: StartOrder) -> Iterator[str]:
     if order.wait_for:
         yield (
             f"Elect no leader before {_brokers(order.wait_for)} {form(len(order.wait_for), 'is', 'are')} running: others would discard "
-            "records that no one else holds."
+            "records that no other broker holds."
         )
     unclean = [one for one in order.elections if one.is_unclean is True]
     unsure = [one for one in order.elections if isinstance(one.is_unclean, Absent)]

@@ -185,7 +185,7 @@ def trace_answer(
             f"NOW {headline}; another record may have had offset {offset:,} before: no input shows {displaced[0]}{more}"
         )
         state = State.UNKNOWN
-    elif offset is not None and state is not State.LOST and any(_is_untold(one, offset) for one in looked):
+    elif offset is not None and state is not State.LOST and any(_is_doubted(one, offset) for one in looked):
         headline += f"; no input shows whether another record had offset {offset:,} before"
     elif offset is None and state is not State.LOST and any(one.may_lack_truncated for one in looked):
         headline += "; truncated records that no input holds may have matched, too"
@@ -281,8 +281,8 @@ def _settles(one: SearchedPartition, offset: int) -> bool:
     return not isinstance(one.log_end_offset, Absent)
 
 
-def _is_untold(one: SearchedPartition, offset: int) -> bool:
-    return isinstance(one.untold_from, int) and offset >= one.untold_from
+def _is_doubted(one: SearchedPartition, offset: int) -> bool:
+    return isinstance(one.doubted_from, int) and offset >= one.doubted_from
 
 
 def _headline(state: State, those: _Of) -> str:

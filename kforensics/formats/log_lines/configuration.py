@@ -36,7 +36,7 @@ def parse_configuration(text: bytes) -> dict[str, FieldValue]:
     """Return the settings of retention, replication, election and coordinators by their names; secrets are never among them.
 
     Args:
-        text: what follows on the line `KafkaConfig values:`, from its line end on; the first line that is not indented ends it.
+        text: what follows the line `KafkaConfig values:`, from its line end on; the first line that is not indented ends it.
 
     Returns:
         Numbers and booleans where the text is one, else the text; settings that are not kept, or not printed, are missing.

@@ -32,7 +32,7 @@ _TEXT_LINE = re.compile(TEXT_HEAD)
 LATEST_MS = 1 << 43
 """The end of the accepted times, in the year 2248."""
 _BEHIND_LOCAL_TIME = frozenset(b"] ")
-"""What follows on the milliseconds where the line names no zone."""
+"""What follows the milliseconds where the line names no zone."""
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _TIME = re.compile(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\d*(?P<zone>Z|[+-]\d\d:?\d\d)?")
 _IDENTITY_PARTITION = re.compile(
@@ -71,7 +71,7 @@ def parse_topic_partition(name: bytes) -> TopicPartition:
         name: a text whose shape the caller's pattern has checked.
 
     Raises:
-        ValueError: no number follows on the topic.
+        ValueError: no number follows the topic.
     """
     topic, _, partition = name.strip(b"[]").replace(b",", b"-").rpartition(b"-")
     return TopicPartition(topic.decode("ascii", "replace"), int(partition))

@@ -127,10 +127,12 @@ class Segment:
         """Return a batch as Kafka before 0.11 reads it: a message with an offset and a checksum.
 
         Raises:
-            NotModelledError: it is longer than messages are by default, and what the topic allows is on no disk.
+            NotModelledError: it is longer than the default of max.message.bytes, and no file on disk states what the topic allows.
         """
         if checked and batch.length - LEGACY_HEADER_LENGTH > self._settings.largest_message:
-            raise NotModelledError("a message that is longer than max.message.bytes, which is on no disk")
+            raise NotModelledError(
+                "a message that is longer than the default of max.message.bytes, which no file on disk states"
+            )
         if batch.magic < NEWEST_MAGIC:
             return batch
         return batch._replace(

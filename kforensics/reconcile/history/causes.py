@@ -283,11 +283,11 @@ def _started_clean(truncation: ObservedTruncation, evidence: CauseEvidence) -> b
 def _restored_words(truncation: ObservedTruncation, evidence: CauseEvidence) -> str:
     if not _was_flushed(truncation) and _started_clean(truncation, evidence):
         return (
-            f"broker {truncation.broker_id} started with the marker of a clean stop, which no power loss leaves, and its log goes on without the records from offset"
+            f"broker {truncation.broker_id} started with the marker of a clean stop, which no power loss leaves, and its log continues without the records from offset"
             f" {truncation.to_offset} on: its disk was put back to an earlier state"
         )
     return (
-        f"broker {truncation.broker_id} had flushed records from offset {truncation.to_offset} on, which no power loss takes, and its log goes on without them:"
+        f"broker {truncation.broker_id} had flushed records from offset {truncation.to_offset} on, which no power loss takes, and its log continues without them:"
         " its disk was put back to an earlier state"
     )
 

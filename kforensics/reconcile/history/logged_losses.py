@@ -77,10 +77,10 @@ def find_logged_losses(
             first = max(first, truncation.before.view.log_end_offset)
         if first >= truncation.from_offset:
             continue
-        for untold in OffsetRange(first, truncation.from_offset - 1).without(taken):
+        for remaining in OffsetRange(first, truncation.from_offset - 1).without(taken):
             proven = truncation.high_watermark
             below = 0 if isinstance(proven, Absent) else proven.value
-            runs = [run for part in _split_at(untold, leader_end) for run in _split_at(part, below)]
+            runs = [run for part in _split_at(remaining, leader_end) for run in _split_at(part, below)]
             out.extend(
                 _run(
                     truncation,
@@ -95,12 +95,12 @@ def find_logged_losses(
                 )
                 for offsets in runs
             )
-            taken.append(untold)
+            taken.append(remaining)
     return tuple(sorted(out, key=lambda run: run.offsets))
 
 
 def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:
-    """Below and from `end` on, as far as there is anything."""
+    """Yield the offsets below `end`, and those from it on, where there are any."""
     if offsets.first < end <= offsets.last:
         yield OffsetRange(offsets.first, end - 1)
         yield OffsetRange(end, offsets.last)

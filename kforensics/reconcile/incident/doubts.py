@@ -303,16 +303,18 @@ def _witnesses(
             yield frozenset({(copy.rank, node)})
         elif len(members) > 1:
             running = [one for one in copies if not _is_after_stop(node, one.rank, election, account, moments)]
-            went_on = {
-                one.broker_id for one in copies if one.rank == copy.rank and _went_on(one, running, account, moments)
+            kept_up = {
+                one.broker_id
+                for one in copies
+                if one.rank == copy.rank and _has_kept_up(one, running, account, moments)
             }
-            if members <= went_on:
+            if members <= kept_up:
                 yield frozenset((copy.rank, one) for one in members)
     if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
         yield frozenset()
 
 
-def _went_on(copy: "LogCopy", copies: "Sequence[LogCopy]", account: LeadershipAccount, moments: Moments) -> bool:
+def _has_kept_up(copy: "LogCopy", copies: "Sequence[LogCopy]", account: LeadershipAccount, moments: Moments) -> bool:
     """Whether the log has grown since an earlier copy, or was not appended to: one that ends where it had ended, though it was written to, has lost what was written."""
     if copy.is_remnant or copy.view.replica.state != "live":
         return False

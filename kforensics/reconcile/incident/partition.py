@@ -387,7 +387,7 @@ class _IncidentBuilder:
             and not _covers(self._denied(observed, losses), OffsetRange(observed.to_offset, observed.from_offset - 1))
             and not self._is_uncommitted(observed)
         ]
-        untold = (
+        of_truncations = (
             Doubt(
                 DoubtKind.TRUNCATION,
                 f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
@@ -404,7 +404,7 @@ class _IncidentBuilder:
             )
             for loss in self._tails_of_copies(losses)
         )
-        return replace(found, open=(*found.open, *untold, *tails, *self._of_compaction()))
+        return replace(found, open=(*found.open, *of_truncations, *tails, *self._of_compaction()))
 
     def _is_uncommitted(self, truncation: ObservedTruncation) -> bool:
         """Whether a clean election proves that nothing of what a line says was truncated had been committed."""

@@ -187,7 +187,7 @@ def _kept(replica: Replica, loaded: RecoveryOutcome) -> tuple[tuple[Segment, ...
     kept = replica.segments[: loaded.kept_count]
     if isinstance(loaded.truncate_segment, Absent):
         return kept, None
-    at = next(at for at, one in enumerate(replica.segments) if _is_cut(one, loaded))
+    at = next(at for at, one in enumerate(replica.segments) if _is_truncated(one, loaded))
     segment = replica.segments[at]
     first = _first_fatal(segment)
     assert first is not None
@@ -195,7 +195,7 @@ def _kept(replica: Replica, loaded: RecoveryOutcome) -> tuple[tuple[Segment, ...
     return (*kept[:at], truncate_segment(segment, first.span.position)) if kept else (), where
 
 
-def _is_cut(segment: Segment, loaded: RecoveryOutcome) -> bool:
+def _is_truncated(segment: Segment, loaded: RecoveryOutcome) -> bool:
     return segment.base_offset == loaded.truncate_segment and _first_fatal(segment) is not None
 
 

@@ -87,14 +87,14 @@ def choose_leader(
                 is_known=True,
                 citations=(newest.citation,),
             )
-        heir = _heir(newest, leaderships, by_broker)
-        if heir is not None:
+        returning = _next_leader(newest, leaderships, by_broker)
+        if returning is not None:
             return LeaderChoice(
-                broker_id=heir.replica.broker_id,
+                broker_id=returning.replica.broker_id,
                 leader_epoch=newest.leader_epoch,
                 source=source,
-                reason=f"{asked}{where}: it names no leader, and {heir.replica.owner} is the next in its ISR",
-                view=heir,
+                reason=f"{asked}{where}: it names no leader, and {returning.replica.owner} is the next in its ISR",
+                view=returning,
                 is_known=isinstance(newest.isr, frozenset) and len(newest.isr) == 1,
                 citations=(newest.citation,),
             )
@@ -140,7 +140,7 @@ def source_of(state: Leadership) -> str:
     return next((kind for kind in ("state-change.log", "controller.log") if name.startswith(kind)), "server.log")
 
 
-def _heir(
+def _next_leader(
     newest: Leadership, leaderships: Sequence[Leadership], by_broker: Mapping[int | Absent, LoadedLog]
 ) -> LoadedLog | None:
     """Return the member of the ISR that leads a partition without a leader when it returns: the last leader, else by assignment."""

@@ -150,18 +150,5 @@ def _outside(gap: Gap, held: OffsetRange) -> Iterator[Gap]:
     if gap.reason is not GapReason.NEVER_SEEN or held.last < first or held.first > last:
         yield gap
         return
-    for part in without(gap.offsets, held):
+    for part in gap.offsets.without([held]):
         yield _gap(part.first, part.last, gap.reason, gap.detail)
-
-
-def without(offsets: OffsetRange, held: OffsetRange) -> Iterator[OffsetRange]:
-    """Yield what is left of some offsets before and behind those that are held.
-
-    Args:
-        offsets: the whole range.
-        held: what is taken out of it.
-    """
-    if offsets.first < held.first:
-        yield OffsetRange(offsets.first, min(offsets.last, held.first - 1))
-    if held.last < offsets.last:
-        yield OffsetRange(max(offsets.first, held.last + 1), offsets.last)

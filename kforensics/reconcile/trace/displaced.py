@@ -28,9 +28,9 @@ def displaced_from(leader_epoch: int, account: LeadershipAccount, epochs: Sequen
         for state in account.states
         if isinstance(state.leader, int) and last.leader_epoch <= state.leader_epoch < leader_epoch
     }
-    is_told = bool(epochs_between) and min(epochs_between) <= last.leader_epoch
+    is_on_record = bool(epochs_between) and min(epochs_between) <= last.leader_epoch
     is_repeated = any(last.leader_epoch < one.state.leader_epoch < leader_epoch for one in account.risky)
-    return since if is_told and len(leaders) <= 1 and not is_repeated else last.start_offset
+    return since if is_on_record and len(leaders) <= 1 and not is_repeated else last.start_offset
 
 
 def may_be_displaced(offset: int, account: LeadershipAccount, epochs: Sequence[EpochEntry]) -> bool:

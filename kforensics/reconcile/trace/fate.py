@@ -506,10 +506,10 @@ class FateJudge:
 
     def _expected(self, record: Record, kept: Sequence[LoadedLog]) -> Iterator[Fate]:
         for one in self._report.replicas if self._report is not None else ():
-            cut = one.truncation
+            truncation = one.truncation
             if (
-                cut is None
-                or record.offset < cut.offset
+                truncation is None
+                or record.offset < truncation.offset
                 or not any(one.view is view or _is_same(one.view, view) for view in kept)
             ):
                 continue
@@ -517,7 +517,7 @@ class FateJudge:
             guessed = "" if self.is_leader_known else " if it leads (no input shows the leader)"
             yield Fate(
                 kind=FateKind.WILL_BE_TRUNCATED,
-                statement=f"{one.view.replica.owner} will truncate its log to offset {cut.offset:,} when it follows {leader}{guessed}",
+                statement=f"{one.view.replica.owner} will truncate its log to offset {truncation.offset:,} when it follows {leader}{guessed}",
                 citations=(one.view.replica.cite(),),
             )
 

@@ -135,7 +135,7 @@ class SearchedPartition:
     gaps: tuple[SearchGap, ...]
     may_lack_truncated: bool = False
     """Records that no input holds were truncated, or may have been at an election that is on record."""
-    untold_from: int | Absent = Absent.NOT_APPLICABLE
+    doubted_from: int | Absent = Absent.NOT_APPLICABLE
     """The first offset at which no input would show that another record was truncated."""
     displaced: tuple[str, ...] = ()
     """Why another record may have had the offset that was asked for, beside the one that has it now, as parts of sentences."""

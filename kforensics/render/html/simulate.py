@@ -50,8 +50,8 @@ def page(found: Sequence[Replay], answer: Answer) -> Iterator[str]:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
         f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<main>\n<h1>{title}</h1>\n<p>{escape(escape_text(answer.headline))}</p>\n"
-        "<p>A frame a step, to be moved through sideways. A bar is a log, record by record where it is short; its "
-        "colours change with the leader epoch, the red line is the high watermark; a bold green name is in the ISR, a pale lane is down.</p>\n"
+        "<p>Each frame is one step; scroll sideways to see them all. A bar is a log, record by record where it is short; its colours "
+        "change with the leader epoch, and the red line is the high watermark. A bold green name is in the ISR; a pale lane is a broker that is down.</p>\n"
     )
     for one in found:
         yield f"<h2>{escape(one.protocol.value)}</h2>\n<p>{escape(_outcome(one))}</p>\n"

@@ -32,7 +32,7 @@ def write_lines(result: Result[Transactions], _view: View) -> Iterator[str]:
 
 def _partition(body: Transactions, one: PartitionTransactions) -> dict[str, Any]:
     place = one.replica.place
-    mark = one.replica.high_watermark
+    watermark = one.replica.high_watermark
     return {
         "topic": one.topic_partition.topic,
         "partition": one.topic_partition.partition,
@@ -41,7 +41,7 @@ def _partition(body: Transactions, one: PartitionTransactions) -> dict[str, Any]
         "path": place.path or ".",
         "leads": one.leads,
         "log_end_offset": one.replica.log_end_offset,
-        "high_watermark": mark if isinstance(mark, Absent) else mark.value,
+        "high_watermark": watermark if isinstance(watermark, Absent) else watermark.value,
         "last_stable_offset": one.last_stable_offset,
         "last_stable_offset_after_start": body.after_start.get((place.state.input, place.path), Absent.NOT_APPLICABLE),
         "open": [_open(body, one, each) for each in one.open],

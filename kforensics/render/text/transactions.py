@@ -73,10 +73,10 @@ def _who(one: PartitionTransactions) -> str:
 
 def _partition_lines(body: Transactions, group: list[PartitionTransactions], width: int) -> Iterator[Text]:
     one = group[0]
-    mark = one.replica.high_watermark
+    watermark = one.replica.high_watermark
     parts = [f"last stable offset {one.last_stable_offset:,}", f"log end {one.replica.log_end_offset:,}"]
-    if not isinstance(mark, Absent):
-        parts.insert(1, f"high watermark {mark.value:,}")
+    if not isinstance(watermark, Absent):
+        parts.insert(1, f"high watermark {watermark.value:,}")
     who = listed([_who(each) for each in group])
     yield from wrapped(
         f"{escape_text(str(one.topic_partition))} on {who}: {', '.join(parts)}", width=width, style=Style.HEADING
