@@ -146,21 +146,13 @@ class CoordinatorEvidence:
         Args:
             partition: the topic and number.
         """
-        found = self._last_unclean(partition)
-        if found is None:
-            return None
-        before, election = found
-        time_ms = -1 if isinstance(election.time_ms, Absent) else election.time_ms
-        return UncleanElection(election.leader_epoch, time_ms, before)
-
-    def _last_unclean(self, partition: TopicPartition) -> tuple[int, Leadership] | None:
-        """Return the leader before the last such election, and the election."""
         last, found = None, None
         for one in self.leaderships(partition):
             if isinstance(one.leader, Absent):
                 continue
             if one.unclean and last is not None and last != one.leader:
-                found = last, one
+                time_ms = -1 if isinstance(one.time_ms, Absent) else one.time_ms
+                found = UncleanElection(one.leader_epoch, time_ms, leader_before=last)
             last = one.leader
         return found
 
@@ -286,8 +278,8 @@ class CoordinatorEvidence:
             leader: its leader as `leader` gives it.
             epochs: the last leader epoch of each replica that was read, by broker.
         """
-        unclean = self._last_unclean(partition)
-        since = unclean[1].leader_epoch if unclean is not None and leader in self._holders(partition) else -1
+        unclean = self.last_unclean_election(partition)
+        since = unclean.leader_epoch if unclean is not None and leader in self._holders(partition) else -1
         return max(
             (
                 value

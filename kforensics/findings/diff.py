@@ -11,6 +11,7 @@ from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange, TopicPartition
+from kforensics.words import form
 
 
 def partition_findings(report: PartitionReport) -> Iterator[Finding]:
@@ -38,7 +39,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         yield finding(
             "KF213",
             severity=Severity.NOTE,
-            statement=f"{report.partition} also belongs to {'broker' if len(missing) == 1 else 'brokers'} {', '.join(missing)}, of which no live directory of it is among the inputs",
+            statement=f"{report.partition} also belongs to {form(len(missing), 'broker')} {', '.join(missing)}, of which no live directory of it is among the inputs",
             topic_partition=report.partition,
         )
 
@@ -76,7 +77,7 @@ def missing_isr_findings(
         "KF216",
         severity=Severity.ERROR,
         confidence=Confidence.LIKELY,
-        statement=f"{partition}: the ISR is {names}, and no log directory of {'it' if len(members) == 1 else 'theirs'} among the inputs holds the partition",
+        statement=f"{partition}: the ISR is {names}, and no log directory of {form(len(members), 'it', 'theirs')} among the inputs holds the partition",
         topic_partition=partition,
         broker_id=members[0] if len(members) == 1 else Absent.NOT_APPLICABLE,
         citations=(newest.citation,),

@@ -55,10 +55,10 @@ class MissingDirectories:
                 "meta.properties and logs too, and may fail on them. Give them."
             )
         if self.missing:
-            one = len(self.missing) == 1
+            count = len(self.missing)
             yield (
-                f"Node {self.node_id} registered {'a log directory' if one else f'{len(self.missing)} log directories'} "
-                f"({', '.join(sorted(self.missing))}) that {'is' if one else 'are'} not here: what they hold was not read, and partitions assigned "
+                f"Node {self.node_id} registered {form(count, 'a log directory', f'{count} log directories')} "
+                f"({', '.join(sorted(self.missing))}) that {form(count, 'is', 'are')} not here: what they hold was not read, and partitions assigned "
                 "there have no leader on this node until it is back or they are reassigned."
             )
         if self.missing and self.new:
@@ -230,9 +230,9 @@ def _unclean_registrations(nodes: Mapping[int, str], inputs: Sequence[Input]) ->
     for node, reason in nodes.items():
         by_reason.setdefault(reason, []).append(_node(inputs[node]))
     for reason, names in by_reason.items():
-        one = len(names) == 1
         yield (
-            f"When {listed(names, most=4)} {'registers' if one else 'register'}, the controller takes {'it' if one else 'each'} out of every ISR and ELR: {reason}."
+            f"When {listed(names, most=4)} {form(len(names), 'registers', 'register')}, the controller takes {form(len(names), 'it', 'each')} "
+            f"out of every ISR and ELR: {reason}."
         )
 
 
