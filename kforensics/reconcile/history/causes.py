@@ -343,10 +343,20 @@ def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leader
         same = [state for state in elections if state.leader_epoch == truncation.leader_epoch]
         if same:
             return same[0]
-    if isinstance(truncation.time_ms, int):
-        earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= truncation.time_ms]
-        return earlier[-1] if earlier else None
-    return None
+    return _last_election_before(truncation, elections)
+
+
+def _last_election_before(truncation: ObservedTruncation, elections: Sequence[Leadership]) -> Leadership | None:
+    """Return the last election that was recorded before a truncation, None where the log was truncated under another leader or nothing preceded the election."""
+    if not isinstance(truncation.time_ms, int):
+        return None
+    earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= truncation.time_ms]
+    if not earlier or earlier[-1].leader_epoch == 0:
+        return None
+    followed = truncation.leader
+    if isinstance(followed, int) and followed not in {truncation.broker_id, earlier[-1].leader}:
+        return None
+    return earlier[-1]
 
 
 def _epoch_of_last(truncation: ObservedTruncation) -> int | Absent:

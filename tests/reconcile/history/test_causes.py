@@ -25,6 +25,23 @@ def test_the_epoch_that_took_the_place_tells_the_election(epoch, election):
     assert election is election_behind(replace(truncation(33, 20), replacement=Replacement(0, epoch)), ELECTIONS[2:])
 
 
+@pytest.mark.parametrize(
+    ("leader", "elections", "found"),
+    [
+        (1, [leadership(1, 1, at=5)], 1),
+        (Absent.UNKNOWN, [leadership(1, 1, at=5)], 1),
+        (2, [leadership(1, 1, at=5)], None),
+        (1, [leadership(1, 0, at=5)], None),
+        (1, [leadership(1, 1, at=11)], None),
+    ],
+)
+def test_by_time_alone_only_the_last_recorded_leader_that_was_followed_is_behind_it(leader, elections, found):
+    one = truncation(25, 20, broker=3, leader=leader, leader_epoch=Absent.UNKNOWN, time_ms=10)
+    election = election_behind(one, elections)
+
+    assert found == (election if election is None else election.leader)
+
+
 def test_without_a_later_log_the_leaders_epoch_tells_it():
     assert UNCLEAN is election_behind(replace(truncation(33, 20), leader_epoch=4), ELECTIONS)
 
