@@ -65,22 +65,25 @@ def test_every_truncation_of_a_recording_with_both_its_offsets(name, incident):
 
 def test_a_file_that_is_being_written_follows_those_rotated_out_of_it_though_the_clock_went_back():
     started = "INFO [KafkaServer id=1] started (kafka.server.KafkaServer)"
-    rotated = replace(log(f"12:00:00,000] {started}"), path="server.log.1")
-    written = replace(log(f"11:00:00,000] {started}", f"11:00:20,000] {started}"), path="server.log")
-    other = replace(written, path="server.log.bak")
+    rotated = replace(log(f"12:00:00,000] {started}"), location="/logs/server.log.1.gz")
+    written = replace(log(f"11:00:00,000] {started}", f"11:00:20,000] {started}"), location="/logs/server.log")
+    others = [replace(written, location=place) for place in ("/logs/server.log.bak", "/copy/server.log")]
     clocks = [Clock(shift_ms=0, source="assumed")] * 2
 
     def order(*files):
-        return [event.file.path for event in order_events(files, clocks)]
+        return [event.file.location for event in order_events(files, clocks)]
 
-    assert ["server.log.1", "server.log", "server.log"] == order(written, rotated)
-    assert ["server.log.bak", "server.log.bak", "server.log.1"] == order(other, rotated)
+    # The files may be given singly: then each is an input of its own.
+    for one in (written, replace(written, input=1)):
+        assert [rotated.location, *[one.location] * 2] == order(one, rotated)
+    for other in others:
+        assert [*[other.location] * 2, rotated.location] == order(other, rotated)
 
     def began(*files):
         return facts_from_logs(order_events(files, clocks), NoFacts()).heard_brokers()[1]
 
     assert began(written, rotated) is Absent.UNKNOWN
-    assert isinstance(began(other, rotated), int)
+    assert isinstance(began(others[0], rotated), int)
 
 
 @pytest.mark.parametrize("name", ["fast-failover-1.1", "unclean-election-2.8", "unclean-election-4.x", "hw-loss-0.10"])
