@@ -216,6 +216,13 @@ def cause_of(
     if election is not None and some_committed:
         reason = f"{_took_over(election, evidence.leaderships)} without records that had been committed: {_WHY_WITHOUT[_is_known_clean(election, evidence.leaderships)]}"
         return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
+    returned = None if election is None or none_committed else _unclean_return(truncation, election, evidence)
+    if election is not None and returned is not None:
+        reason = (
+            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it,"
+            " or the tail had never reached it"
+        )
+        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=(returned.citation,))
     if election is not None:
         reason = f"{_took_over(election, evidence.leaderships)}; the tail had not reached it"
         confidence = "proven" if none_committed else "possible"
@@ -227,6 +234,23 @@ def cause_of(
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
     reason = "no evidence shows which election changed the log"
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
+
+
+def _unclean_return(truncation: ObservedTruncation, election: Leadership, evidence: CauseEvidence) -> Leadership | None:
+    """Return the state in which the elected broker led after an unclean shutdown, in that election or a later one before the records were replaced."""
+    until = None if truncation.replacement is None else truncation.replacement.epoch
+    risky = () if evidence.account is None else evidence.account.risky
+    return next(
+        (
+            one.state
+            for one in risky
+            if one.risk is Risk.UNCLEAN_RESTART
+            and one.state.leader == election.leader
+            and election.leader_epoch <= one.state.leader_epoch
+            and (until is None or one.state.leader_epoch <= until)
+        ),
+        None,
+    )
 
 
 def _exchanged_disk(truncation: ObservedTruncation, evidence: CauseEvidence) -> Cause | None:

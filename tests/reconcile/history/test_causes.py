@@ -279,3 +279,34 @@ def test_what_a_leader_wrote_in_its_term_it_lost_after_its_election():
     found = cause_of(first, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
 
     assert (CauseName.UNCLEAN_ELECTION, elections[1].citation) == (found.name, found.citations[0])
+
+
+@pytest.mark.parametrize(
+    ("risk", "epoch", "none_committed", "cause"),
+    [
+        (Risk.UNCLEAN_RESTART, 4, False, CauseName.POWER_LOSS),
+        (Risk.UNCLEAN_RESTART, 4, True, CauseName.UNCOMMITTED_TAIL),
+        (Risk.UNCLEAN_RESTART, 6, False, CauseName.UNCOMMITTED_TAIL),
+        (None, 4, False, CauseName.UNCOMMITTED_TAIL),
+    ],
+)
+def test_a_leader_that_led_after_an_unclean_shutdown_may_have_lost_what_its_followers_truncate(
+    risk, epoch, none_committed, cause
+):
+    states = (leadership(1, 0, {1, 2}), leadership(2, 2, {2}), leadership(2, epoch, {2}))
+    account = LeadershipAccount(
+        partition=TopicPartition("t", 0),
+        states=states,
+        elections=(Election(states[1], states[2], risk, 2),),
+        gaps=(),
+        source="metadata-log",
+        assigned=frozenset({1, 2}),
+    )
+    one = replace(truncation(33, 20), replacement=Replacement(0, 5))
+    evidence = CauseEvidence(
+        leaderships=(*states, leadership(2, 5, {2})), truncations=(one,), incarnation=Incarnation(), account=account
+    )
+    found = cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=none_committed, is_by_protocol=True)
+
+    assert cause is found.name
+    assert found.confidence == ("proven" if none_committed else "possible")
