@@ -18,7 +18,7 @@ from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import build_timeline
 from kforensics.units import TopicPartition
-from tests.builders.history import log_file, read_logs
+from tests.builders.history import log_file, logged_events, read_logs
 
 HOUR_MS = 3_600_000
 ORDERS = TopicPartition("orders", 0)
@@ -61,6 +61,17 @@ def test_every_truncation_of_a_recording_with_both_its_offsets(name, incident):
         if truncation.has_effect is True
     }
     assert wanted == found
+
+
+def test_after_a_start_a_broker_follows_none_that_its_lines_named_before():
+    """Brokers before 2.4 log no line at INFO when they become followers."""
+    led = "Partition [orders,0] on broker 1: orders-0 starts at Leader Epoch 4 from offset 20. Previous Leader Epoch was: 3"
+    loaded = "Completed load of log orders-0 with 1 log segments, log start offset 0 and log end offset 27 in 35 ms"
+    lines = (led, "Truncating log orders-0 to offset 20.")
+    (on,), (again,) = (logged_truncations(logged_events(*given)) for given in (lines, (led, loaded, lines[1])))
+
+    assert (1, 4) == (on.leader, on.leader_epoch)
+    assert (Absent.UNKNOWN, Absent.UNKNOWN, 27) == (again.leader, again.leader_epoch, again.from_offset)
 
 
 def test_a_file_that_is_being_written_follows_those_rotated_out_of_it_though_the_clock_went_back():
