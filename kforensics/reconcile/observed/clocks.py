@@ -140,7 +140,7 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
 
     A broker that comes back late reports old epochs late, so the majority decides. Partitions and epochs of one name in two clusters are anchors too, and what
     was made by one script begins alike: so a shift that is no time zone is taken for a clock that disagrees only where it is small, and where moments
-    that are apart agree on it.
+    that are apart agree on it. A line may be late and is never early: one that is in time shows that the clock is right, and the others are late.
     """
     votes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for anchor, time in times.items():
@@ -159,7 +159,8 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
     if abs(skew) <= SKEW_TOLERATED_MS:
         # A line follows its record: being late by some seconds is no skew.
         return Clock(shift_ms=zone, source=source)
-    if zone == 0 and max(agreeing, default=0) - min(agreeing, default=0) >= MOMENTS_APART_MS:
+    is_late = skew < 0 and any(rest > skew + SKEW_TOLERATED_MS for rest, _ in votes[zone])
+    if zone == 0 and not is_late and max(agreeing, default=0) - min(agreeing, default=0) >= MOMENTS_APART_MS:
         return Clock(shift_ms=skew, source=source, skew_ms=skew)
     return Clock(shift_ms=0, source=source) if zone == 0 else None
 

@@ -202,6 +202,10 @@ def test_a_clock_that_disagrees_is_aligned_and_named():
 
     assert [0, -60_000] == [clock.shift_ms for clock in clocks]
     assert {2: -60_000} == clocks_that_disagree([good, late], clocks)
+    # Its broker came back late after the first epoch: no line is written before its epoch begins.
+    in_time = [one if at else one._replace(time_ms=good.events[0].time_ms) for at, one in enumerate(late.events)]
+    [clock] = choose_clocks([replace(late, events=tuple(in_time))], dated)
+    assert (0, "metadata") == (clock.shift_ms, clock.source)
 
 
 def test_times_are_not_shifted_to_make_lines_of_another_cluster_fit():
