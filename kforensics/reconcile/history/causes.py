@@ -221,8 +221,12 @@ def cause_of(
         reason = (
             f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it,"
             " or the tail had never reached it"
+            + ("" if _is_known_clean(election, evidence.leaderships) else f"; {_WHY_WITHOUT[False]}")
         )
         return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=(returned.citation,))
+    if election is not None and not none_committed and not _is_known_clean(election, evidence.leaderships):
+        reason = f"{_took_over(election, evidence.leaderships)}; {_WHY_WITHOUT[False]}"
+        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     if election is not None:
         reason = f"{_took_over(election, evidence.leaderships)}; the tail had not reached it"
         confidence = "proven" if none_committed else "possible"

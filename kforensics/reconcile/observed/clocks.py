@@ -166,19 +166,25 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
 
 
 def _by_mtimes(files: Sequence[LogFile]) -> Clock:
-    """Return the zone in which last lines were written when their files were last changed, if most files agree on one; else UTC."""
+    """Return the zone in which last lines were written when their files were last changed, if most nodes agree on one; else UTC.
+
+    Of each node the file with the latest line counts: others have been rotated, or are written at elections alone.
+    """
     zones: Counter[int] = Counter()
+    newest: dict[int | Absent, tuple[int, LogFile]] = {}
     for file in files:
         last = file.last_time_ms
-        if isinstance(last, Absent):
-            continue
+        known = newest.get(file.node_id)
+        if isinstance(last, int) and (known is None or known[0] < last):
+            newest[file.node_id] = (last, file)
+    for last, file in newest.values():
         difference = file.mtime_ns // 1_000_000 - last
         zone = round(difference / ZONE_STEP_MS) * ZONE_STEP_MS
         if abs(zone) <= WIDEST_ZONE_MS and 0 <= difference - zone <= MTIME_TOLERANCE_MS:
             zones[zone] += 1
     best = max(zones, key=lambda zone: (zones[zone], -abs(zone)), default=None)
     # Copies often carry the time of the copying: one file in thirty then fits some zone by chance.
-    if best is None or zones[best] < 2 or zones[best] * 2 <= len(files):
+    if best is None or zones[best] < 2 or zones[best] * 2 <= len(newest):
         return Clock(shift_ms=0, source="assumed")
     return Clock(shift_ms=best, source="file-time")
 

@@ -102,6 +102,7 @@ def test_an_election_of_which_lines_name_no_isr_is_not_called_clean(isr, is_clea
     lines = [replace(one, recorded_at=Absent.NOT_APPLICABLE) for one in (before, leadership(2, 1, {2}))]
 
     assert is_clean is ("took over cleanly in leader epoch 1" in why(truncation(30, 24), *lines).reason)
+    assert (CauseName.UNCOMMITTED_TAIL if is_clean else CauseName.UNKNOWN) is why(truncation(30, 24), *lines).name
     assert "took over cleanly in leader epoch 1" in why(truncation(30, 24), before, leadership(2, 1, {2})).reason
 
 

@@ -246,6 +246,10 @@ def test_file_times_show_the_zone_if_most_files_agree():
 
     assert {("file-time", -HOUR_MS)} == {(clock.source, clock.shift_ms) for clock in choose_clocks(files, {})}
     assert {"assumed"} == {clock.source for clock in choose_clocks([replace(files[0])], {})}
+    # Files that were rotated or compressed later say nothing where the node's newest one fits.
+    rotated = [replace(log("11:40:00,000] INFO Truncating log orders-0 to offset 70.", node=node)) for node in range(3)]
+    late = [replace(file, mtime_ns=noon_ns + 9_000_000_000_000) for file in rotated for _ in range(2)]
+    assert {("file-time", -HOUR_MS)} == {(one.source, one.shift_ms) for one in choose_clocks([*files, *late], {})}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.sampled_from("LFTRN")), max_size=30))
