@@ -213,17 +213,17 @@ def cause_of(
     if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
-    if election is not None and some_committed:
-        reason = f"{_took_over(election, evidence.leaderships)} without records that had been committed: {_WHY_WITHOUT[_is_known_clean(election, evidence.leaderships)]}"
-        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     returned = None if election is None or none_committed else _unclean_return(truncation, election, evidence)
     if election is not None and returned is not None:
         reason = (
-            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it,"
-            " or the tail had never reached it"
+            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it"
+            + ("" if some_committed else ", or the tail had never reached it")
             + ("" if _is_known_clean(election, evidence.leaderships) else f"; {_WHY_WITHOUT[False]}")
         )
         return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=(returned.citation,))
+    if election is not None and some_committed:
+        reason = f"{_took_over(election, evidence.leaderships)} without records that had been committed: {_WHY_WITHOUT[_is_known_clean(election, evidence.leaderships)]}"
+        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     if election is not None and not none_committed and not _is_known_clean(election, evidence.leaderships):
         reason = f"{_took_over(election, evidence.leaderships)}; {_WHY_WITHOUT[False]}"
         return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
