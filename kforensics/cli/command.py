@@ -170,7 +170,11 @@ def complain(result: "Result[Any]") -> None:
 
 
 def warn_of_records(result: "Result[Any]") -> None:
-    """Name the captures among the inputs that hold records of users."""
+    """Name the captures among the inputs that hold records of users.
+
+    Args:
+        result: of a command; `private_inputs` names the captures.
+    """
     from kforensics.render.escape import escape_text
 
     for path in result.private_inputs:

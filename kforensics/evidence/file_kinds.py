@@ -77,7 +77,11 @@ class FileKindRow:
 
 
 def row_of(kind: FileKind) -> FileKindRow:
-    """Return the row of a kind; every kind has one."""
+    """Return the row of a kind; every kind has one.
+
+    Args:
+        kind: of a file in a data directory.
+    """
     return FILE_KINDS[kind]
 
 

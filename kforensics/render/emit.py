@@ -150,6 +150,10 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
 def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     """Return the function that writes results of a shape in a format.
 
+    Args:
+        shape: the kind of result, a first key of `WRITERS`.
+        chosen: the format that was asked for.
+
     Raises:
         UsageError: the shape does not have the format.
     """

@@ -258,7 +258,11 @@ def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
 
 
 def is_cleaned(segment: Segment) -> bool:
-    """Return whether batches of the segment lack records that they were written with (magic 2: count below the last offset delta + 1)."""
+    """Return whether batches of the segment lack records that they were written with (magic 2: count below the last offset delta + 1).
+
+    Args:
+        segment: of a log, with its batches read.
+    """
     return segment.is_thinned
 
 

@@ -177,7 +177,12 @@ class ClusterFacts(Protocol):
         ...
 
     def started_clean(self, broker_id: int, since_ms: int) -> bool:
-        """Return whether the broker's first start since then found the marker of a clean stop, by its own lines."""
+        """Return whether the broker's first start since then found the marker of a clean stop, by its own lines.
+
+        Args:
+            broker_id: its node id.
+            since_ms: in UTC.
+        """
         ...
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
@@ -213,7 +218,7 @@ class ClusterFacts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NoFacts:
+class NoFacts(ClusterFacts):
     """The facts when only replicas are among the inputs: nothing else is known."""
 
     empty: tuple[()] = field(default=())

@@ -408,5 +408,9 @@ def _gaps(
 
 
 def cited(election: Election) -> Citation:
-    """Return the place where the election is on record."""
+    """Return the place where the election is on record.
+
+    Args:
+        election: of a partition's leader.
+    """
     return election.state.citation

@@ -7,7 +7,7 @@ from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
-from kforensics.reconcile.observed.facts import GroupCommit, Leadership, LogLoad, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -18,7 +18,7 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
 
-class MetadataFacts:
+class MetadataFacts(ClusterFacts):
     """Facts of one cluster, as `facts.ClusterFacts` asks for them.
 
     Args:

@@ -83,7 +83,12 @@ class _References:
 
 
 def write(result: Result[Explanation], view: View) -> str:
-    """Return the page of an explanation."""
+    """Return the page of an explanation.
+
+    Args:
+        result: of `explain`.
+        view: when the page is made.
+    """
     body = replace(result.body, findings=result.findings, problems=result.problems)
     return explain_html(
         body,

@@ -21,7 +21,11 @@ from kforensics.render.view import View
 
 
 def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """Return the document, piece by piece."""
+    """Return the document, piece by piece.
+
+    Args:
+        result: of `diff`; the reports of its partitions are made while they are written.
+    """
     return document(
         result,
         DocumentBody(
@@ -31,7 +35,11 @@ def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """Yield an object a line: partitions, seal, findings, problems."""
+    """Yield an object a line: partitions, seal, findings, problems.
+
+    Args:
+        result: of `diff`.
+    """
     for report in _flat_reports(result.body):
         yield report + "\n"
     for value in (*seal_objects(result), *result.findings, *result.problems):

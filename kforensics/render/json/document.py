@@ -76,7 +76,11 @@ def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
 
 
 def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
-    """Return the seal as the document of a report shows it."""
+    """Return the seal as the document of a report shows it.
+
+    Args:
+        seal: the manifest, and what differs from it.
+    """
     from kforensics.evidence.seal.state import Change  # noqa: PLC0415 - few reports name a seal
 
     return {

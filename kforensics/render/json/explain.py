@@ -19,18 +19,30 @@ from kforensics.units import TopicPartition
 
 
 def write(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return the document."""
+    """Return the document.
+
+    Args:
+        result: of `explain`.
+    """
     return document(result, DocumentBody(name="explain", fields=plain_explanation(result.body)))
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return an object a line: the explanation, seal, findings, problems."""
+    """Return an object a line: the explanation, seal, findings, problems.
+
+    Args:
+        result: of `explain`.
+    """
     items = (*explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
     return (json_line(item) for item in items)
 
 
 def plain_explanation(result: Explanation) -> dict[str, Any]:
-    """Return the body of the document."""
+    """Return the body of the document.
+
+    Args:
+        result: the body of a result of `explain`.
+    """
     return {
         "timeline": [plain_entry(entry) for entry in result.timeline],
         "truncations": [
@@ -62,7 +74,11 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
 
 
 def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
-    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type."""
+    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type.
+
+    Args:
+        result: the body of a result of `explain`.
+    """
     body = plain_explanation(result)
     for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
         for item in body[name]:
@@ -72,7 +88,14 @@ def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
 
 
 def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
-    """Return one event of the timeline."""
+    """Return one event of the timeline.
+
+    Args:
+        entry: an event with its time, in milliseconds UTC, and its citations.
+
+    Returns:
+        Its fields; `kind` is the name that schema 1 promises, `event` that of `EventKind`.
+    """
     return {
         "time_ms": entry.time_ms,
         "time_utc": _utc(entry.time_ms),
@@ -88,7 +111,11 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
-    """Return one truncation that happened."""
+    """Return one truncation that happened.
+
+    Args:
+        truncation: of one broker's log.
+    """
     return {
         "broker_id": truncation.broker_id,
         **_names(truncation.topic_partition),
@@ -118,7 +145,11 @@ def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
 
 
 def plain_loss(loss: LossEntry) -> dict[str, Any]:
-    """Return one run of records that the final leader does not hold."""
+    """Return one run of records that the final leader does not hold.
+
+    Args:
+        loss: with whoever still holds the records.
+    """
     return {
         **_names(loss.topic_partition),
         "first_offset": loss.offsets.first,
@@ -147,7 +178,11 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
 
 
 def plain_bug(bug: BugTrace) -> dict[str, Any]:
-    """Return one known bug whose trace is there."""
+    """Return one known bug whose trace is there.
+
+    Args:
+        bug: of Kafka, by its JIRA.
+    """
     return {
         "reference": bug.jira,
         "broker_id": bug.broker_id,

@@ -13,24 +13,40 @@ from kforensics.render.view import View
 
 
 def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """Return the document of an audit, or of a report of one."""
+    """Return the document of an audit, or of a report of one.
+
+    Args:
+        result: of `fleet audit` or `fleet report`.
+    """
     return document(result, DocumentBody(name=result.command.replace(" ", "-"), fields=plain_summary(result.body)))
 
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
-    """Return the document of `fleet report --since`."""
+    """Return the document of `fleet report --since`.
+
+    Args:
+        result: of `fleet report --since`.
+    """
     names = tuple(one.name for one in fields(AuditComparison))
     return document(result, DocumentBody(name="fleet-comparison", fields=_fields(result.body, names)))
 
 
 def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
-    """Return the document of `fleet scan`."""
+    """Return the document of `fleet scan`.
+
+    Args:
+        result: of `fleet scan`.
+    """
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
     return document(result, DocumentBody(name="fleet-scan", fields=_fields(result.body, names)))
 
 
 def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return the document of `fleet trend`."""
+    """Return the document of `fleet trend`.
+
+    Args:
+        result: of `fleet trend`, an audit a line, the oldest first.
+    """
     body = {"tables": result.body.tables, "audit_count": result.body.audit_count}
     return document(
         result, DocumentBody(name="fleet-trend", fields={**body, "audits": [*map(_plain_line, result.body.lines)]})
@@ -38,7 +54,11 @@ def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
 
 
 def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return one line for each audit."""
+    """Return one line for each audit.
+
+    Args:
+        result: of `fleet trend`.
+    """
     return typed_lines(("audit", map(_plain_line, result.body.lines)))
 
 
@@ -47,7 +67,11 @@ def _plain_line(line: TrendLine) -> dict[str, Any]:
 
 
 def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """Yield the audit in one line."""
+    """Yield the audit in one line.
+
+    Args:
+        result: of `fleet audit`.
+    """
     summary = result.body
     names = (
         "audit_id",
@@ -95,7 +119,11 @@ def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
 
 
 def plain_summary(summary: FleetSummary) -> dict[str, Any]:
-    """Return the numbers and the worst partitions, which are as `diff` gives them."""
+    """Return the numbers and the worst partitions, which are as `diff` gives them.
+
+    Args:
+        summary: of one audit.
+    """
     names = (
         "clusters",
         "nodes",

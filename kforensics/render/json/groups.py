@@ -14,7 +14,11 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises; `commits` only where the history was asked for."""
+    """Return the fields that `docs/json.md` promises; `commits` only where the history was asked for.
+
+    Args:
+        result: of `groups`.
+    """
     body = result.body
     fields = {"complete_since": body.complete_since_ms, "skipped_records": body.skipped_records}
     streams = {"groups": (json_line(_group(one)).rstrip() for one in body.groups)}
@@ -24,7 +28,11 @@ def write(result: Result[Groups], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return a commit a line."""
+    """Return a commit a line.
+
+    Args:
+        result: of `groups`.
+    """
     return (json_line({"type": "commit", **_change(change)}) for change in result.body.changes())
 
 

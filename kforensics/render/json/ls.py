@@ -11,7 +11,12 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return the document, piece by piece: rows of a million files are too much to hold."""
+    """Return the document, piece by piece: rows of a million files are too much to hold.
+
+    Args:
+        result: of `ls`.
+        view: whether every file is listed, not only counts by kind.
+    """
     inventory = result.body.inventory
     lists: dict[str, Iterable[object]] = {
         "partitions": inventory.partitions,
@@ -28,7 +33,12 @@ def write(result: Result[Listing], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return an object a line, each with its type."""
+    """Return an object a line, each with its type.
+
+    Args:
+        result: of `ls`.
+        view: whether every file is listed, not only counts by kind.
+    """
     inventory = result.body.inventory
     assert result.answer is not None
     return typed_lines(

@@ -14,7 +14,11 @@ from kforensics.render.view import View
 
 
 def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises.
+
+    Args:
+        result: of `salvage`.
+    """
     body = result.body
     fields = {
         "what": body.what,

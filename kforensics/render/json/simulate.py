@@ -15,24 +15,40 @@ from kforensics.simulation.scenario import Replay, Scenario
 
 
 def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]:
-    """Return the built-in scenarios."""
+    """Return the built-in scenarios.
+
+    Args:
+        result: of `simulate list`.
+    """
     return _document(result, {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
 
 
 def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
-    """Return a scenario under the one protocol that was asked for, or under each."""
+    """Return a scenario under the one protocol that was asked for, or under each.
+
+    Args:
+        result: of `simulate replay`, with one replay or several of the same scenario.
+    """
     bodies = [replay_body(each) for each in result.body.replays]
     several = {"scenario": result.body.replays[0].scenario.name, "protocols": bodies}
     return _document(result, bodies[0] if result.body.is_one else several)
 
 
 def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]:
-    """Write what a search found."""
+    """Write what a search found.
+
+    Args:
+        result: of `simulate explore`.
+    """
     return _document(result, exploration_body(result.body))
 
 
 def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
-    """Write what was written."""
+    """Write what was written.
+
+    Args:
+        result: of a `simulate` that writes data directories or a file; its body says which.
+    """
     return _document(result, {"written": result.body})
 
 
@@ -41,7 +57,11 @@ def _document(result: Result[Any], fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def replay_body(one: Replay) -> dict[str, Any]:
-    """Return one scenario under one protocol."""
+    """Return one scenario under one protocol.
+
+    Args:
+        one: with its rows and its outcome.
+    """
     return {
         "scenario": one.scenario.name,
         "protocol": one.protocol,
@@ -51,7 +71,11 @@ def replay_body(one: Replay) -> dict[str, Any]:
 
 
 def exploration_body(found: Exploration) -> dict[str, Any]:
-    """Return what a search found."""
+    """Return what a search found.
+
+    Args:
+        found: a broken invariant with the shortest way to it, or none.
+    """
     violation: Any = found.violation
     if not isinstance(found.violation, Absent):
         violation = {

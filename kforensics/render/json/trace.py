@@ -15,7 +15,12 @@ from kforensics.render.view import View
 
 
 def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises; keys, values and headers only where they are asked for."""
+    """Return the fields that `docs/json.md` promises; keys, values and headers only where they are asked for.
+
+    Args:
+        result: of `trace`; its records are read while they are written.
+        view: whether payloads are shown.
+    """
     body = result.body
     fields = {
         "topic": body.topic,
@@ -36,7 +41,12 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched."""
+    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched.
+
+    Args:
+        result: of `trace`.
+        view: whether payloads are shown.
+    """
     body = result.body
     yield from typed_lines(("answer", [plain_answer(result.answer)]), ("input", result.inputs))
     for one in body.records:

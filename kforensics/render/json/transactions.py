@@ -14,7 +14,11 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises.
+
+    Args:
+        result: of `transactions`.
+    """
     body = result.body
     partitions = (json_line(_partition(body, one)).rstrip() for one in body.partitions)
     fields = {
@@ -26,7 +30,11 @@ def write(result: Result[Transactions], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return a replica a line."""
+    """Return a replica a line.
+
+    Args:
+        result: of `transactions`.
+    """
     return (json_line({"type": "partition", **_partition(result.body, one)}) for one in result.body.partitions)
 
 

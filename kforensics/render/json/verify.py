@@ -18,7 +18,11 @@ from kforensics.units import OffsetRange
 
 
 def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return the document piece by piece: a row a file is too much to hold where there are a million."""
+    """Return the document piece by piece: a row a file is too much to hold where there are a million.
+
+    Args:
+        result: of `verify`.
+    """
     body = result.body
     rows = (json.dumps(to_plain(file_row(report, body.intact))) for report in body.files)
     fields = {"level": body.level.value, "totals": totals(body.verification)}
@@ -26,7 +30,11 @@ def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return an object a line, each with its type."""
+    """Return an object a line, each with its type.
+
+    Args:
+        result: of `verify`.
+    """
     body = result.body
     assert result.answer is not None
     return typed_lines(
@@ -41,7 +49,12 @@ def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
-    """Return one element of `files`."""
+    """Return one element of `files`.
+
+    Args:
+        report: of one file.
+        intact: the replicas that hold what is damaged elsewhere; only segments have any.
+    """
     owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
     return {
         "input": report.input,

@@ -14,7 +14,12 @@ from kforensics.words import byte_count, counted, form
 
 
 def write(result: Result[CaptureReport], view: View) -> Iterator[str]:
-    """Return the answer first, then figures; with -v all that could not be read, and what changed meanwhile."""
+    """Return the answer first, then figures; with -v all that could not be read, and what changed meanwhile.
+
+    Args:
+        result: of `capture`.
+        view: of the screen, and whether all is listed.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 

@@ -48,7 +48,12 @@ _WORDS = {
 
 
 def write(result: Result[DiffResult], view: View) -> Iterator[str]:
-    """Return the answer, what to do, a block for each partition that needs attention, records where they are asked for, what was not read."""
+    """Return the answer, what to do, a block for each partition that needs attention, records where they are asked for, what was not read.
+
+    Args:
+        result: of `diff`.
+        view: of the screen, and which of blocks, steps, records and payloads are shown.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 
@@ -68,7 +73,15 @@ def _lines(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
 
 
 def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """Yield a block for each partition that needs attention, and the rest counted."""
+    """Yield a block for each partition that needs attention, and the rest counted.
+
+    Args:
+        result: the body of a result of `diff`.
+        verbose: whether every partition has a block, so that none is left to be counted at the end.
+        steps: whether each request and answer of the truncation protocol is shown.
+        width: of the screen, in columns.
+        unicode: whether characters beyond ASCII can be shown.
+    """
     for one in result.partitions:
         if one.report is not None:
             yield ""
@@ -79,7 +92,12 @@ def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, u
 
 
 def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
-    """Yield one entry a finding, the gravest first."""
+    """Yield one entry a finding, the gravest first.
+
+    Args:
+        result: the body of a result of `diff`.
+        width: of the screen, in columns.
+    """
     for item in result.findings:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT

@@ -27,14 +27,26 @@ MOST_LOSSES = 60
 
 
 def write(result: Result[Explanation], view: View) -> Iterator[str]:
-    """Return the conclusion, then what happened, what was lost, why, and what more evidence would show."""
+    """Return the conclusion, then what happened, what was lost, why, and what more evidence would show.
+
+    Args:
+        result: of `explain`.
+        view: of the screen, and whether what is of no concern is listed too.
+    """
     body = replace(result.body, findings=result.findings, problems=result.problems)
     lines = explain_screen(body, verbose=view.verbose, width=view.width, unicode=view.unicode)
     return whole_screen(result, view, lines)
 
 
 def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """Yield the screen behind the answer, laid out for `width` columns."""
+    """Yield the screen behind the answer, laid out for `width` columns.
+
+    Args:
+        result: the body of a result of `explain`.
+        verbose: whether quiet events and the metadata log's own losses are shown too.
+        width: of the screen, in columns.
+        unicode: whether characters beyond ASCII can be shown.
+    """
     yield from _more(behind_headline(result.conclusion, result.answer, result.incidents), width)
     truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
     entries = shown_entries(result.timeline, result.incidents, verbose=verbose)

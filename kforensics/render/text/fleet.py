@@ -21,7 +21,12 @@ _SHOWN_NODES = 10
 
 
 def write(result: Result[FleetSummary], view: View) -> Iterator[str]:
-    """Return the answer, the worst partitions, brokers, disks, placement, and where the rest is."""
+    """Return the answer, the worst partitions, brokers, disks, placement, and where the rest is.
+
+    Args:
+        result: of `fleet audit` or `fleet report`.
+        view: of the screen, and whether all of each list is shown.
+    """
     return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
 
 

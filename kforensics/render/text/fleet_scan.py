@@ -14,7 +14,12 @@ from kforensics.render.view import View
 
 
 def write(result: Result[ScanResult], view: View) -> Iterator[str]:
-    """Return the answer, what is wrong with single logs, and what to do with the evidence."""
+    """Return the answer, what is wrong with single logs, and what to do with the evidence.
+
+    Args:
+        result: of `fleet scan`.
+        view: of the screen.
+    """
     return whole_screen(result, view, _lines(result, view.width))
 
 

@@ -27,7 +27,12 @@ MOST_CHANGES = 200
 
 
 def write(result: Result[Groups], view: View) -> Iterator[str]:
-    """Return the answer, the groups, the set-backs and, where it was asked for, the history; -v lists all of it."""
+    """Return the answer, the groups, the set-backs and, where it was asked for, the history; -v lists all of it.
+
+    Args:
+        result: of `groups`.
+        view: of the screen, and whether all is listed.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 

@@ -25,7 +25,12 @@ MOST_ALIKE = 5
 
 
 def write(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return the answer, then what is odd, then a table a node."""
+    """Return the answer, then what is odd, then a table a node.
+
+    Args:
+        result: of `ls`.
+        view: of the screen, and whether what is fine is listed too.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 

@@ -50,7 +50,12 @@ RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts
 
 
 def write(result: Result[Prediction], view: View) -> Iterator[str]:
-    """Return the answer, each start, and the logs that change; -v lists the others too, and every file."""
+    """Return the answer, each start, and the logs that change; -v lists the others too, and every file.
+
+    Args:
+        result: of `predict`.
+        view: of the screen, and whether all is listed.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 

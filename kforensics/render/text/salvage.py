@@ -33,7 +33,12 @@ _REASONS = {
 
 
 def write(result: Result[SalvageReport], view: View) -> Iterator[str]:
-    """Return the answer, then runs, gaps and files; -v lists all of them."""
+    """Return the answer, then runs, gaps and files; -v lists all of them.
+
+    Args:
+        result: of `salvage`.
+        view: of the screen, and whether all is listed.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 

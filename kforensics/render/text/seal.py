@@ -27,7 +27,12 @@ _HEADINGS = {
 
 
 def write(result: Result[CheckedManifest], view: View) -> Iterator[str]:
-    """Return the answer, who sealed when, then the differences by kind."""
+    """Return the answer, who sealed when, then the differences by kind.
+
+    Args:
+        result: of `seal --check`, which is compared to its end here.
+        view: of the screen, and whether all is listed.
+    """
     answer = result.answer  # once it is there, all has been compared
     assert answer is not None
     assert result.body.signature is not None

@@ -24,27 +24,52 @@ _MOST_RECORDS = 6
 
 
 def write_list(result: Result[Sequence[Scenario]], view: View) -> Iterator[str]:
-    """Return the built-in scenarios with their titles."""
+    """Return the built-in scenarios with their titles.
+
+    Args:
+        result: of `simulate list`.
+        view: of the screen.
+    """
     return whole_screen(result, view, scenario_list(result.body, width=view.width))
 
 
 def write_replays(result: Result[Replays], view: View) -> Iterator[str]:
-    """Write what came of a scenario, then the steps of each different course."""
+    """Write what came of a scenario, then the steps of each different course.
+
+    Args:
+        result: of `simulate replay`.
+        view: of the screen.
+    """
     return whole_screen(result, view, replays(result.body.replays, width=view.width))
 
 
 def write_exploration(result: Result[Exploration], view: View) -> Iterator[str]:
-    """Write what a search found: the shortest way to the broken invariant, or how many states hold it."""
+    """Write what a search found: the shortest way to the broken invariant, or how many states hold it.
+
+    Args:
+        result: of `simulate explore`.
+        view: of the screen.
+    """
     return whole_screen(result, view, exploration(result.body, width=view.width))
 
 
 def write_written(result: Result[Any], view: View) -> Iterator[str]:
-    """Write what was written where."""
+    """Write what was written where.
+
+    Args:
+        result: of a `simulate` that writes; its answer names what was written.
+        view: of the screen.
+    """
     return whole_screen(result, view, ())
 
 
 def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
-    """List the built-in scenarios with their titles."""
+    """List the built-in scenarios with their titles.
+
+    Args:
+        scenarios: in the order in which they are listed; one at least.
+        width: of the screen, in columns.
+    """
     longest = max(len(scenario.name) for scenario in scenarios)
     lines: list[Text] = []
     for scenario in scenarios:
@@ -83,7 +108,12 @@ def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
 
 
 def step_table(one: Replay, *, width: int) -> list[Text]:
-    """Show one row per step: with two brokers the log end and HW of leader and follower, with more those of each broker."""
+    """Show one row per step: with two brokers the log end and HW of leader and follower, with more those of each broker.
+
+    Args:
+        one: of a scenario with two brokers or more.
+        width: of the screen, in columns; only sentences are wrapped to it, rows are not.
+    """
     two = len(one.scenario.brokers) <= 2
     brokers = sorted(one.scenario.brokers)
     heading = ["step", "leader", *(_NUMBERS if two else [f"b{broker} LEO/HW" for broker in brokers]), "ISR"]
@@ -105,7 +135,12 @@ def step_table(one: Replay, *, width: int) -> list[Text]:
 
 
 def exploration(found: Exploration, *, width: int) -> list[Text]:
-    """Return what a search found: the shortest way to the broken invariant, and how many states it visited."""
+    """Return what a search found: the shortest way to the broken invariant, and how many states it visited.
+
+    Args:
+        found: of a search through the states of a model.
+        width: of the screen, in columns.
+    """
     size = found.size
     configuration = (
         f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "

@@ -26,7 +26,12 @@ MOST_PAYLOAD = 200
 
 
 def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Return the answer, then records and what was searched; -v lists all of them."""
+    """Return the answer, then records and what was searched; -v lists all of them.
+
+    Args:
+        result: of `trace`.
+        view: of the screen, whether payloads are shown, and whether all is listed.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 

@@ -23,7 +23,12 @@ MOST_PARTITIONS = 20
 
 
 def write(result: Result[Transactions], view: View) -> Iterator[str]:
-    """Return the answer, then the replicas; -v lists all of them."""
+    """Return the answer, then the replicas; -v lists all of them.
+
+    Args:
+        result: of `transactions`.
+        view: of the screen, and whether all is listed.
+    """
     return whole_screen(result, view, _lines(result, view))
 
 

@@ -27,7 +27,12 @@ MOST_PLACES = 5
 
 
 def write(result: Result[VerifyResult], view: View) -> Iterator[str]:
-    """Return the verdict, what to do, then the evidence."""
+    """Return the verdict, what to do, then the evidence.
+
+    Args:
+        result: of `verify`.
+        view: of the screen.
+    """
     return whole_screen(result, view, _lines(result, view.width))
 
 
