@@ -141,7 +141,12 @@ class CommitJudge:
             out.append(_run(offsets.first, split - 1, "certain", certain))
         if end > split:
             out.append(
-                _run(split, end - 1, "possible", Bound(offset=split, reason=self._why_possible(view), citations=()))
+                _run(
+                    split,
+                    end - 1,
+                    "possible",
+                    Bound(offset=split, reason=self._why_possible(view, split), citations=()),
+                )
             )
         if never and end <= offsets.last:
             out.append(_run(end, offsets.last, "no", never))
@@ -167,16 +172,24 @@ class CommitJudge:
         """
         return self._proofs.never_after(first_epoch, last_epoch, holder, until=until, by_ms=by_ms)
 
-    def _why_possible(self, view: LoadedLog) -> str:
-        if not self._proofs.leaderships:
-            return "above every recorded high watermark; no metadata shows which replicas were in sync"
-        recorded = view.replica.high_watermark
-        known = (
-            "no high watermark is recorded"
-            if isinstance(recorded, Absent)
-            else f"above the recorded high watermark {recorded.value}"
+    def _why_possible(self, view: LoadedLog, first: int) -> str:
+        own = view.replica.high_watermark
+        recorded = [one.replica.high_watermark for one in self._proofs.views]
+        highest = max((one.value for one in recorded if not isinstance(one, Absent)), default=0)
+        has_states = bool(self._proofs.leaderships)
+        if not isinstance(own, Absent) and own.value > first:
+            known = f"below its own high watermark {own.value}, which may have counted other records at these offsets"
+        elif not has_states and highest > first:
+            known = f"below a high watermark {highest}, which may have counted other records at these offsets"
+        elif not has_states:
+            known = "above every recorded high watermark"
+        elif isinstance(own, Absent):
+            known = "no high watermark is recorded, which is written every 5 s"
+        else:
+            known = f"above the recorded high watermark {own.value}, which is written every 5 s"
+        return (
+            f"{known}; {'nothing speaks against it' if has_states else 'no metadata shows which replicas were in sync'}"
         )
-        return f"{known}, which is written every 5 s; nothing speaks against it"
 
 
 def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> CommittedRun:

@@ -7,6 +7,7 @@ from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import NoFacts, Restart
+from kforensics.units import OffsetRange
 from tests.builders.history import leadership
 from tests.builders.logs import MemoryReader, batch, replica
 
@@ -67,3 +68,16 @@ def test_a_metadata_log_that_ends_before_a_truncation_leaves_open_who_led_by_the
 
     assert [20, 20] == [bound(*states, by_ms=1_000), bound(*states, by_ms=Absent.NOT_APPLICABLE)]
     assert bound(*states, by_ms=1_001) is None
+
+
+def test_what_a_high_watermark_leaves_open_is_not_called_above_it():
+    def reasons(high_watermark):
+        log = load_log(replica(1, [batch(0, 19, 0), batch(20, 29, 1)], high_watermark=high_watermark, clean=False))
+        judge = CommitJudge([log], lambda one, other: agreed_until(one, other, None), NoFacts(), MemoryReader({}))
+        return [(run.certainty, run.offsets.first, run.reason) for run in judge.runs(log, OffsetRange(0, 29))]
+
+    unknown = "no metadata shows which replicas were in sync"
+    older = "below its own high watermark 25, which may have counted other records at these offsets"
+    certain = ("certain", 0, "below its own high watermark 25")
+    assert reasons(25) == [certain, ("possible", 20, f"{older}; {unknown}")]
+    assert reasons(10)[1] == ("possible", 10, f"above every recorded high watermark; {unknown}")
