@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LogLoad, Restart
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
@@ -405,12 +404,3 @@ def _gaps(
                 f"whether broker {broker} restarted before its log lines begin",
                 f"older log files of broker {broker}",
             )
-
-
-def cited(election: Election) -> Citation:
-    """Return the place where the election is on record.
-
-    Args:
-        election: of a partition's leader.
-    """
-    return election.state.citation

@@ -12,7 +12,7 @@ from kforensics.findings.answers.diff import partition_state
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
-from kforensics.reconcile.observed.leadership import LeadershipAccount, cited
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
@@ -125,7 +125,7 @@ def _plain_account(account: LeadershipAccount) -> dict[str, Any]:
                 "leader_epoch": one.state.leader_epoch,
                 "previous_leader": one.previous,
                 "risk": one.risk,
-                "citations": (cited(one),),
+                "citations": (one.state.citation,),
             }
             for one in account.risky
         ],

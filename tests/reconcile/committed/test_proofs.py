@@ -40,7 +40,7 @@ class Lines(NoFacts):
 
 def bound(*states, starts=(), **asked):
     judge = CommitJudge(
-        [LOG], lambda one, other: agreed_until(one, other, None), Lines((), states, starts), MemoryReader({})
+        [LOG], lambda one, other: agreed_until(one, other, None), Lines(states, starts), MemoryReader({})
     )
     found = judge.never_after(0, 0, 2, **asked)
     return None if found is None else found.offset
