@@ -16,7 +16,7 @@ from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
-from kforensics.render.json.document import DocumentBody, document, json_line, seal_objects, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, seal_objects, to_plain
 from kforensics.render.view import View
 
 
@@ -82,13 +82,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "leader": Absent.UNKNOWN
         if leader is None
         else {
-            "broker_id": leader.broker_id,
-            "leader_epoch": leader.leader_epoch,
-            "source": leader.source,
-            "reason": leader.reason,
-            "is_known": leader.is_known,
-            "tied_with": leader.tied_with,
-            "citations": leader.citations,
+            **fields_of(leader, "broker_id", "leader_epoch", "source", "reason", "is_known", "tied_with", "citations"),
         },
         "verdict": report.verdict,
         "state": (state or partition_state(report)).value,
@@ -105,10 +99,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "odd_ones_out": [{"broker_id": one.view.replica.broker_id, "reason": one.reason} for one in report.odd_ones],
         "emptied_replicas": [
             {
-                "broker_id": one.broker_id,
-                "is_certain": one.is_certain,
-                "is_electable": one.is_electable,
-                "reason": one.reason,
+                **fields_of(one, "broker_id", "is_certain", "is_electable", "reason"),
             }
             for one in report.emptied
         ],
@@ -137,11 +128,7 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
     view, replica = report.view, report.view.replica
     protocol = report.protocol
     return {
-        "broker_id": replica.broker_id,
-        "input": replica.input,
-        "path": replica.path,
-        "state": replica.state,
-        "topic_id": replica.topic_id,
+        **fields_of(replica, "broker_id", "input", "path", "state", "topic_id"),
         "log_start_offset": view.log_start_offset,
         "local_log_start_offset": view.content_start_offset,
         "log_end_offset": view.log_end_offset,
@@ -162,11 +149,7 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         "first_divergence": Absent.NOT_APPLICABLE
         if report.divergence is None
         else {
-            "offset": report.divergence.offset,
-            "kind": report.divergence.kind,
-            "detail": report.divergence.detail,
-            "is_open": report.divergence.is_open,
-            "citations": report.divergence.citations,
+            **fields_of(report.divergence, "offset", "kind", "detail", "is_open", "citations"),
         },
     }
 
@@ -252,8 +235,5 @@ def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
             for view, expected in choice.truncations
         ],
         "discarded": _plain_counts(choice.discarded),
-        "lost_certain": choice.lost_certain,
-        "lost_possible": choice.lost_possible,
-        "kept_divergent": choice.kept_divergent,
-        "is_emptied": choice.is_emptied,
+        **fields_of(choice, "lost_certain", "lost_possible", "kept_divergent", "is_emptied"),
     }

@@ -95,6 +95,16 @@ def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
     }
 
 
+def fields_of(value: object, *names: str) -> dict[str, Any]:
+    """Return fields of a value under their own names.
+
+    Args:
+        value: of any class that has them.
+        names: in the order in which they are wanted.
+    """
+    return {name: getattr(value, name) for name in names}
+
+
 def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the seal as an object of `--format jsonl`, where there is one.
 

@@ -12,7 +12,7 @@ from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
-from kforensics.render.json.document import DocumentBody, document, json_line, seal_objects
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, seal_objects
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
@@ -124,11 +124,7 @@ def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
         "from_offset": truncation.from_offset,
         "to_offset": truncation.to_offset,
         "rule": truncation.protocol,
-        "decided_by": truncation.decided_by,
-        "leader": truncation.leader,
-        "leader_epoch": truncation.leader_epoch,
-        "expected_offset": truncation.expected_offset,
-        "agrees": truncation.agrees,
+        **fields_of(truncation, "decided_by", "leader", "leader_epoch", "expected_offset", "agrees"),
         "steps": list(truncation.steps),
         "logged": truncation.is_logged,
         "cause": truncation.cause.name,
@@ -154,21 +150,13 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
         **_names(loss.topic_partition),
         "first_offset": loss.offsets.first,
         "last_offset": loss.offsets.last,
-        "records": loss.records,
-        "markers": loss.markers,
-        "committed": loss.committed,
-        "was_committed": loss.was_committed,
+        **fields_of(loss, "records", "markers", "committed", "was_committed"),
         "replaced": loss.is_replaced,
         "leader_epoch": loss.leader_epoch,
         "reason": loss.reason,
         "held_by": [
             {
-                "input": h.input,
-                "path": h.path,
-                "broker_id": h.broker_id,
-                "in_use": h.in_use,
-                "is_vanishing": h.is_vanishing,
-                "is_stray": h.is_stray,
+                **fields_of(h, "input", "path", "broker_id", "in_use", "is_vanishing", "is_stray"),
             }
             for h in loss.held_by
         ],
@@ -185,21 +173,14 @@ def plain_bug(bug: BugTrace) -> dict[str, Any]:
     """
     return {
         "reference": bug.jira,
-        "broker_id": bug.broker_id,
-        "confidence": bug.confidence,
-        "effect": bug.effect,
-        "trace": bug.trace,
-        "citations": bug.citations,
+        **fields_of(bug, "broker_id", "confidence", "effect", "trace", "citations"),
     }
 
 
 def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
     return {
         **_names(incident.partition),
-        "state": incident.state,
-        "leader": incident.leader,
-        "log_start_offset": incident.log_start_offset,
-        "log_end_offset": incident.log_end_offset,
+        **fields_of(incident, "state", "leader", "log_start_offset", "log_end_offset"),
         "groups": [
             {"group": group.group, "offset": group.offset, "kind": group.kind, "citations": [group.citation]}
             for group in incident.groups

@@ -1,13 +1,13 @@
 """The audit of a fleet, and the comparison of two, as JSON documents."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 from kforensics.commands.result import Result
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
-from kforensics.render.json.document import DocumentBody, document, json_line, typed_lines
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, typed_lines
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
@@ -28,7 +28,7 @@ def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[s
         result: of `fleet report --since`.
     """
     names = tuple(one.name for one in fields(AuditComparison))
-    return document(result, DocumentBody(name="fleet-comparison", fields=_fields(result.body, names)))
+    return document(result, DocumentBody(name="fleet-comparison", fields=fields_of(result.body, *names)))
 
 
 def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
@@ -38,7 +38,7 @@ def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
         result: of `fleet scan`.
     """
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
-    return document(result, DocumentBody(name="fleet-scan", fields=_fields(result.body, names)))
+    return document(result, DocumentBody(name="fleet-scan", fields=fields_of(result.body, *names)))
 
 
 def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
@@ -63,7 +63,7 @@ def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
 
 
 def _plain_line(line: TrendLine) -> dict[str, Any]:
-    return {**_fields(line, [one.name for one in fields(TrendLine)]), "audited_utc": utc_text(line.audited_ms)}
+    return {**fields_of(line, *(one.name for one in fields(TrendLine))), "audited_utc": utc_text(line.audited_ms)}
 
 
 def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
@@ -99,7 +99,7 @@ def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     yield json_line(
         {
             "type": "audit",
-            **_fields(summary, names),
+            **fields_of(summary, *names),
             "audited_utc": utc_text(summary.audited_ms),
             "state": result.answer.state,
             "headline": result.answer.headline,
@@ -112,10 +112,6 @@ def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
 
 def _changes_of(comparison: AuditComparison) -> dict[str, Any]:
     return {"findings_by_change": comparison.findings_by_change, "gone_nodes": comparison.gone_nodes}
-
-
-def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
 
 
 def plain_summary(summary: FleetSummary) -> dict[str, Any]:
@@ -169,7 +165,7 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         *(("gate",) if summary.gate else ()),
     )
     return {
-        **_fields(summary, names),
+        **fields_of(summary, *names),
         "audited_utc": utc_text(summary.audited_ms),
         "partitions": [json.loads(one.report) for one in summary.worst],
         "tables": summary.tables,

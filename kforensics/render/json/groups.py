@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, to_plain
 from kforensics.render.view import View
 
 
@@ -83,10 +83,7 @@ def _change(change: Change) -> dict[str, Any]:
         "partition": change.key.partition,
         "offset": nothing if change.offset is None else change.offset,
         "previous_offset": nothing if change.previous is None else change.previous,
-        "time_ms": change.time_ms,
-        "by": change.by,
-        "confidence": change.confidence,
-        "reason": change.reason,
+        **fields_of(change, "time_ms", "by", "confidence", "reason"),
         "transactional": change.is_transactional,
         "citations": change.citations,
     }

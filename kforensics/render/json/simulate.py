@@ -6,7 +6,7 @@ from typing import Any
 from kforensics.commands.result import Result
 from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
-from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.json.document import DocumentBody, document, fields_of
 from kforensics.render.view import View
 from kforensics.simulation.explore import Exploration, TraceStep
 from kforensics.simulation.model_values import ModelReplica, ModelState
@@ -84,11 +84,7 @@ def exploration_body(found: Exploration) -> dict[str, Any]:
             "trace": [_trace_step(step) for step in found.violation.trace],
         }
     return {
-        "model": found.model,
-        "size": found.size,
-        "complete": found.complete,
-        "distinct_states": found.distinct_states,
-        "depth": found.depth,
+        **fields_of(found, "model", "size", "complete", "distinct_states", "depth"),
         "violation": violation,
     }
 
@@ -104,12 +100,7 @@ def _step(row: Row) -> dict[str, Any]:
         "leader_hw": leader.high_watermark if leader else no_replica,
         "follower_leo": follower.log_end_offset if follower else no_replica,
         "follower_hw": follower.high_watermark if follower else no_replica,
-        "time_ms": row.time_ms,
-        "leader": row.leader,
-        "leader_epoch": row.leader_epoch,
-        "follower": row.follower,
-        "isr": row.isr,
-        "replicas": row.replicas,
+        **fields_of(row, "time_ms", "leader", "leader_epoch", "follower", "isr", "replicas"),
         "truncation": _truncation(row),
     }
 

@@ -10,7 +10,7 @@ from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
 from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord, Until
 from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, to_plain, typed_lines
+from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain, typed_lines
 from kforensics.render.view import View
 
 
@@ -64,12 +64,7 @@ def _partition(one: SearchedPartition) -> dict[str, Any]:
         "topic": one.partition.topic,
         "partition": one.partition.partition,
         "leader": {"broker_id": one.leader, "is_known": one.is_leader_known},
-        "replicas": one.replicas,
-        "segments": one.segments,
-        "bytes": one.bytes,
-        "records": one.records,
-        "log_start_offset": one.log_start_offset,
-        "log_end_offset": one.log_end_offset,
+        **fields_of(one, "replicas", "segments", "bytes", "records", "log_start_offset", "log_end_offset"),
         "offsets": [{"first": run.first, "last": run.last} for run in one.covered],
         "gaps": [_gap(gap) for gap in one.gaps],
     }

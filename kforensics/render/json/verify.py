@@ -12,7 +12,7 @@ from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, seal_objects, to_plain, typed_lines
+from kforensics.render.json.document import DocumentBody, document, fields_of, seal_objects, to_plain, typed_lines
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
 
@@ -72,11 +72,7 @@ def _place_row(place: Damage, holders: Sequence[IntactReplica]) -> dict[str, Any
     row: dict[str, Any] = {
         "position": place.span.position,
         "length": place.span.length,
-        "kind": place.kind,
-        "gravity": place.gravity,
-        "expected": place.expected,
-        "found": place.found,
-        "offsets_lost": place.offsets_lost,
+        **fields_of(place, "kind", "gravity", "expected", "found", "offsets_lost"),
         "next_good": place.next_good
         if isinstance(place.next_good, Absent)
         else {"offset": place.next_good[0], "position": place.next_good[1]},
