@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kforensics.commands.diff import compare_replicas
+from kforensics.commands.partition_comparison import compare_replicas
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.ground import Ground, TracedPartition, current_id, is_of
 from kforensics.commands.tracing.outline import outline_of, search_at

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
-from kforensics.commands.diff import Comparison, DiffOptions, comparison_of
+from kforensics.commands.partition_comparison import Comparison, DiffOptions, comparison_of
 from kforensics.commands.snapshots import Evidence
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.records import Place

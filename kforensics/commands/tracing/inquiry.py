@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kforensics.commands.diff import compare_replicas
-from kforensics.commands.explain import ExplainOptions, explain_replicas, open_account, settled
+from kforensics.commands.partition_account import ExplainOptions, explain_replicas, open_account, settled
+from kforensics.commands.partition_comparison import compare_replicas
 from kforensics.commands.tracing.by_time import search_by_time
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.ground import Ground, TracedPartition, current_id
