@@ -22,13 +22,12 @@ from kforensics.cli.capture import capture
 from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
-from kforensics.cli.examples import epilog_of
+from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
 from kforensics.cli.groups import groups
 from kforensics.cli.help import help_
-from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
 from kforensics.cli.options import ColourOption

@@ -9,8 +9,7 @@ import typer
 
 from kforensics.cli.capture import capture
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.examples import epilog_of
-from kforensics.cli.helptext import help_of
+from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.metrics import check_metrics, write_metrics
 from kforensics.cli.options import (
     DepthOption,

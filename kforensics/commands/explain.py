@@ -26,7 +26,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
-from kforensics.evidence.metadata.hosts import listening_hosts
+from kforensics.evidence.metadata.history import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem

@@ -19,7 +19,7 @@ from kforensics import __version__
 from kforensics.commands.result import Result
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation, Problem
-from kforensics.render.json.answer import plain_answer
+from kforensics.findings.answers.model import Answer
 from kforensics.units import EpochEntry
 
 if TYPE_CHECKING:
@@ -228,4 +228,20 @@ def _plain_citation(citation: Citation) -> dict[str, Any]:
         "position": span.position if isinstance(span, Span) else to_plain(span),
         "length": span.length if isinstance(span, Span) else to_plain(span),
         "line": to_plain(citation.line),
+    }
+
+
+def plain_answer(answer: Answer) -> dict[str, Any]:
+    """Return the fields that `docs/json.md` promises, in their order.
+
+    Args:
+        answer: of any command.
+    """
+    return {
+        "state": answer.state.value,
+        "headline": answer.headline,
+        "now": list(answer.now),
+        "tell": list(answer.tell),
+        "later": list(answer.later),
+        "unknown": list(answer.unknown),
     }

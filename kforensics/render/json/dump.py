@@ -11,14 +11,15 @@ from kforensics.evidence.content.record_meaning import MemberBlob, Message, Reco
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
+    CODECS,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Undecoded
-from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.json.document import plain_bytes, to_plain
 
 NOT_APPLICABLE = {"absent": Absent.NOT_APPLICABLE.value}
@@ -123,7 +124,7 @@ def plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
     """
     if magic == 0:
         return NOT_APPLICABLE
-    return NOT_WRITTEN if time_ms == NO_TIME else time_ms
+    return NOT_WRITTEN if time_ms == NO_TIMESTAMP else time_ms
 
 
 def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:

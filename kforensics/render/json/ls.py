@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from kforensics.commands.ls import Listing
 from kforensics.commands.result import Result
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, to_plain, typed_lines
+from kforensics.render.json.document import DocumentBody, document, plain_answer, to_plain, typed_lines
 from kforensics.render.view import View
 
 

@@ -9,8 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
 from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord, Until
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain, typed_lines
+from kforensics.render.json.document import DocumentBody, document, fields_of, plain_answer, to_plain, typed_lines
 from kforensics.render.view import View
 
 

@@ -11,8 +11,15 @@ from kforensics.damage import Absent, Damage, DamageCause
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, fields_of, seal_objects, to_plain, typed_lines
+from kforensics.render.json.document import (
+    DocumentBody,
+    document,
+    fields_of,
+    plain_answer,
+    seal_objects,
+    to_plain,
+    typed_lines,
+)
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
 

@@ -11,13 +11,14 @@ from kforensics.evidence.content.record_meaning import MemberBlob, Message
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
+    CODECS,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
-from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.escape import escape_text
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
@@ -107,7 +108,7 @@ def _batch_line(batch: BatchItem) -> str:
         parts.append(f"magic {batch.magic}")
     elif batch.partition_leader_epoch >= 0:
         parts.append(f"leader epoch {batch.partition_leader_epoch}")
-    if batch.magic and batch.max_timestamp != NO_TIME:
+    if batch.magic and batch.max_timestamp != NO_TIMESTAMP:
         kind = "appended" if attributes & TIMESTAMP_TYPE_BIT else "created"
         parts.append(f"{kind} {utc_text(batch.max_timestamp)}")
     if batch.magic >= 2:
@@ -132,7 +133,7 @@ def _producer_parts(batch: BatchItem) -> Iterator[str]:
 def _record_lines(item: RecordItem, *, show_payload: bool, as_text: bool) -> Iterator[str]:
     record = item.record
     parts = [f"{record.offset}"]
-    if record.magic and record.timestamp_ms != NO_TIME:
+    if record.magic and record.timestamp_ms != NO_TIMESTAMP:
         parts.append(utc_text(record.timestamp_ms))
     parts += [f"key {_length(record.key)}", f"value {_length(record.value)}"]
     if record.headers:
