@@ -16,17 +16,15 @@ from kforensics.render.view import View
 from kforensics.words import counted, form, listed
 
 
+@whole_screen
 def write(result: Result[MetadataView], view: View) -> Iterator[str]:
-    """Return the answer, how the logs compare, the state, and the history as it is put into words.
+    """Yield how the logs compare, the state, and the history as it is put into words.
 
     Args:
         result: of `metadata`.
         view: of the screen, and whether the whole history is listed.
     """
-    return whole_screen(result, view, _lines(result.body, view))
-
-
-def _lines(body: MetadataView, view: View) -> Iterator[str]:
+    body = result.body
     asked = body.request
     yield from comparison_lines(body.comparison)
     yield ""
