@@ -18,13 +18,14 @@ from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,
     MEANINGS,
+    OutputFormat,
     emit,
     formats_of,
     headline,
     require_format,
     shapes_of,
 )
-from kforensics.render.view import OutputFormat, View
+from kforensics.render.view import View
 from kforensics.units import Depth
 
 if TYPE_CHECKING:

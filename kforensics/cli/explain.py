@@ -80,7 +80,7 @@ def explain(
     output.check([*paths, *earlier])
     pseudonyms = pseudonyms_of(redact, redact_key)
     from kforensics.commands.explain import ExplainRequest, run
-    from kforensics.render.view import OutputFormat
+    from kforensics.render.emit import OutputFormat
 
     request = ExplainRequest(
         paths=tuple(paths),

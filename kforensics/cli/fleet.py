@@ -28,7 +28,7 @@ from kforensics.cli.options import (
 )
 from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
-from kforensics.render.view import OutputFormat
+from kforensics.render.emit import OutputFormat
 from kforensics.units import Depth
 
 if TYPE_CHECKING:

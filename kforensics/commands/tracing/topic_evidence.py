@@ -36,7 +36,7 @@ class TracedPartition(NamedTuple):
     """Those of them that can't be read at some place."""
 
 
-class Ground:
+class TopicEvidence:
     """The inputs of a search, and what is known of them before any log is read.
 
     Args:
