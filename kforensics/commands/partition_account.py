@@ -27,6 +27,7 @@ from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.explain import incident_state
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
+from kforensics.reconcile.history.deleted_records import DeletionRequest, deletion_requests
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
 from kforensics.reconcile.incident.model import PartitionIncident
@@ -87,6 +88,7 @@ class Account:
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deleted_topics: frozenset[str]
+    deletions: Mapping[TopicPartition, Sequence[DeletionRequest]]
     leader: int | None = None
     depth: Depth = Depth.CONTENT
 
@@ -122,6 +124,7 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
         moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
+        deletions=deletion_requests(events),
         leader=options.leader,
         depth=options.depth,
     )
@@ -312,6 +315,7 @@ def explain_replicas(
             moments=shared.moments,
             whole_returns=shared.whole_returns.get(partition, ()),
             is_deletion_logged=partition.topic in shared.deleted_topics,
+            deletions=shared.deletions.get(partition, ()),
             wanted_leader=shared.leader,
         ),
         reader=shared.reader,

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Citation
+from kforensics.evidence.model import BatchReader, CheckpointValue, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.reconcile.committed.proofs import Bound, CommitProofs, LoggedHighWatermark
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -173,22 +173,25 @@ class CommitJudge:
         return self._proofs.never_after(first_epoch, last_epoch, holder, until=until, by_ms=by_ms)
 
     def _why_possible(self, view: LoadedLog, first: int) -> str:
-        own = view.replica.high_watermark
-        recorded = [one.replica.high_watermark for one in self._proofs.views]
-        highest = max((one.value for one in recorded if not isinstance(one, Absent)), default=0)
-        has_states = bool(self._proofs.leaderships)
-        if not isinstance(own, Absent) and own.value > first:
-            known = f"below its own high watermark {own.value}, which may have counted other records at these offsets"
-        elif not has_states and highest > first:
-            known = f"below a high watermark {highest}, which may have counted other records at these offsets"
-        elif not has_states:
-            known = "above every recorded high watermark"
-        elif isinstance(own, Absent):
-            known = "no high watermark is recorded, which is written every 5 s"
-        else:
-            known = f"above the recorded high watermark {own.value}, which is written every 5 s"
+        recorded = view.replica.high_watermark
+        if isinstance(recorded, CheckpointValue) and recorded.value > max(first, view.log_end_offset):
+            return f"the recorded high watermark {recorded.value} is above the log end {view.log_end_offset}: it may speak of other records"
+        if not self._proofs.leaderships:
+            is_above = self._proofs.is_above_all(first)
+            above = (
+                "above every recorded high watermark"
+                if is_above
+                else "no recorded high watermark proves them committed"
+            )
+            return f"{above}; no metadata shows which replicas were in sync"
+        if isinstance(recorded, CheckpointValue) and recorded.value > first:
+            return (
+                f"the recorded high watermark {recorded.value} does not prove them committed; nothing speaks against it"
+            )
+        if isinstance(recorded, Absent):
+            return "no high watermark is recorded; nothing speaks against it"
         return (
-            f"{known}; {'nothing speaks against it' if has_states else 'no metadata shows which replicas were in sync'}"
+            f"above the recorded high watermark {recorded.value}, which is written every 5 s; nothing speaks against it"
         )
 
 

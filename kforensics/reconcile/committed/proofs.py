@@ -78,6 +78,15 @@ class CommitProofs:
         ]
         return max(bounds, key=lambda bound: bound.offset, default=None)
 
+    def is_above_all(self, offset: int) -> bool:
+        """Whether no high watermark that any of the logs' brokers wrote down reaches beyond an offset.
+
+        Args:
+            offset: the first in question.
+        """
+        recorded = [view.replica.high_watermark for view in self.views]
+        return all(isinstance(one, Absent) or one.value <= offset for one in recorded)
+
     def _by_high_watermarks(self, view: LoadedLog) -> list[Bound]:
         bounds = []
         for other in self.views:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+import pytest
+
 from kforensics.damage import Absent
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
@@ -70,14 +72,40 @@ def test_a_metadata_log_that_ends_before_a_truncation_leaves_open_who_led_by_the
     assert bound(*states, by_ms=1_001) is None
 
 
-def test_what_a_high_watermark_leaves_open_is_not_called_above_it():
-    def reasons(high_watermark):
-        log = load_log(replica(1, [batch(0, 19, 0), batch(20, 29, 1)], high_watermark=high_watermark, clean=False))
-        judge = CommitJudge([log], lambda one, other: agreed_until(one, other, None), NoFacts(), MemoryReader({}))
-        return [(run.certainty, run.offsets.first, run.reason) for run in judge.runs(log, OffsetRange(0, 29))]
+@pytest.mark.parametrize(
+    ("own", "others", "states", "reason"),
+    [
+        (
+            38,
+            5,
+            (leadership(1, 0),),
+            "the recorded high watermark 38 is above the log end 30: it may speak of other records",
+        ),
+        (
+            12,
+            5,
+            (leadership(1, 0),),
+            "above the recorded high watermark 12, which is written every 5 s; nothing speaks against it",
+        ),
+        (
+            None,
+            5,
+            (leadership(1, 0),),
+            "no high watermark is recorded; nothing speaks against it",
+        ),
+        (12, 14, (), "above every recorded high watermark; no metadata shows which replicas were in sync"),
+        (12, 26, (), "no recorded high watermark proves them committed; no metadata shows which replicas were in sync"),
+    ],
+)
+def test_what_is_possibly_committed_is_above_a_high_watermark_only_where_it_is(own, others, states, reason):
+    mine = load_log(replica(1, [batch(0, 19, 0), batch(20, 29, 1)], high_watermark=own))
+    other = load_log(replica(2, [batch(0, 19, 0), batch(20, 29, 2)], high_watermark=others))
+    judge = CommitJudge(
+        [mine, other],
+        lambda one, other: one.log_end_offset if one is other else 15,
+        Lines(states),
+        MemoryReader({}),
+    )
+    run = next(run for run in judge.runs(mine, OffsetRange(20, 29)) if run.certainty == "possible")
 
-    unknown = "no metadata shows which replicas were in sync"
-    older = "below its own high watermark 25, which may have counted other records at these offsets"
-    certain = ("certain", 0, "below its own high watermark 25")
-    assert reasons(25) == [certain, ("possible", 20, f"{older}; {unknown}")]
-    assert reasons(10)[1] == ("possible", 10, f"above every recorded high watermark; {unknown}")
+    assert reason == run.reason
