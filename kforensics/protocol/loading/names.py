@@ -1,6 +1,7 @@
 """File names as loading reads them (`LogFileUtils`, `LocalLog.parseTopicPartitionName`, 4.1.0; the same since 0.10)."""
 
 import re
+import sys
 
 from kforensics.protocol.loading.values import LARGEST_INT32, LARGEST_INT64, LoadingError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
@@ -66,7 +67,7 @@ def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tup
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or _NUMBER.fullmatch(number) is None or int(number) > LARGEST_INT32:
         return None
-    return topic, int(number)
+    return sys.intern(topic), int(number)  # most topics have many partitions
 
 
 def refused_name(name: str, rules: LoadingRules) -> LoadingError:
