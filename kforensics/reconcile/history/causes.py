@@ -215,12 +215,18 @@ def cause_of(
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
     returned = None if election is None or none_committed else _unclean_return(truncation, election, evidence)
     if election is not None and returned is not None:
+        is_clean = _is_known_clean(election, evidence.leaderships)
         reason = (
             f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it"
             + ("" if some_committed else ", or the tail had never reached it")
-            + ("" if _is_known_clean(election, evidence.leaderships) else f"; {_WHY_WITHOUT[False]}")
+            + ("" if is_clean else f"; {_WHY_WITHOUT[False]}")
         )
-        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=(returned.citation,))
+        return Cause(
+            name=CauseName.POWER_LOSS if is_clean else CauseName.UNKNOWN,
+            confidence="possible",
+            reason=reason,
+            citations=(returned.citation,),
+        )
     if election is not None and some_committed:
         reason = f"{_took_over(election, evidence.leaderships)} without records that had been committed: {_WHY_WITHOUT[_is_known_clean(election, evidence.leaderships)]}"
         return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))

@@ -159,7 +159,7 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
     if abs(skew) <= SKEW_TOLERATED_MS:
         # A line follows its record: being late by some seconds is no skew.
         return Clock(shift_ms=zone, source=source)
-    is_late = skew < 0 and any(rest > skew + SKEW_TOLERATED_MS for rest, _ in votes[zone])
+    is_late = skew < 0 and any(rest >= -SKEW_TOLERATED_MS for rest, _ in votes[zone])
     if zone == 0 and not is_late and max(agreeing, default=0) - min(agreeing, default=0) >= MOMENTS_APART_MS:
         return Clock(shift_ms=skew, source=source, skew_ms=skew)
     return Clock(shift_ms=0, source=source) if zone == 0 else None

@@ -43,6 +43,8 @@ class Restart:
     """It had announced its stop, or found the marker of a clean one."""
     other_disk: bool = False
     """A log directory that it had registered before is not there any more."""
+    missing_directories: frozenset[str] = frozenset()
+    """The ids of those directories, where the metadata log names them."""
 
 
 class LogLoad(NamedTuple):

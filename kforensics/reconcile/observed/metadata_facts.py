@@ -196,10 +196,12 @@ def _restarts(states: Iterable[BrokerState]) -> Iterator[Restart]:
     before: BrokerState | None = None
     for state in states:
         if before is not None and state.is_registered and state.incarnation_id != before.incarnation_id:
+            missing = frozenset(before.log_dirs) - frozenset(state.log_dirs)
             yield Restart(
                 recorded_at=state.when.offset,
                 time_ms=state.when.timestamp_ms,
                 is_clean=before.is_in_controlled_shutdown,
-                other_disk=bool(before.log_dirs) and not set(before.log_dirs) <= set(state.log_dirs),
+                other_disk=bool(missing),
+                missing_directories=missing,
             )
         before = state
