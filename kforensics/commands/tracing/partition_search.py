@@ -22,7 +22,8 @@ from kforensics.evidence.replica.collect import CollectedReplica
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
+from kforensics.reconcile.trace.fate import FateJudge
+from kforensics.reconcile.trace.found_record import LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, TracedRecord
 from kforensics.source.naming import FileSuffix, parse_file_name
 from kforensics.units import TopicPartition
