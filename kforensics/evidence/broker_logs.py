@@ -92,7 +92,11 @@ class LogFile:
 
 
 def keep_all(_event: LogEvent) -> bool:
-    """Return true: every event is wanted."""
+    """Return true: every event is wanted.
+
+    Returns:
+        True, whatever the event.
+    """
     return True
 
 

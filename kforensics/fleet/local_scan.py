@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.rows import known

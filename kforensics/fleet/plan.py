@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.diff import DiffOptions, is_wanted
+from kforensics.commands.filters import is_wanted
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import Row
 from kforensics.evidence.discovery.inputs import FoundInput

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group

@@ -136,7 +136,11 @@ class Listings:
         return self._packed(relative).listing(relative)
 
     def each(self, relative: str) -> Iterator[Entry]:
-        """Yield the entries of the directory, which are made one by one: there may be a million of them."""
+        """Yield the entries of the directory, which are made one by one: there may be a million of them.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             yield from list_directory(self.root, relative).entries
         else:
@@ -151,7 +155,11 @@ class Listings:
         return packed
 
     def forget(self, relative: str) -> None:
-        """Drop the listings of a directory and of what is below it, which are not needed any more."""
+        """Drop the listings of a directory and of what is below it, which are not needed any more.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         listing = self._kept.pop(key, None)
         for entry in listing.entries() if listing is not None else ():

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.fleet.audit import AuditOutcome, audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources

@@ -24,7 +24,8 @@ import pyarrow.fs
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.diff import compare
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.storage import StoragePath, parse_location
 

@@ -19,7 +19,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.words import counted, form, listed
 
-OLDER = "What versions before 0.10.2 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
+OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 

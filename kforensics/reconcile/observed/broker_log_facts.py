@@ -50,7 +50,7 @@ class BrokerLife:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerLogFacts:
+class BrokerLogFacts(ClusterFacts):
     """`ClusterFacts` from the metadata log, and from log lines for partitions that it does not hold."""
 
     metadata: ClusterFacts

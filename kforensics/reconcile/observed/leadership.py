@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
 from kforensics.protocol.loading.node import RESERVED_DIRECTORIES
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LogLoad, Restart
 from kforensics.units import TopicPartition
@@ -423,8 +422,3 @@ def _gaps(
                 f"whether broker {broker} restarted before its log lines begin",
                 f"older log files of broker {broker}",
             )
-
-
-def cited(election: Election) -> Citation:
-    """Return the place where the election is on record."""
-    return election.state.citation

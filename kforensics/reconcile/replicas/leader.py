@@ -39,7 +39,7 @@ class ProtocolChoice:
 
     @property
     def is_assumed(self) -> bool:
-        """Whether no input shows the leader: what follows from it is not certain."""
+        """Whether no input shows the version of the broker: what follows from the protocol is not certain."""
         return self.reason.startswith("assumed")
 
 
@@ -217,7 +217,7 @@ def choose_protocol(
     hint: ProtocolName | None = None,
     possible: Sequence[ProtocolName] = (),
 ) -> ProtocolChoice:
-    """Return the protocol from the option, else from the message format, the broker version or the feature level, else kip-595.
+    """Return the protocol from the option, else from the message format, the broker version or the feature level, else the likeliest that is possible.
 
     Args:
         follower: whose protocol it is.

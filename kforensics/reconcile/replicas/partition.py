@@ -10,15 +10,13 @@ from kforensics.evidence.model import BatchReader, Lineage, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.logs.agreement import common_range, same_batches_from, same_batches_until
 from kforensics.reconcile.logs.divergence import (
     Divergence,
     agreed_until,
-    common_range,
     damage_at,
     divergence_past_damage,
     first_divergence,
-    same_batches_from,
-    same_batches_until,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership

@@ -42,7 +42,7 @@ class Lines(NoFacts):
 
 def bound(*states, starts=(), **asked):
     judge = CommitJudge(
-        [LOG], lambda one, other: agreed_until(one, other, None), Lines((), states, starts), MemoryReader({})
+        [LOG], lambda one, other: agreed_until(one, other, None), Lines(states, starts), MemoryReader({})
     )
     found = judge.never_after(0, 0, 2, **asked)
     return None if found is None else found.offset
@@ -103,7 +103,7 @@ def test_what_is_possibly_committed_is_above_a_high_watermark_only_where_it_is(o
     judge = CommitJudge(
         [mine, other],
         lambda one, other: one.log_end_offset if one is other else 15,
-        Lines((), states),
+        Lines(states),
         MemoryReader({}),
     )
     run = next(run for run in judge.runs(mine, OffsetRange(20, 29)) if run.certainty == "possible")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts, Restart
+from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts, facts_from_logs
+from kforensics.reconcile.observed.facts import ClusterFacts, NoFacts, Restart
 from kforensics.reconcile.observed.leadership import Risk, account_of
 from tests.builders.history import PARTITION, leadership, logged_events, shifted
 
@@ -148,6 +148,13 @@ def test_the_first_start_after_a_moment_was_clean_where_no_log_but_that_of_the_m
     assert not facts_from_logs(events, NoFacts()).started_clean(1, since - 2_000)
     assert not facts_from_logs(events, NoFacts()).started_clean(1, ended + 1)
     assert not facts_from_logs(logged_events(*unclean), NoFacts()).started_clean(1, since)
+
+
+def test_facts_of_log_lines_answer_every_question_themselves():
+    asked = {name for name in vars(ClusterFacts) if not name.startswith("_")}
+
+    assert len(asked) > 15
+    assert asked - vars(BrokerLogFacts).keys() == set()  # else what the metadata log shows would be unknown
 
 
 @dataclass(frozen=True)
