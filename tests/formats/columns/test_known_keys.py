@@ -32,7 +32,7 @@ def test_the_same_bytes_get_the_same_number(bits, chunks):
 
 def test_more_keys_than_are_compared_as_words_are_numbered_too(monkeypatch):
     monkeypatch.setattr(known_keys, "MOST_COMPARED", 3)
-    known = KnownKeys(lambda key: int(key))
+    known = KnownKeys(int)
     keys = [b"%03d" % number for number in [*range(200), *range(200)]]
     places = np.arange(len(keys)) * 3
 
