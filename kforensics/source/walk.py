@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -245,19 +246,19 @@ def list_directory(root: Path, relative: str) -> Listing:
     try:
         with os.scandir(root / relative) as scan:
             for item in scan:
-                path = join(relative, item.name)
                 try:
                     status = item.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     if not may_vanish(item.name):
-                        obstacles.append(Obstacle(path, "it vanished while its directory was read"))
+                        words = "it vanished while its directory was read"
+                        obstacles.append(Obstacle(join(relative, item.name), words))
                 except OSError as error:
-                    obstacles.append(Obstacle(path, f"it can't be looked at: {error.strerror}"))
+                    obstacles.append(Obstacle(join(relative, item.name), f"it can't be looked at: {error.strerror}"))
                 else:
                     entries.append(Entry(item.name, status.st_mode, status.st_size, status.st_mtime_ns))
     except OSError as error:
         obstacles.append(Obstacle(relative or ".", f"the directory can't be listed: {error.strerror}"))
-    entries.sort(key=lambda entry: entry.name)
+    entries.sort(key=itemgetter(0))  # by name
     return Listing(tuple(entries), tuple(obstacles))
 
 
@@ -376,10 +377,12 @@ def _walk_below(
 ) -> Iterator[Found]:
     listing = listings.of(folder)
     yield from listing.obstacles
+    before = join(folder, "")
     for entry in listing.entries:
-        path = join(folder, entry.name)
-        if stat.S_ISREG(entry.mode):  # nearly all of them
-            yield FoundFile(path, log_dir, partition, parse_file_name(entry.name), entry.length, entry.mtime_ns)
+        name, mode, length, mtime_ns = entry
+        path = before + name
+        if stat.S_ISREG(mode):  # nearly all of them
+            yield FoundFile(path, log_dir, partition, parse_file_name(name), length, mtime_ns)
         elif not entry.is_directory:
             yield from _found_files(entry, path, log_dir, partition)
         elif levels == 0:
