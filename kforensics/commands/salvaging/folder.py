@@ -111,6 +111,29 @@ class OutFile:
         self._hashing.wait()
         return self._digest.copy()
 
+    def place(self) -> tuple[int, Any]:
+        """Return what `go_back` needs to make the file as it is now."""
+        digest = self.digest()
+        return self.length, digest
+
+    def go_back(self, place: tuple[int, Any]) -> None:
+        """Take back what was added since.
+
+        Args:
+            place: as `place` returned it.
+
+        Raises:
+            WriteFailed: the system can't shorten the file.
+        """
+        self.digest()  # nothing waits any more
+        try:
+            os.ftruncate(self._descriptor, place[0])
+            os.lseek(self._descriptor, place[0], os.SEEK_SET)
+        except OSError as error:
+            raise WriteFailed(str(self._partial), error) from error
+        self.length, self._digest = place[0], place[1].copy()
+        self._written, self._begun = self.length, min(self._begun, self.length)
+
     def append(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one.
 
