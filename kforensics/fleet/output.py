@@ -14,7 +14,7 @@ from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, total_rows
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
-from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
 
 _READ_AGAIN = ("segments", "digests", "lineage")
 """What an interrupted attempt read, and the next one need not read again."""
@@ -35,7 +35,7 @@ class Output:
     @property
     def work(self) -> Tables:
         """What the stages write."""
-        return Tables(self.tables.location / WORK)
+        return WorkTables(self.tables.location / WORK)
 
     @property
     def layout(self) -> Layout:
@@ -158,7 +158,7 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
     if tables.read_manifest(AUDIT_MANIFEST) is not None:
         raise UsageError(f"{out} holds the tables of one audit and is no history: give another --history")
     known = history_of(tables)
-    work = Tables(out / WORK)
+    work = WorkTables(out / WORK)
     begun = work.read_manifest(AUDIT_MANIFEST)
     if not known and begun is None and not tables.is_empty(frozenset({LOCK, WORK})):
         raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
