@@ -14,15 +14,17 @@ import resource
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 from kforensics.commands.diff import DiffOptions
 from kforensics.fleet.audit import AuditOutcome, audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
+from kforensics.fleet.stages import ScanContext, scan_task
 from kforensics.fleet.summary import summarise
 from tests.benchmarks.fleet import (
     LONG_AGO,
@@ -129,6 +131,34 @@ def skewed(arguments: argparse.Namespace) -> None:
         for number in range(arguments.rounds):
             for fleet in (tiny, alone, both):
                 print(f"{fleet.name:12}: {measured(session, fleet, out / f'{fleet.name}-{number}')[1]}", flush=True)
+        for fleet in (tiny, both):
+            print(f"{fleet.name:12}: {tasks_of(fleet, out / f'{fleet.name}-tasks')}", flush=True)
+
+
+def tasks_of(fleet: Path, out: Path) -> str:
+    """Say what each task of the scan takes, one after the other in this process, where nothing else is counted."""
+    large: list[float] = []
+    others: list[float] = []
+
+    def one_by_one(_: Any, scan: ScanContext, *__: Any) -> Any:
+        for number in range(len(scan.pieces)):
+            begin = time.thread_time()
+            found = scan_task(scan, number)
+            seconds = time.thread_time() - begin
+            (large if any(row["topic"] == "large" for row in found.segments) else others).append(seconds)
+        raise InterruptedError
+
+    with (
+        patch("kforensics.fleet.stages.LISTED_HERE", 1_000_000),
+        patch("kforensics.fleet.audit.cores_of", lambda _: 2),
+        patch("kforensics.fleet.audit.scan_and_judge", one_by_one),
+        suppress(InterruptedError),
+    ):
+        audit(None, read_sources([str(fleet)]), out, options=DiffOptions())
+    return "; ".join(
+        f"{len(kind)} scan tasks {words}: {sum(kind):.2f} processor seconds, at most {max(kind, default=0):.2f}"
+        for kind, words in ((large, "that read of the large partition"), (others, "of tiny ones alone"))
+    )
 
 
 def write_large(folder: Path) -> None:
