@@ -96,20 +96,21 @@ class Directories:
         for folder, scans in self._folders(folders, self.early):
             self._folder(folder, scans)
 
-    def take_light(self, folder: FolderPlan) -> bool:
-        """Take a directory along, unless its records have to be; says whether it did.
+    def take_light(self, folders: Sequence[FolderPlan], last_group: int) -> Iterator[FolderPlan]:
+        """Take directories along, and yield those of which it did not: records of theirs have to be, or there are no more groups for their rows.
 
         Args:
-            folder: the directory.
+            folders: some, of which all that is read is at hand at once.
+            last_group: the number of the last group of rows that is begun.
 
         Raises:
             Stopped: it was asked to stop.
         """
-        for one, scans in self._folders([folder], {}):
-            if one.by_record:
-                return False
-            self._folder(one, scans)
-        return True
+        for folder, scans in self._folders(folders, {}):
+            if folder.by_record or self.writer.next_group > last_group:
+                yield folder
+            else:
+                self._folder(folder, scans)
 
     def has_early(self, folder: FolderPlan) -> bool:
         """Whether segments of a directory were read before all others.

@@ -162,21 +162,22 @@ class Taking:
         gatherer = Gatherer(first_group)
         request = replace(self.request, jobs=1)
         directories = Directories(self.plan, gatherer, request, None, self.base, None, early=self._directories.early)
-        left = []
+        left: list[str] = []
+        light: list[FolderPlan] = []
         is_stopped = False
         for name in task.names:
             folders = list(self.plan.partitions(task.log_dir, [name]))
-            has_room = gatherer.next_group < first_group + GROUPS_OF_TASK - 2
-            is_light = has_room and len(folders) == 1 and self._is_light(folders[0])
-            try:
-                if not (is_light and directories.take_light(folders[0])):
-                    left.append(name)
-            except Stopped:
-                folder, scans = directories.unfinished
-                if folder is not None and scans:
-                    gatherer.add_folder(folder.inner, directories.segments(folder, scans))
-                is_stopped = True
-                break
+            if len(folders) == 1 and self._is_light(folders[0]):
+                light += folders
+            else:
+                left.append(name)
+        try:
+            left += [folder.path.name for folder in directories.take_light(light, first_group + GROUPS_OF_TASK // 2)]
+        except Stopped:
+            folder, scans = directories.unfinished
+            if folder is not None and scans:
+                gatherer.add_folder(folder.inner, directories.segments(folder, scans))
+            is_stopped = True
         gatherer.end()
         return _Gathered(gatherer.blocks, gatherer.columns, directories.taken, tuple(left), is_stopped)
 
