@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.reconcile.incident.advice import MOST_NAMED
 from kforensics.reconcile.incident.conclusion import (
-    MOST_NAMED,
     Words,
     are,
     causes_of,
