@@ -525,13 +525,16 @@ class _NodeStarter:
         failure, state = outcome.failure, outcome.state
         after: LogAtStart | Absent = Absent.NOT_APPLICABLE
         if not isinstance(state, Absent):
-            after = LogAtStart(
-                log_start_offset=state.log_start_offset,
-                log_end_offset=state.log_end_offset,
-                recovery_point=state.recovery_point,
-                last_stable_offset=state.last_stable_offset,
-                epochs=self._share("epochs", state.epochs),
-                segments=self._share("segments", _segments(outcome.tree)),
+            after = self._share(
+                "log",
+                LogAtStart(
+                    log_start_offset=state.log_start_offset,
+                    log_end_offset=state.log_end_offset,
+                    recovery_point=state.recovery_point,
+                    last_stable_offset=state.last_stable_offset,
+                    epochs=self._share("epochs", state.epochs),
+                    segments=self._share("segments", _segments(outcome.tree)),
+                ),
             )
         pieces = lost_pieces(
             outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
@@ -561,7 +564,7 @@ class _NodeStarter:
             directory.end = _end_before(directory)
         start = _checkpointed(found.log_starts, directory.partition)
         segments = self._share("segments", _segments(directory.disk.files))
-        return LogAtStart(
+        before = LogAtStart(
             log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
             log_end_offset=directory.end,
             recovery_point=_checkpointed(found.recovery_points, directory.partition),
@@ -569,6 +572,7 @@ class _NodeStarter:
             epochs=self._share("epochs", _epochs(directory.disk)),
             segments=segments,
         )
+        return self._share("log", before)
 
     def _share(self, kind: str, value: T) -> T:
         """Return the equal value of its kind that other directories have: most of them have the same files."""

@@ -361,7 +361,10 @@ class _Session:
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
         candidates = eligible if self.is_quorum else self.live
         leader = choose_leader(
-            candidates or self.live or self.future or self.outside, wanted=wanted_leader, leaderships=self.leaderships
+            candidates or self.live or self.future or self.outside,
+            wanted=wanted_leader,
+            leaderships=self.leaderships,
+            is_stopped=self.is_stopped and not self.is_quorum,
         )
         if leader is not None and leader.source != "option" and self.is_of_another_time:
             why = (

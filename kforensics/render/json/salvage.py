@@ -6,7 +6,7 @@ from typing import Any
 
 from kforensics.commands.result import Result
 from kforensics.commands.salvage import SalvageReport
-from kforensics.commands.salvaging.manifest import plain_file, plain_gap
+from kforensics.commands.salvaging.manifest import plain_end, plain_file, plain_gap
 from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition
 from kforensics.damage import Absent
 from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain
@@ -48,6 +48,7 @@ def _partition(one: SavedPartition) -> dict[str, Any]:
         "files": [] if best is None else [plain_file(file) for file in best.files],
         "runs": 0 if best is None else len(best.runs),
         "gaps": [plain_gap(gap) for gap in one.gaps],
+        "unread_ends": [plain_end(end) for end in one.unread_ends],
         "alternates": [_alternate(label) for label in one.labels if label.owner],
     }
 

@@ -125,7 +125,7 @@ def _comes_to(way: WayOut) -> str:
     parts.append(
         f"{lost} ({way.certain} certainly committed, {way.only_here} on no other replica given)"
         if way.records
-        else "no record lost"
+        else "loading discards no record"
     )
     parts += [
         words

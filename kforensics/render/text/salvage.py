@@ -55,6 +55,14 @@ def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
             yield from wrapped(_gap_line(one, gap), width=view.width, indent=INDENT * 2, first=INDENT)
     if len(gaps) > most:
         yield Text(f"{INDENT}and {len(gaps) - most:,} more gaps (-v lists them)")
+    ends = [f"{one.name}: {end.words} can't be read" for one in body.partitions for end in one.unread_ends]
+    if ends:
+        yield Text()
+        for words in ends[:most]:
+            line = f"{escape_text(words)}; their offsets are unknown"
+            yield from wrapped(line, width=view.width, indent=INDENT * 2, first=INDENT)
+    if len(ends) > most:
+        yield Text(f"{INDENT}and {len(ends) - most:,} more ends of logs (-v lists them)")
     yield Text()
     yield from _tail(body, view)
     yield from problem_lines(result.problems, result.inputs, view.width)
