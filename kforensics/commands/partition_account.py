@@ -142,7 +142,11 @@ def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionInciden
 
 
 def with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
+    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs.
+
+    Args:
+        incidents: of all partitions.
+    """
     shortened = frozenset(key for incident in incidents for key in incident.shortened)
     for incident in incidents:
         back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]

@@ -459,7 +459,11 @@ class Capture:
         return tuple(self._folders)
 
     def has_folder(self, inner: str) -> bool:
-        """Whether a directory of that path was captured."""
+        """Whether a directory of that path was captured.
+
+        Args:
+            inner: relative to the root of the capture.
+        """
         return inner in self._folders
 
     def _read_block(self, block: int) -> dict[str, dict[str, CapturedEntry]]:
@@ -669,7 +673,11 @@ class CapturePath(ForeignPath):
         return CapturePath(real, inner) if inner else CapturePath(real)
 
     def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002 - as pathlib has it
-        """Return the path below the real path of the capture."""
+        """Return the path below the real path of the capture.
+
+        Args:
+            strict: as pathlib has it; of no effect.
+        """
         return self.resolved()
 
     def _entry(self) -> CapturedEntry:
@@ -697,7 +705,11 @@ class CapturePath(ForeignPath):
         return os.stat_result(numbers, {"st_mtime_ns": entry.mtime_ns, "st_mtime": entry.mtime_ns / 1e9})
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - captures follow no links
-        """Whether a directory was captured there."""
+        """Whether a directory was captured there.
+
+        Args:
+            follow_symlinks: as pathlib has it; of no effect.
+        """
         try:
             return stat.S_ISDIR(self.mode())
         except OSError:

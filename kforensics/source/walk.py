@@ -148,7 +148,11 @@ class Listings:
             yield from self._packed(relative).entries()
 
     def once(self, relative: str) -> tuple[Entry, ...]:
-        """Return the entries of a directory that is not asked for again: where it has not been listed, its listing is not kept."""
+        """Return the entries of a directory that is not asked for again: where it has not been listed, its listing is not kept.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         if f"{self._prefix}/{relative}" in self._kept:
             return self.of(relative).entries
         return list_directory(self.root, relative).entries
