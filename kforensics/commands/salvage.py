@@ -384,7 +384,16 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
     copies, starts = carved_copies(shared.carved, task.partition) if shared.carved else ([], {})
     reader = CarvedReader(files, shared.carved.images if shared.carved else {}, starts)
     try:
-        plans = plans_of(task, shared.evidence, shared.scope, shared.facts, problems, carved=copies, reader=reader)
+        plans = plans_of(
+            task,
+            shared.evidence,
+            shared.scope,
+            shared.facts,
+            problems,
+            carved=copies,
+            reader=reader,
+            jobs=shared.jobs,
+        )
         out.extend(_save(shared, plan, reader) for plan in plans)
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))

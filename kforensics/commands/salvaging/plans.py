@@ -12,13 +12,15 @@ from kforensics.commands.explain import explain
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.partition_account import ExplainOptions
 from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.commands.processes import spread
 from kforensics.commands.salvaging.saving import PartitionPlan
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
-from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica
-from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica, Segment
+from kforensics.evidence.replica.collect import collect_replica, segment_paths
+from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, parts_of, scan_part
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
@@ -270,6 +272,7 @@ def plans_of(
     *,
     carved: Sequence[LogCopy],
     reader: BatchReader,
+    jobs: int = 1,
 ) -> Iterator[PartitionPlan]:
     """Yield the partition, and other topics that had its name.
 
@@ -281,8 +284,17 @@ def plans_of(
         problems: what can't be read is added.
         carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.
         reader: gives batch rows of all copies.
+        jobs: the most processes that read the segments.
     """
-    collected = [collect_replica(place, left_over=(FileSuffix.DELETED, FileSuffix.SWAP)) for place in task.places]
+    scans = _scans(task.places, jobs) if jobs > 1 else {}
+    collected = [
+        collect_replica(
+            place,
+            left_over=_LEFT_OVER,
+            scanned={path: segment for (number, path), segment in scans.items() if number == at},
+        )
+        for at, place in enumerate(task.places)
+    ]
     problems += [problem for one in collected for problem in one.problems]
     replicas = [one.replica for one in collected]
     topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
@@ -303,6 +315,30 @@ def plans_of(
         leader = next((copy for copy in those.copies if choice is not None and copy.view is choice.view), None)
         plan = _plan(task, those.copies, leader, "guessed", other)
         yield replace(plan, is_other_topic=True)
+
+
+_LEFT_OVER = (FileSuffix.DELETED, FileSuffix.SWAP)
+
+
+def _scans(places: Sequence[PartitionPlace], jobs: int) -> dict[tuple[int, str], Segment]:
+    """Return segments as several processes read them, by the number of the place and the path; what is missing is read when it is collected."""
+    files = [(at, path) for at, place in enumerate(places) for path in segment_paths(place, left_over=_LEFT_OVER)]
+    most = -(-2 * jobs // max(len(files), 1))  # a few large files are read in parts, each by another process
+    parts = [
+        (at, part)
+        for at, path in files
+        for part in parts_of(places[at], path, most) or [Part(path=path, start=0, end=None)]
+    ]
+    found: dict[tuple[int, str], list[ScannedPart | None]] = {}
+    for (at, part), scanned in zip(parts, spread(_scan_part, places, parts, jobs=jobs), strict=True):
+        found.setdefault((at, part.path), []).append(scanned)
+    segments = {(at, path): joined(path, scanned) for (at, path), scanned in found.items()}
+    return {key: segment for key, segment in segments.items() if segment is not None}
+
+
+def _scan_part(places: Sequence[PartitionPlace], task: tuple[int, Part]) -> ScannedPart | None:
+    at, part = task
+    return scan_part(places[at], part)
 
 
 def _filled(task: Task, leader: LogCopy | None, carved: Sequence[LogCopy], reader: BatchReader) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.commands.salvaging.background import Background
+from kforensics.commands.salvaging.background import MANY_WAITING, Background
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed, WrittenFile, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
 from kforensics.commands.salvaging.jsonl import JsonRecords
@@ -291,7 +291,7 @@ class _Saver:
         self._buffers = Buffers.empty()
         self._outcomes: dict[int, Outcomes] = {}
         self._outputs: dict[int, _Output] = {}
-        self._background = Background()
+        self._background = Background(MANY_WAITING)
         self._gaps: list[Gap] = []
         """Those before the next run of batches."""
         largest = max((sum(one.length for one in copy.view.segments) for copy in plan.copies), default=0)
@@ -612,11 +612,11 @@ class _Saver:
 
     def _submit(self) -> None:
         if self._processes is None:
+            writer = self._output(MAIN).records
+            assert isinstance(writer, JsonRecords)
             for output in self._outputs.values():
                 if isinstance(output.records, JsonRecords):
                     output.records.file.pause()
-            writer = self._output(MAIN).records
-            assert isinstance(writer, JsonRecords)
             writer.expect_many()
             self._background.wait()
             self._background.close()
