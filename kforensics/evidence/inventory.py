@@ -26,6 +26,7 @@ from kforensics.evidence.replica.unaccounted import (
     Sign,
     Unaccounted,
     find_unaccounted,
+    lost_metadata,
     merged,
     orphan_indexes,
 )
@@ -340,6 +341,17 @@ class _Lister:
         end = tail.log_end_offset if isinstance(tail, LogTail) else None
         if bases and end is None:
             return  # how far the log reaches can't be read
+        cut = lost_metadata(end, (log_dir.broker_epoch for log_dir in one.log_dirs)) if end is not None else None
+        if name.is_metadata and cut is not None:
+            self.missing.append(
+                MissingOffsets(
+                    input=index,
+                    path=seen.directory.path or ".",
+                    topic_partition=name.topic_partition,
+                    clean_shutdown=True,
+                    unaccounted=cut,
+                )
+            )
         # Of all segments but the last only the base is known here.
         ends = [*bases[:-1], *([] if end is None else [end])]
         reach = [

@@ -13,7 +13,14 @@ SHOWN_BY = {
     Sign.CHECKPOINT: "the checkpoints refer to records, and no segment is there",
     Sign.HOLE: "the segment before them ends too early",
     Sign.ABOVE_END: "its checkpoints are above the log end",
+    Sign.REGISTRATION: "the broker epoch in .kafka_cleanshutdown, the offset of its registration, is above the log end",
 }
+
+OF_METADATA = (
+    "A broker has read the record of its own registration before it stops: the end of this copy of the metadata log was taken away, or the log was put back to an earlier"
+    " state. The node fetches it again from the leader of the quorum, as far as enough voters still hold it."
+)
+COMPARE_VOTERS = "Compare the metadata logs of all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
 
 
 def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, broker_id: int | Absent) -> Finding:
@@ -51,6 +58,8 @@ def missing_finding(
         "KF116",
         severity=Severity.ERROR,
         statement=f"{unaccounted.words} of {directory.path} are unaccounted for: {SHOWN_BY[unaccounted.sign]}",
+        meaning=OF_METADATA if unaccounted.sign is Sign.REGISTRATION else "",
+        advice=COMPARE_VOTERS if unaccounted.sign is Sign.REGISTRATION else "",
         topic_partition=partition,
         broker_id=broker_id,
         offsets=Absent.UNKNOWN if isinstance(last, Absent) else OffsetRange(unaccounted.first, last),

@@ -1,6 +1,7 @@
 """Missing segments: an index, a checkpoint or a hole in the log shows that they were there."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import PartitionContext, base_offset_of
@@ -11,6 +12,7 @@ from kforensics.evidence.replica.unaccounted import (
     Unaccounted,
     find_unaccounted,
     highest,
+    lost_metadata,
     orphan_indexes,
     value_of,
 )
@@ -21,6 +23,7 @@ _EXPECTED = {
     Sign.INDEX: "the segment that this index is of",
     Sign.CHECKPOINT: "a segment of the partition",
     Sign.HOLE: "a segment before this one that ends where it begins",
+    Sign.REGISTRATION: "the registration of the broker, whose offset is the broker epoch in .kafka_cleanshutdown",
 }
 
 
@@ -35,6 +38,10 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
     """
     if isinstance(context.directory, Absent) or context.directory.state != "live" or context.are_logs_left_out:
         return ()
+    if context.is_metadata:
+        end = max((segment.claimed_end_offset for segment in segments), default=None)
+        cut = None if end is None else lost_metadata(end, (context.broker_epoch,))
+        return () if cut is None else (_damage(context, replace(cut, path=segments[-1].file.path)),)
     is_sound = not any(segment.scan.damage or segment.scan.changed for segment in segments)
     # Up to 0.10 and where the cleaner was, segments need not follow one another.
     is_whole = (
