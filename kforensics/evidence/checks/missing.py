@@ -1,6 +1,6 @@
 """Missing segments: an index, a checkpoint or a hole in the log shows that they were there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
@@ -38,10 +38,6 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
     """
     if isinstance(context.directory, Absent) or context.directory.state != "live" or context.are_logs_left_out:
         return ()
-    if context.is_metadata:
-        end = max((segment.claimed_end_offset for segment in segments), default=None)
-        cut = None if end is None else lost_metadata(end, (context.broker_epoch,))
-        return () if cut is None else (_damage(context, replace(cut, path=segments[-1].file.path)),)
     is_sound = not any(segment.scan.damage or segment.scan.changed for segment in segments)
     # Up to 0.10 and where the cleaner was, segments need not follow one another.
     is_whole = (
@@ -58,7 +54,21 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
         is_whole=is_whole,
         longest_batch=longest_batch(segments),
     )
-    return tuple(_damage(context, one) for one in found if one.sign is not Sign.ABOVE_END)
+    return tuple(
+        _damage(context, one) for one in (*found, *_lost_end(context, segments)) if one.sign is not Sign.ABOVE_END
+    )
+
+
+def _lost_end(context: PartitionContext, segments: Sequence[ScannedSegment]) -> Iterator[Unaccounted]:
+    """Yield the end of a metadata log that is missing, by the registration of its broker; a snapshot holds what is before it."""
+    if not context.is_metadata or not segments:
+        return
+    ends = [segment.claimed_end_offset for segment in segments]
+    lost = lost_metadata(
+        max(*ends, *map(base_offset_of, context.of_kind(FileKind.METADATA_SNAPSHOT)), 0), (context.broker_epoch,)
+    )
+    if lost is not None:
+        yield replace(lost, path=segments[-1].file.path)
 
 
 def longest_batch(segments: Sequence[ScannedSegment]) -> int | None:

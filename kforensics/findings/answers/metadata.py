@@ -89,6 +89,8 @@ def _newest(comparison: LogComparison) -> str:
     version = newest.metadata_version
     feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
     logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    if newest.start_offset == newest.end_offset:
+        return f"Metadata log of {node}{logs}: no record behind its snapshot at offset {newest.end_offset}{feature}."
     return (
         f"Metadata log of {node}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
         f"leader epoch {newest.last_epoch}{feature}."

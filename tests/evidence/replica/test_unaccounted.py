@@ -124,6 +124,16 @@ def test_a_metadata_log_that_ends_below_the_registration_of_its_broker_has_lost_
     assert f"a broker registered at offset {epoch}, above its end" in documents["metadata"]["answer"]["headline"]
 
 
+def test_a_metadata_log_without_its_segment_is_damage(broker, capsys):
+    for path in (broker / "__cluster_metadata-0").glob("*.log"):
+        path.unlink()
+
+    assert 1 == run(["verify", str(broker), "--format", "json"])
+    assert ["KF116"] == [
+        one["code"] for one in json.loads(capsys.readouterr().out)["findings"] if one["severity"] == "error"
+    ]
+
+
 @pytest.mark.parametrize("has_nested", [False, True])
 def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys, has_nested):
     """A log in a directory below a partition's is none that a broker loads."""
