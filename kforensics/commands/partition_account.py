@@ -121,7 +121,9 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(coordinators, options),
-        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
+        moments=replace(
+            _moments(evidence, gathered.histories, settings), since_ms=options.since_ms, is_stopped=options.is_stopped
+        ),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
         deletions=deletion_requests(events),
