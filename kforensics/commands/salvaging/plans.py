@@ -11,7 +11,7 @@ from kforensics.commands.diff import DiffOptions, compare
 from kforensics.commands.explain import ExplainOptions, explain
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import spread
-from kforensics.commands.salvaging.saving import PartitionPlan
+from kforensics.commands.salvaging.model import PartitionPlan
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
