@@ -9,18 +9,19 @@ from kforensics.commands.salvage import SalvageReport
 from kforensics.commands.salvaging.manifest import plain_end, plain_file, plain_gap
 from kforensics.commands.salvaging.model import SavedLabel, SavedPartition
 from kforensics.damage import Absent
-from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain
 from kforensics.render.view import View
 
 
 def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises.
+
+    Args:
+        result: of `salvage`.
+    """
     body = result.body
     fields = {
-        "what": body.what,
-        "form": body.form,
-        "out": body.out,
-        "records": body.records,
+        **fields_of(body, "what", "form", "out", "records"),
         "carved": body.carved or Absent.NOT_APPLICABLE,
         "missing": sum(one.missing for one in body.partitions),
         "files": [plain_file(file) for file in body.files],

@@ -32,12 +32,14 @@ _REASONS = {
 }
 
 
-def write(result: Result[SalvageReport], view: View) -> Iterator[str]:
-    """Return the answer, then runs, gaps and files; -v lists all of them."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
+    """Yield runs, gaps and files; -v lists all of them.
 
-
-def _lines(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `salvage`.
+        view: of the screen, and whether all is listed.
+    """
     body, most = result.body, 1 << 30 if view.verbose else MOST_RUNS
     rows = [row for one in body.partitions for row in _rows(one, result.inputs)]
     if rows:
