@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.diff import compare
-from kforensics.commands.explain import explain
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.partition_account import ExplainOptions
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.commands.processes import spread
 from kforensics.commands.salvaging.model import PartitionPlan
 from kforensics.commands.snapshots import Evidence
@@ -96,6 +92,9 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         scope: what is asked for.
         jobs: the number of processes, None for that of the processors.
     """
+    from kforensics.commands.explain import explain  # noqa: PLC0415 - much to load, and not for everything
+    from kforensics.commands.partition_account import ExplainOptions  # noqa: PLC0415
+
     options = ExplainOptions(
         topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
     )
@@ -174,6 +173,9 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
+    from kforensics.commands.diff import compare  # noqa: PLC0415 - as in `lost_tasks`
+    from kforensics.commands.partition_comparison import DiffOptions  # noqa: PLC0415
+
     options = DiffOptions(
         leader=scope.leader, topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped
     )
