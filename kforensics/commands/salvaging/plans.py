@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,15 +20,17 @@ from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, pa
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
-from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted, identities
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
 from kforensics.units import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+    from kforensics.reconcile.replicas.partition import PartitionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +132,7 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
     )
 
 
-def _wanted_of(entry: LossEntry) -> Wanted:
+def _wanted_of(entry: "LossEntry") -> Wanted:
     return Wanted(
         offsets=entry.offsets,
         leader_epoch=entry.leader_epoch if isinstance(entry.leader_epoch, int) else NO_EPOCH,
@@ -139,12 +141,12 @@ def _wanted_of(entry: LossEntry) -> Wanted:
     )
 
 
-def _other_side(entry: LossEntry, leader: tuple[int, str]) -> Wanted:
+def _other_side(entry: "LossEntry", leader: tuple[int, str]) -> Wanted:
     """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
     return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
 
 
-def _leader_of(incident: PartitionIncident) -> tuple[int, str] | None:
+def _leader_of(incident: "PartitionIncident") -> tuple[int, str] | None:
     found = [
         (log.input, log.path)
         for log in incident.logs
@@ -205,7 +207,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     )
 
 
-def _at_risk(report: PartitionReport) -> Iterator[Wanted]:
+def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:
     for one in report.replicas:
         if one.truncation is not None:
             yield from _runs(one.view.replica, one.truncation.runs)
