@@ -11,9 +11,10 @@ from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, 
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
 from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
+from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition
 from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.readme import CARVED, write_readme
-from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPartition, save_partition
+from kforensics.commands.salvaging.saving import save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError

@@ -301,7 +301,7 @@ def test_a_cleaned_batch_that_can_not_be_read_any_more_is_taken_of_the_other_cop
 
 
 @pytest.mark.parametrize("is_behind_a_part", [False, True])
-@pytest.mark.parametrize("options", [("segments",), ("jsonl",), ("jsonl", "--jobs", "2")])
+@pytest.mark.parametrize("options", [("segments",), ("segments in pieces",), ("jsonl",), ("jsonl", "--jobs", "2")])
 def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkeypatch, options, is_behind_a_part):
     batches = [batch(at, [(b"k%d" % at, b"v" * 50)]) for at in range(30)]
     root = log_dir(tmp_path / "broker-1")
@@ -329,6 +329,11 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
 
     monkeypatch.setattr(saving._Saver, "run", broken_from_here_on)
     form, *more = options
+    if form == "segments in pieces":  # as a batch that is larger than may be held
+        form = "segments"
+        for module in (saving, segments):
+            monkeypatch.setattr(module, "LARGEST_HELD", 1)
+        monkeypatch.setattr(segments, "_PIECE", 4)
     out = tmp_path / "out"
     code = run(["salvage", str(root), "--what", "all", "--form", form, *more, "-o", str(out), "--format", "json"])
     (partition,) = json.loads((out / "manifest.json").read_text())["partitions"]

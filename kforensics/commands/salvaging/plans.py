@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.diff import compare
-from kforensics.commands.explain import explain
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.partition_account import ExplainOptions
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.commands.processes import spread
-from kforensics.commands.salvaging.saving import PartitionPlan
+from kforensics.commands.salvaging.model import PartitionPlan
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
@@ -24,15 +20,17 @@ from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, pa
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
-from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted, identities
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
 from kforensics.units import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+    from kforensics.reconcile.replicas.partition import PartitionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +94,9 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         scope: what is asked for.
         jobs: the number of processes, None for that of the processors.
     """
+    from kforensics.commands.explain import explain  # noqa: PLC0415 - much to load, and not for everything
+    from kforensics.commands.partition_account import ExplainOptions  # noqa: PLC0415
+
     options = ExplainOptions(
         topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
     )
@@ -131,7 +132,7 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
     )
 
 
-def _wanted_of(entry: LossEntry) -> Wanted:
+def _wanted_of(entry: "LossEntry") -> Wanted:
     return Wanted(
         offsets=entry.offsets,
         leader_epoch=entry.leader_epoch if isinstance(entry.leader_epoch, int) else NO_EPOCH,
@@ -140,12 +141,12 @@ def _wanted_of(entry: LossEntry) -> Wanted:
     )
 
 
-def _other_side(entry: LossEntry, leader: tuple[int, str]) -> Wanted:
+def _other_side(entry: "LossEntry", leader: tuple[int, str]) -> Wanted:
     """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
     return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
 
 
-def _leader_of(incident: PartitionIncident) -> tuple[int, str] | None:
+def _leader_of(incident: "PartitionIncident") -> tuple[int, str] | None:
     found = [
         (log.input, log.path)
         for log in incident.logs
@@ -174,6 +175,9 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
+    from kforensics.commands.diff import compare  # noqa: PLC0415 - as in `lost_tasks`
+    from kforensics.commands.partition_comparison import DiffOptions  # noqa: PLC0415
+
     options = DiffOptions(
         leader=scope.leader, topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped
     )
@@ -203,7 +207,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     )
 
 
-def _at_risk(report: PartitionReport) -> Iterator[Wanted]:
+def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:
     for one in report.replicas:
         if one.truncation is not None:
             yield from _runs(one.view.replica, one.truncation.runs)
