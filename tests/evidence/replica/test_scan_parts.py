@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ NAME = f"{0:020d}.log"
 def scan(tmp_path, monkeypatch):
     """Write batches as a segment; it as one scan and as several parts give it, and how many these were."""
     monkeypatch.setattr(scan_parts, "SMALLEST_PART", 64)
-    place = SimpleNamespace(state=SimpleNamespace(root=tmp_path))
+    place: Any = SimpleNamespace(state=SimpleNamespace(root=tmp_path))
 
     def run(batches, count=3):
         (tmp_path / NAME).write_bytes(b"".join(batches))
