@@ -18,7 +18,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     log_dir_states,
     lost_directories,
 )
-from kforensics.evidence.file_kinds import row_of
+from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.segment_parts import split_segment
@@ -282,7 +282,7 @@ def _checkpoint_values(
                 partition: CheckpointValue(
                     value=entry.offset, citation=replace(source, span=entry.span, line=entry.line)
                 )
-                for entry in iter_checkpoint(evidence.read_all(row_of(file.name.kind).limit), DamageList())
+                for entry in iter_checkpoint(evidence.read_all(FILE_KINDS[file.name.kind].limit), DamageList())
                 if (partition := TopicPartition(entry.topic, entry.partition)) in named
             }
     except (EvidenceError, FormatError):

@@ -42,7 +42,12 @@ class Lanes:
     last_offset_deltas: Values
 
     def part(self, first: int, end: int) -> "Lanes":
-        """Return the lanes from `first` up to `end`, without `end`."""
+        """Return the lanes from `first` up to `end`, without `end`.
+
+        Args:
+            first: the number of a lane, from 0.
+            end: the number behind the last one, at most that of all lanes.
+        """
         chosen = slice(first, end)
         return Lanes(
             self.rows[chosen],
