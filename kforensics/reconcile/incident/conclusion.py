@@ -15,7 +15,7 @@ from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, listed
+from kforensics.words import Prohibition, counted, form, listed
 
 CAUSE_WORDS = {
     CauseName.UNCLEAN_ELECTION: "an unclean election",
@@ -46,7 +46,7 @@ class Words:
 
     conclusion: tuple[str, ...]
     now: tuple[str, ...]
-    """What to do and not to do at once."""
+    """What to do at once, and what not to do (`Prohibition`)."""
     tell: tuple[str, ...]
     """Whom to inform of what."""
     later: tuple[str, ...]
@@ -453,7 +453,7 @@ def _paths(places: Sequence[str]) -> str:
 
 
 def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
-    advice = []
+    advice: list[str] = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
     in_use = sorted(
         {
@@ -468,7 +468,9 @@ def _what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionInci
     for broker in sorted({broker for broker, _ in in_use}, key=str):
         names = [name for who, name in in_use if who == broker]
         advice.append(
-            f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
+            Prohibition(
+                f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
+            )
         )
     held = sorted(
         {
