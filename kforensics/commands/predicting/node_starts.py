@@ -114,6 +114,8 @@ class NodeStarts:
     """Ids of directories that it registered last and that are not among its log directories."""
     empty_folders: tuple[str, ...]
     """Empty folders beside its log directories."""
+    blank_log_dirs: tuple[str, ...]
+    """Log directories of it in which nothing is; on those a broker with ZooKeeper starts."""
     absent_log_dirs: tuple[str, ...]
     """Directories that its `server.properties` names and that are not among its log directories."""
     new_directories: frozenset[str]
@@ -264,6 +266,7 @@ class _NodeStarter:
             for number, log_dir in self._log_dirs
         }
         refusal = self._refusal()
+        with_logs = {directory.place for directory in self._directories} or markers.keys()
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
                 LoadedLogDir(
@@ -294,7 +297,9 @@ class _NodeStarter:
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             starts.append(
-                self._predicted_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None)
+                self._predicted_start(
+                    number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=refusal is None
+                )
             )
             is_over = isinstance(end, Unpredictable) or end.result is not StartResult.EXITS
             if is_over or not self._node.is_kraft or refusal is not None:
@@ -311,6 +316,7 @@ class _NodeStarter:
             missing_directories=missing,
             new_directories=new,
             absent_log_dirs=self._absent_log_dirs(),
+            blank_log_dirs=() if self._node.is_kraft else self._node.blank_log_dirs(),
             empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
