@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,27 +137,42 @@ class Listings:
         return self._packed(relative).listing(relative)
 
     def each(self, relative: str) -> Iterator[Entry]:
-        """Yield the entries of the directory, which are made one by one: there may be a million of them."""
+        """Yield the entries of the directory, which are made one by one: there may be a million of them.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             yield from list_directory(self.root, relative).entries
         else:
             yield from self._packed(relative).entries()
 
+    def once(self, relative: str) -> tuple[Entry, ...]:
+        """Return the entries of a directory that is not asked for again: where it has not been listed, its listing is not kept."""
+        if f"{self._prefix}/{relative}" in self._kept:
+            return self.of(relative).entries
+        return list_directory(self.root, relative).entries
+
     def _packed(self, relative: str) -> "_Packed":
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         packed = self._kept.get(key)
         if packed is None:
-            changed_ns = _settled_change(self.root / relative)
+            changed_ns = _settled_change(self.root, relative)
             packed = self._kept[key] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
         return packed
 
     def forget(self, relative: str) -> None:
-        """Drop the listings of a directory and of what is below it, which are not needed any more."""
+        """Drop the listings of a directory and of what is below it, which are not needed any more.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         listing = self._kept.pop(key, None)
-        for entry in listing.entries() if listing is not None else ():
-            if entry.is_directory:
-                self.forget(join(relative, entry.name))
+        if listing is not None and any(map(stat.S_ISDIR, listing.numbers[::3])):
+            for entry in listing.entries():
+                if entry.is_directory:
+                    self.forget(join(relative, entry.name))
 
     def may_have_changed(self, relative: str) -> bool:
         """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged.
@@ -213,11 +229,11 @@ class _Packed(NamedTuple):
 _NAME = re.compile("[^/]+")
 
 
-def _settled_change(place: Path) -> int | None:
-    if isinstance(place, ForeignPath):
+def _settled_change(root: Path, relative: str) -> int | None:
+    if isinstance(root, ForeignPath):
         return None
     try:
-        changed_ns = place.stat().st_mtime_ns
+        changed_ns = os.stat(f"{root}/{relative}").st_mtime_ns  # noqa: PTH116 - of each of 100,000 directories
     except OSError:
         return None
     return changed_ns if time.time_ns() - changed_ns > SETTLED_NS else None
@@ -235,21 +251,21 @@ def list_directory(root: Path, relative: str) -> Listing:
     entries = []
     obstacles = []
     try:
-        with os.scandir(root / relative) as scan:
+        with os.scandir(f"{root}/{relative}" if relative else root) as scan:
             for item in scan:
-                path = join(relative, item.name)
                 try:
                     status = item.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     if not may_vanish(item.name):
-                        obstacles.append(Obstacle(path, "it vanished while its directory was read"))
+                        words = "it vanished while its directory was read"
+                        obstacles.append(Obstacle(join(relative, item.name), words))
                 except OSError as error:
-                    obstacles.append(Obstacle(path, f"it can't be looked at: {error.strerror}"))
+                    obstacles.append(Obstacle(join(relative, item.name), f"it can't be looked at: {error.strerror}"))
                 else:
                     entries.append(Entry(item.name, status.st_mode, status.st_size, status.st_mtime_ns))
     except OSError as error:
         obstacles.append(Obstacle(relative or ".", f"the directory can't be listed: {error.strerror}"))
-    entries.sort(key=lambda entry: entry.name)
+    entries.sort(key=itemgetter(0))  # by name
     return Listing(tuple(entries), tuple(obstacles))
 
 
@@ -317,7 +333,7 @@ def walk_log_dir(
             yield from _found_files(entry, join(log_dir, entry.name), log_dir, Absent.NOT_APPLICABLE)
     for entry in listing.entries:
         if entry.is_directory and (within is None or within(entry.name)):
-            yield from _walk_directory(listings, join(log_dir, entry.name), log_dir, entry.name)
+            yield from walk_directory(listings, log_dir, entry.name)
 
 
 def walk_partition(listings: Listings, relative: str = "", *, name: str | None = None) -> Iterator[Found]:
@@ -344,8 +360,15 @@ def walk_files(listings: Listings, relative: str = "") -> Iterator[Found]:
     yield from _walk_below(listings, relative, "", Absent.NOT_APPLICABLE, DEEPEST)
 
 
-def _walk_directory(listings: Listings, path: str, log_dir: str, name: str) -> Iterator[Found]:
-    parsed = parse_partition_directory(name)
+def walk_directory(listings: Listings, log_dir: str, name: str) -> Iterator[Found]:
+    """Yield one directory of a log directory, and the files in it.
+
+    Args:
+        listings: of the input.
+        log_dir: relative to it.
+        name: of the directory.
+    """
+    parsed, path = parse_partition_directory(name), join(log_dir, name)
     if parsed is not None:
         directory = FoundDirectory(path, log_dir, DirectoryKind.PARTITION, parsed)
         yield directory
@@ -368,10 +391,12 @@ def _walk_below(
 ) -> Iterator[Found]:
     listing = listings.of(folder)
     yield from listing.obstacles
+    before = join(folder, "")
     for entry in listing.entries:
-        path = join(folder, entry.name)
-        if stat.S_ISREG(entry.mode):  # nearly all of them
-            yield FoundFile(path, log_dir, partition, parse_file_name(entry.name), entry.length, entry.mtime_ns)
+        name, mode, length, mtime_ns = entry
+        path = before + name
+        if stat.S_ISREG(mode):  # nearly all of them
+            yield FoundFile(path, log_dir, partition, parse_file_name(name), length, mtime_ns)
         elif not entry.is_directory:
             yield from _found_files(entry, path, log_dir, partition)
         elif levels == 0:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import signal
+import tarfile
 import time
 import zipfile
 
@@ -13,7 +14,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands.capture import CaptureRequest, resume_path
 from kforensics.commands.capture import run as capture
-from kforensics.commands.capturing import container
+from kforensics.commands.capturing import blocks, container, plan, taking
 from kforensics.commands.capturing import earlier_captures as reuse
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
 from kforensics.evidence.captured.tail import tail_bytes
@@ -50,6 +51,15 @@ def _content(path):
         return {name: json.loads(archive.read(name)) if ".json" in name else archive.read(name) for name in names}
 
 
+def _small_files(path):
+    held: dict[str, bytes] = {}
+    with zipfile.ZipFile(path) as archive:
+        for name in (one for one in archive.namelist() if one.startswith("files/")):
+            with tarfile.open(fileobj=io.BytesIO(archive.read(name))) as tar:
+                held |= {one.name: file.read() for one in tar if (file := tar.extractfile(one)) is not None}
+    return held
+
+
 @pytest.mark.parametrize("options", [{}, {"with_tail": True}, {"all_batches": True}])
 def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path):
     first = take([node], tmp_path / "first.kfc", **options)
@@ -66,8 +76,9 @@ def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path
 
 @pytest.mark.parametrize("options", [{}, {"with_tail": True}])
 def test_after_a_kill_the_same_command_goes_on_from_what_was_written(options, node, tmp_path, monkeypatch):
-    monkeypatch.setattr(container, "BLOCK_FOLDERS", 1)
-    monkeypatch.setattr(container, "GROUP_ROWS", 1)
+    monkeypatch.setattr(taking, "LIGHT_BYTES", -1)  # each directory is written when it was read
+    monkeypatch.setattr(blocks, "BLOCK_FOLDERS", 1)
+    monkeypatch.setattr(blocks, "GROUP_ROWS", 1)
     monkeypatch.setattr(container, "CHUNK_LENGTH", 8192)
     out, asked = tmp_path / "one.kfc", iter(range(99))
 
@@ -255,3 +266,16 @@ def test_where_the_system_does_not_say_it_is_not_known(tmp_path, monkeypatch):
     monkeypatch.setattr("kforensics.source.locks.LOCKS", tmp_path / "missing")
 
     assert is_locked([tmp_path]) is None
+
+
+@pytest.mark.parametrize(("light_bytes", "names_at_once"), [(-1, 1_024), (1 << 30, 1)])
+def test_a_capture_is_the_same_however_its_directories_are_spread(light_bytes, names_at_once, tmp_path, monkeypatch):
+    broker = FIXTURES / "unclean-election" / "broker-1"
+    usual = take([broker], tmp_path / "usual.kfc", jobs=1)
+    monkeypatch.setattr(taking, "LIGHT_BYTES", light_bytes)
+    monkeypatch.setattr(plan, "NAMES_AT_ONCE", names_at_once)
+    spread = take([broker], tmp_path / "spread.kfc", jobs=2)
+
+    for command in ("diff", "verify", "ls"):
+        assert document(command, [usual]) == document(command, [spread])
+    assert _small_files(usual) == _small_files(spread)

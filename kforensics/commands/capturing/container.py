@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import secrets
-import tarfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -13,35 +12,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kforensics.commands.capturing.blocks import ENCODE, SMALL_LENGTH, Block, Gatherer, Group
 from kforensics.errors import UsageError
-from kforensics.evidence.captured.columns import Columns, npy_of
 from kforensics.source.capture import CHUNK_LENGTH, FORMAT, MARKER, PART_LIMIT, RECORDS_FOLDER, Part, comment_of
 from kforensics.source.mapped import EvidenceFile
 
-GROUP_ROWS = 1 << 18
-"""Rows after which the columns of a group are written."""
-
-MOST_PIECES = 1_024
-"""Arrays of a column that are kept apart before they are joined."""
-
-BLOCK_FOLDERS = 256
-BLOCK_BYTES = 4 << 20
-SMALL_LENGTH = 256 << 10
-"""Bytes up to which a file goes into the tar file of its block; larger ones have parts of their own."""
-
-_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
-_USTAR_NAME = 100
-"""Bytes of a name in the oldest kind of head of a tar file."""
 _RECORDS_LEVEL = 1
 """Records are compressed by their producers, or there are too many of them to spend more time on."""
 
 
-class CaptureWriter:
+class CaptureWriter(Gatherer):
     """Writes a capture; leaving it without `finish` removes what was written.
 
     Args:
@@ -52,6 +34,7 @@ class CaptureWriter:
     """
 
     def __init__(self, out: Path) -> None:
+        super().__init__()
         self.out = out
         # In containers each process may have the number 1: a name of its own tells them apart, and the lock whether it is being written.
         self.partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
@@ -66,15 +49,10 @@ class CaptureWriter:
         self._tree = bytearray(b"{")
         """What `tree.json` holds, as its text: there may be a million directories."""
         self._block = 0
-        self._folders: dict[str, bytes] = {}
-        """Of the block that is gathered, by path, as JSON."""
-        self._folder_bytes = 0
-        self._tar = bytearray()
         self._large = 0
         self._records: dict[str, tuple[int, bytearray]] = {}
         """By folder: the number of the part that is gathered, and its bytes."""
         self._record_parts = 0
-        self._groups = {"batches": _Group(), "records": _Group()}
         self._is_finished = False
 
     def __enter__(self) -> Self:
@@ -118,25 +96,6 @@ class CaptureWriter:
         return len(self._parts) - 1
 
     # ------------------------------------------------------------ files
-
-    def add_small(self, path: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
-        """Keep a small file in the tar file of the block, and return its content for the entry.
-
-        Args:
-            path: in the capture.
-            data: all of its bytes.
-            mtime_ns: when it was last changed, in ns since 1970.
-        """
-        info = tarfile.TarInfo(path)
-        info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
-        is_plain = (
-            len(path) <= _USTAR_NAME and path.isascii()
-        )  # a head of another kind takes five times as long to make
-        self._tar += info.tobuf(tarfile.USTAR_FORMAT if is_plain else tarfile.PAX_FORMAT, errors="surrogateescape")
-        start = len(self._tar)
-        self._tar += data
-        self._tar += b"\0" * (-len(data) % tarfile.BLOCKSIZE)
-        return {"tar": start}
 
     def add_large(self, file: EvidenceFile, length: int) -> tuple[dict[str, Any], int]:
         """Copy a file chunk by chunk, and return its content for the entry, and the number of bytes that were there.
@@ -223,84 +182,58 @@ class CaptureWriter:
         if gathered:
             self.add_part(f"{folder}/{number:06d}", bytes(gathered), _RECORDS_LEVEL)
 
-    # ------------------------------------------------------------ rows
+    # ------------------------------------------------------------ directories
 
-    def add_rows(self, table: str, pieces: list[Columns]) -> list[list[int]]:
-        """Keep the rows of a segment, and return the runs that they are in: group, first row, count.
-
-        Args:
-            table: `batches` or `records`.
-            pieces: columns of one length each, in file order.
-
-        Raises:
-            UsageError: the capture can't be written.
-        """
-        group = self._groups[table]
-        runs: list[list[int]] = []
-        for columns in pieces:
-            size = len(next(iter(columns.values())))
-            if runs and runs[-1][0] == group.number:
-                runs[-1][2] += size
-            else:
-                runs.append([group.number, group.rows, size])
-            group.add(columns, size)
-            if group.rows >= GROUP_ROWS:
-                self._flush(table)
-        return runs
-
-    def _flush(self, table: str) -> None:
-        group = self._groups[table]
-        for name, pieces in group.pieces.items():
-            self.add_part(f"{table}/{group.number:06d}/{name}.npy", npy_of(_joined(pieces)))
-        self._groups[table] = _Group(group.number + 1) if group.rows else group
-
-    # ------------------------------------------------------------ the tree
-
-    def add_folder(self, path: str, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Keep what a directory holds.
+    def keep_block(self, block: Block) -> None:
+        """Write directories, and what their small files hold.
 
         Args:
-            path: in the capture.
-            entries: as the tree of a capture has them; they are made one by one.
-
-        Raises:
-            UsageError: the capture can't be written.
-        """
-        text = bytearray()
-        for one in entries:
-            text += b"," if text else b""
-            text += _ENCODE(one).encode()
-        self._tree += f"{'' if len(self._tree) == 1 else ','}{_ENCODE(path)}:{self._block}".encode()
-        self._folders[path] = bytes(text)
-        self._folder_bytes += len(text)
-        if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
-            self.end_block()
-
-    def folders(self) -> frozenset[str]:
-        """Return the directories that were kept so far."""
-        return frozenset(json.loads(self._tree_data()))
-
-    def _tree_data(self) -> bytes:
-        return bytes(self._tree) + b"}"
-
-    def end_block(self) -> None:
-        """Write the directories that were kept since the last block.
+            block: that was gathered, here or in another process.
 
         Raises:
             UsageError: one directory has more files than a part can describe, or the disk can't be written.
         """
-        if not self._folders and not self._tar:
-            return
-        data = (
-            b"{" + b",".join(b"%b:[%b]" % (_ENCODE(path).encode(), text) for path, text in self._folders.items()) + b"}"
-        )
-        if len(data) > PART_LIMIT:
-            raise UsageError(f"a directory has more files than a capture can describe: {next(iter(self._folders))}")
-        if self._tar:
-            self.add_part(f"files/{self._block:06d}.tar", bytes(self._tar) + b"\0" * 1024)
-        self.add_part(f"tree/{self._block:06d}.json", data)
+        if len(block.text) > PART_LIMIT:
+            raise UsageError(f"a directory has more files than a capture can describe: {block.paths[0]}")
+        for path in block.paths:
+            self._tree += f"{'' if len(self._tree) == 1 else ','}{ENCODE(path)}:{self._block}".encode()
+        if block.tar:
+            self.add_part(f"files/{self._block:06d}.tar", block.tar + b"\0" * 1024)
+        self.add_part(f"tree/{self._block:06d}.json", block.text)
         self._block += 1
-        self._folders, self._folder_bytes, self._tar = {}, 0, bytearray()
+
+    def keep_column(self, name: str, data: bytes) -> None:
+        """Write a column of a group of rows.
+
+        Args:
+            name: in the archive.
+            data: a file of numpy's format.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
+        self.add_part(name, data)
+
+    def reserve_groups(self, count: int) -> int:
+        """Return the first of some numbers that no group of batches has or gets.
+
+        Args:
+            count: of the numbers.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
+        self._flush("batches")
+        first = self.next_group
+        self._groups["batches"] = Group(first + count)
+        return first
+
+    def folders(self) -> frozenset[str]:
+        """Return the directories that were kept so far."""
+        return frozenset(json.loads(self._tree_data())) | self._folders.keys()
+
+    def _tree_data(self) -> bytes:
+        return bytes(self._tree) + b"}"
 
     # ------------------------------------------------------------ the end
 
@@ -314,11 +247,9 @@ class CaptureWriter:
         Raises:
             UsageError: that is not possible.
         """
-        self.end_block()
+        self.end()
         for folder in list(self._records):
             self._flush_records(folder)
-        for table in self._groups:
-            self._flush(table)
         self.add_part("tree.json", self._tree_data())
         whole = {"schema": FORMAT, **manifest, "parts": [one._asdict() for one in self._parts]}
         self.add_part("manifest.json", json.dumps(whole, indent=1).encode())
@@ -337,24 +268,3 @@ class CaptureWriter:
             raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
         self._is_finished = True
         return length
-
-
-class _Group:
-    """Columns that gather until they are worth parts of their own."""
-
-    def __init__(self, number: int = 0) -> None:
-        self.number = number
-        self.rows = 0
-        self.pieces: dict[str, list[NDArray[Any]]] = {}
-
-    def add(self, columns: Columns, size: int) -> None:
-        for name, values in columns.items():
-            pieces = self.pieces.setdefault(name, [])
-            pieces.append(values)
-            if len(pieces) >= MOST_PIECES:  # of tiny segments the arrays would take more than what is in them
-                self.pieces[name] = [_joined(pieces)]
-        self.rows += size
-
-
-def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]

@@ -1,10 +1,11 @@
-"""What a killed capture left: its file under the temporary name, with whose complete members the same command continues."""
+"""What earlier runs left that were stopped or killed: the same command continues with what is complete of it."""
 
 import fcntl
 import json
 import os
 import re
 import stat
+import tempfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
@@ -13,9 +14,9 @@ from struct import Struct as Layout
 from typing import Any
 
 from kforensics.commands.capturing.container import CaptureWriter
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.captured.columns import BATCH_COLUMNS, RECORD_COLUMNS
-from kforensics.source.capture import COORDINATORS_FOLDER, MARKER, PART_LIMIT, RECORDS_FOLDER
+from kforensics.source.capture import COORDINATORS_FOLDER, MARKER, PART_LIMIT, RECORDS_FOLDER, open_capture
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 BEGUN = "begun.json"
@@ -25,6 +26,57 @@ _LOCAL = Layout("<4sHHHHHIIIHH")
 """Head of a member of a zip file: signature, version, flags, method, time, date, CRC-32, stored and inflated length, lengths of name and extra field."""
 
 _SIGNATURE = b"PK\x03\x04"
+
+
+def resume_path(out: Path) -> Path:
+    """Return the path at which a stopped capture is kept.
+
+    Args:
+        out: the name that the finished capture will have.
+    """
+    return out.with_name(f".{out.name}.resume")
+
+
+def keep_recovered(part: Path, left: Path) -> None:
+    """Make what a killed run left one that was stopped, unless an earlier stop left more.
+
+    Args:
+        part: the file of the killed run.
+        left: the name of captures that were stopped.
+
+    Raises:
+        UsageError: nothing can be written beside them.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
+            recovered = Path(folder) / left.name
+            if recover(part, recovered) and segments_of(recovered) > segments_of(left):
+                recovered.replace(left)
+    except OSError as error:
+        raise UsageError(f"{left} can't be written: {error.strerror}") from error
+
+
+def segments_of(path: Path) -> int:
+    """Return the number of segments in what an earlier run left; 0 where that is of no use.
+
+    Args:
+        path: at which a stopped capture is kept.
+    """
+    counts = [open_capture(one).manifest.get("counts") for one in left_behind(path)]
+    found = [one.get("segments") for one in counts if isinstance(one, dict)]
+    return sum(one for one in found if type(one) is int)
+
+
+def left_behind(path: Path) -> list[Path]:
+    """Return what an earlier run of the command left, unless it is of no use.
+
+    Args:
+        path: at which a stopped capture is kept.
+    """
+    try:
+        return [path] if open_capture(path).is_interrupted else []
+    except EvidenceError:
+        return []
 
 
 def left_by_killed(out: Path) -> tuple[Path, ...]:

@@ -23,7 +23,7 @@ from kforensics.source.naming import (
     PartitionDirectoryName,
     parse_partition_directory,
 )
-from kforensics.source.walk import FoundDirectory, FoundFile, Listings, Obstacle, join
+from kforensics.source.walk import Found, FoundDirectory, FoundFile, Listings, Obstacle, join
 from kforensics.units import TopicPartition
 
 TEXT_LIMIT = 64 << 20
@@ -268,7 +268,7 @@ def find_places(inputs: Inputs) -> Places:
     every: list[LogDirState] = []
     for index, found in enumerate(inputs.found):
         states = log_dir_states(index, found, problems)
-        own = list(places_in(index, found, states, problems))
+        own = list(places_in(index, found.walk(), states, problems))
         if no_logs_are_here(states.values(), has_segments=any(one.has_segments for one in own)):
             # Directories without logs are no empty logs: nothing is compared with them.
             problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
@@ -293,13 +293,13 @@ class PlaceFound(NamedTuple):
 
 
 def places_in(
-    index: int, found: FoundInput, states: Mapping[str, LogDirState], problems: list[Problem]
+    index: int, items: Iterable[Found], states: Mapping[str, LogDirState], problems: list[Problem]
 ) -> Iterator[PlaceFound]:
     """Yield the partition directories of an input, each when all names in it were read.
 
     Args:
         index: the number of the input, from 0.
-        found: the input.
+        items: what is below the input, or in one of its log directories, in the order of a walk.
         states: of its log directories, by path.
         problems: where what can't be looked at is added.
     """
@@ -316,7 +316,7 @@ def places_in(
         )
         return PlaceFound(place, has_segments, is_urgent or name.state is DirectoryState.DELETED)
 
-    for item in found.walk():
+    for item in items:
         match item:
             case FoundFile():
                 if current is not None and item.name.kind is FileKind.SEGMENT:

@@ -1,0 +1,193 @@
+"""What a capture holds of directories while it is gathered: entries, small files and rows, until they are worth parts of the archive."""
+
+import json
+import tarfile
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.evidence.captured.columns import Columns, npy_of
+
+GROUP_ROWS = 1 << 18
+"""Rows after which the columns of a group are written."""
+
+MOST_PIECES = 1_024
+"""Arrays of a column that are kept apart before they are joined."""
+
+BLOCK_FOLDERS = 256
+BLOCK_BYTES = 4 << 20
+SMALL_LENGTH = 256 << 10
+"""Bytes up to which a file goes into the tar file of its block; larger ones have parts of their own."""
+
+ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+_USTAR_NAME = 100
+"""Bytes of a name in the oldest kind of head of a tar file."""
+
+
+class Block(NamedTuple):
+    """Directories whose entries are one part of the archive, and whose small files are another."""
+
+    paths: tuple[str, ...]
+    text: bytes
+    """The entries by directory, as JSON."""
+    tar: bytes
+
+
+class Gatherer:
+    """Gathers directories, and hands blocks and columns over as they become large; here it keeps them.
+
+    Args:
+        first_group: the number of the first group of rows.
+    """
+
+    def __init__(self, first_group: int = 0) -> None:
+        self.blocks: list[Block] = []
+        self.columns: list[tuple[str, bytes]] = []
+        """Parts of the archive: names and bytes."""
+        self._folders: dict[str, bytes] = {}
+        """Of the block that is gathered, by path, as JSON."""
+        self._folder_bytes = 0
+        self._tar = bytearray()
+        self._groups = {"batches": Group(first_group), "records": Group()}
+
+    @property
+    def next_group(self) -> int:
+        """The number that the next group of batches will have."""
+        group = self._groups["batches"]
+        return group.number + bool(group.rows)
+
+    def keep_block(self, block: Block) -> None:
+        """Hand a block over.
+
+        Args:
+            block: that was gathered.
+        """
+        self.blocks.append(block)
+
+    def keep_column(self, name: str, data: bytes) -> None:
+        """Hand a column of a group of rows over.
+
+        Args:
+            name: in the archive.
+            data: a file of numpy's format.
+        """
+        self.columns.append((name, data))
+
+    def add_small(self, path: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
+        """Keep a small file in the tar file of the block, and return its content for the entry.
+
+        Args:
+            path: in the capture.
+            data: all of its bytes.
+            mtime_ns: when it was last changed, in ns since 1970.
+        """
+        info = tarfile.TarInfo(path)
+        info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
+        is_plain = (
+            len(path) <= _USTAR_NAME and path.isascii()
+        )  # a head of another kind takes five times as long to make
+        self._tar += info.tobuf(tarfile.USTAR_FORMAT if is_plain else tarfile.PAX_FORMAT, errors="surrogateescape")
+        start = len(self._tar)
+        self._tar += data
+        self._tar += b"\0" * (-len(data) % tarfile.BLOCKSIZE)
+        return {"tar": start}
+
+    def add_rows(self, table: str, pieces: list[Columns]) -> list[list[int]]:
+        """Keep the rows of a segment, and return the runs that they are in: group, first row, count.
+
+        Args:
+            table: `batches` or `records`.
+            pieces: columns of one length each, in file order.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
+        group = self._groups[table]
+        runs: list[list[int]] = []
+        for columns in pieces:
+            size = len(next(iter(columns.values())))
+            if runs and runs[-1][0] == group.number:
+                runs[-1][2] += size
+            else:
+                runs.append([group.number, group.rows, size])
+            group.add(columns, size)
+            if group.rows >= GROUP_ROWS:
+                self._flush(table)
+        return runs
+
+    def _flush(self, table: str) -> None:
+        group = self._groups[table]
+        for name, pieces in group.pieces.items():
+            self.keep_column(f"{table}/{group.number:06d}/{name}.npy", npy_of(_joined(pieces)))
+        self._groups[table] = Group(group.number + 1) if group.rows else group
+
+    def add_folder(self, path: str, entries: Iterable[Mapping[str, Any]]) -> None:
+        """Keep what a directory holds.
+
+        Args:
+            path: in the capture.
+            entries: as the tree of a capture has them; they are made one by one.
+
+        Raises:
+            UsageError: the capture can't be written.
+        """
+        text = bytearray()
+        for one in entries:
+            text += b"," if text else b""
+            text += ENCODE(one).encode()
+        self._folders[path] = bytes(text)
+        self._folder_bytes += len(text)
+        if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
+            self.end_block()
+
+    def end_block(self) -> None:
+        """Hand the directories over that were kept since the last block.
+
+        Raises:
+            UsageError: one directory has more files than a part can describe, or the disk can't be written.
+        """
+        if not self._folders and not self._tar:
+            return
+        text = b",".join(b"%b:[%b]" % (ENCODE(path).encode(), text) for path, text in self._folders.items())
+        block = Block(tuple(self._folders), b"{%b}" % text, bytes(self._tar))
+        self._folders, self._folder_bytes, self._tar = {}, 0, bytearray()
+        self.keep_block(block)
+
+    def end(self) -> None:
+        """Hand all over that is still gathered.
+
+        Raises:
+            UsageError: as `end_block`.
+        """
+        self.end_block()
+        for table in self._groups:
+            self._flush(table)
+
+
+class Group:
+    """Columns that gather until they are worth parts of their own."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self.rows = 0
+        self.pieces: dict[str, list[NDArray[Any]]] = {}
+
+    def add(self, columns: Columns, size: int) -> None:
+        """Add rows.
+
+        Args:
+            columns: of one length each.
+            size: that length.
+        """
+        for name, values in columns.items():
+            pieces = self.pieces.setdefault(name, [])
+            pieces.append(values)
+            if len(pieces) >= MOST_PIECES:  # of tiny segments the arrays would take more than what is in them
+                self.pieces[name] = [_joined(pieces)]
+        self.rows += size
+
+
+def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]

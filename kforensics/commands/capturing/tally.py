@@ -1,0 +1,104 @@
+"""What the directories of a capture come to, added up while their names are looked at."""
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kforensics.commands.capturing.folders import FolderPlan
+from kforensics.source.naming import FileKind, parse_file_name
+
+SAMPLES = 16
+"""The longest segments that are kept, to estimate by."""
+
+LOG_SHARE = 0.12
+SMALL_SHARE = 0.25
+"""What deflating leaves of log files, and of small files with their heads in a tar file."""
+
+_NAME_BYTES = 12
+_HEAD_BYTES = 60
+
+
+@dataclass(slots=True)
+class Tally:
+    """Numbers and lengths of files, and how much of them a capture takes along."""
+
+    segments: int = 0
+    files: int = 0
+    """Taken along byte for byte."""
+    copied: int = 0
+    """Bytes of those files."""
+    scanned: int = 0
+    """Bytes of segments."""
+    carried: float = 0.0
+    """Bytes of batches of which rows are taken along."""
+    recorded: int = 0
+    """Bytes of batches of which digests of records are."""
+    at_stake: float = 0.0
+    """Bytes of batches that are themselves taken along where that is asked for."""
+    size: float = 0.0
+    """Of the capture in bytes, but for rows."""
+    longest: list[tuple[int, str]] = field(default_factory=list)
+    """The longest segments: length and path."""
+
+    def add(self, folder: FolderPlan) -> None:
+        """Add a directory.
+
+        Args:
+            folder: for which it is decided what is taken along.
+        """
+        entries = folder.entries
+        found = list(folder.segments(entries))
+        bases = sorted(base for _, _, base in found)
+        for entry, _, base in found:
+            self.segments += 1
+            self.scanned += entry.length
+            self.carried += _share(bases, base, entry.length, folder.carried_from) * entry.length
+            self.recorded += entry.length if folder.by_record else 0
+            if folder.with_content:
+                self.size += entry.length * SMALL_SHARE
+            else:
+                self.at_stake += _share(bases, base, entry.length, folder.bytes_from) * entry.length
+            if len(self.longest) < SAMPLES or entry.length > self.longest[0][0]:
+                self._keep((entry.length, str(folder.path / entry.name)))
+        for entry in entries:
+            if not entry.is_directory and folder.takes(entry):
+                self.files += 1
+                self.copied += entry.length
+                is_log = parse_file_name(entry.name).kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
+                self.size += entry.length * LOG_SHARE if is_log else _HEAD_BYTES + entry.length * SMALL_SHARE
+            else:
+                self.size += _NAME_BYTES
+
+    def merge(self, other: "Tally") -> None:
+        """Add what other directories come to.
+
+        Args:
+            other: their tally.
+        """
+        self.segments += other.segments
+        self.files += other.files
+        self.copied += other.copied
+        self.scanned += other.scanned
+        self.carried += other.carried
+        self.recorded += other.recorded
+        self.at_stake += other.at_stake
+        self.size += other.size
+        for one in other.longest:
+            self._keep(one)
+
+    def _keep(self, one: tuple[int, str]) -> None:
+        if len(self.longest) < SAMPLES:
+            heapq.heappush(self.longest, one)
+        else:
+            heapq.heappushpop(self.longest, one)
+
+
+def _share(bases: Sequence[int], base: int, length: int, start: int) -> float:
+    """Return the share of a segment that lies above an offset, by the base offsets of the segments."""
+    if base >= start or not length:
+        return 1.0
+    at = bisect_right(bases, base)
+    if at == len(bases):
+        return 0.5
+    return min(max((bases[at] - start) / (bases[at] - base), 0.0), 1.0)
