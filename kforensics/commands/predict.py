@@ -6,7 +6,8 @@ from pathlib import Path
 
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
-from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, Reads, start_node
+from kforensics.commands.predicting.directories import Reads
+from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
 from kforensics.commands.predicting.reassignments import leaving_replicas
 from kforensics.commands.predicting.settings import parse_settings
