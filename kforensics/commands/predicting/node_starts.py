@@ -51,7 +51,7 @@ from kforensics.protocol.loading.node import (
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.values import LoadedState, LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
@@ -224,13 +224,18 @@ class _NodeStarter:
             for directory, fate in zip(self._directories, becoming, strict=True):
                 load = self._load(directory, clean=markers[directory.place])
                 logs.append(self._predicted_log(number, directory, load, fate, is_reached=refusal is None))
-                loads.append(_without_files(load))
+                if (telling := _telling(load)) is not None:
+                    loads.append(telling)
                 if not self._keeps_reads:
                     directory.release()
             end = start_of(
                 log_dirs,
                 loads,
-                [load for load, fate in zip(loads, becoming, strict=True) if self._is_live(fate)],
+                (
+                    (_key(*directory.place), directory.name)
+                    for directory, fate in zip(self._directories, becoming, strict=True)
+                    if self._is_live(fate)
+                ),
                 self._rules,
             )
             if Fate.EXITS in becoming and isinstance(end, Start) and end.result is not StartResult.EXITS:
@@ -541,27 +546,18 @@ class _NodeStarter:
                 )
 
 
-_PLAIN = LoadOutcome(
-    state=LoadedState(log_start_offset=0, log_end_offset=0, recovery_point=0, last_stable_offset=0, epochs=()),
-    failure=Absent.NOT_APPLICABLE,
-    tree={},
-    changes=(),
-    scanned=(),
-    deleted_segments=(),
-    written={},
-    origins={},
-)
-"""A log that loads unscanned and has no open transaction: of those a start needs to know no more."""
+def _telling(load: LogLoad) -> LogLoad | None:
+    """Return what the start of the node depends on: the load without its files, which are in the report by then.
 
-
-def _without_files(load: LogLoad) -> LogLoad:
-    """Return what the start of the node depends on: the load without its files, which are in the report by then."""
+    Returns:
+        None for a log that loads unscanned and has no open transaction, which a start needs no more of than its name.
+    """
     if isinstance(load.outcome, Unpredictable):
         return load
     state = load.outcome.state
     is_plain = not isinstance(state, Absent) and state.last_stable_offset == state.log_end_offset
     if is_plain and not load.outcome.scanned:
-        return load._replace(outcome=_PLAIN)
+        return None
     return load._replace(outcome=replace(load.outcome, tree={}, changes=(), written={}, origins={}))
 
 
