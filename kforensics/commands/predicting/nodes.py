@@ -54,7 +54,7 @@ class Node:
             join(one.described.path, log_dir.path).rstrip("/")
             for _, one in self.members
             for log_dir in one.log_dirs
-            if not one.listings.of(log_dir.path).entries and not one.listings.of(log_dir.path).obstacles
+            if next(one.listings.each(log_dir.path), None) is None and not one.listings.of(log_dir.path).obstacles
         )
 
     def empty_folders(self) -> tuple[str, ...]:
