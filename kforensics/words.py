@@ -26,7 +26,11 @@ def form(count: int, singular: str, plural: str | None = None) -> str:
 
 
 def byte_count(count: int) -> str:
-    """Return bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
+    """Return bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`.
+
+    Args:
+        count: in bytes, 0 or more.
+    """
     size = float(count)
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if size < 1024 or unit == "TB":
@@ -50,12 +54,20 @@ def listed(items: Sequence[str], *, most: int = 5) -> str:
 
 
 def id_list(ids: object) -> str:
-    """Return ids as Kafka's logs print them, `[1, 2]`; `unknown` for what is no tuple of them."""
+    """Return ids as Kafka's logs print them, `[1, 2]`; `unknown` for what is no tuple of them.
+
+    Args:
+        ids: a tuple of node ids, or the reason why there is none.
+    """
     return f"[{', '.join(map(str, ids))}]" if isinstance(ids, tuple) else "unknown"
 
 
 def duration(length_ms: int) -> str:
-    """Return a length of time in its largest whole unit: `7 days`, `90 minutes`, `1,500 ms`."""
+    """Return a length of time in its largest whole unit: `7 days`, `90 minutes`, `1,500 ms`.
+
+    Args:
+        length_ms: in milliseconds.
+    """
     for unit, unit_ms in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000)):
         if length_ms and length_ms % unit_ms == 0:
             return counted(length_ms // unit_ms, unit)
@@ -63,5 +75,9 @@ def duration(length_ms: int) -> str:
 
 
 def name_text(name: str | bytes) -> str:
-    """Return a name as text; what is no UTF-8 in it is replaced."""
+    """Return a name as text; what is no UTF-8 in it is replaced.
+
+    Args:
+        name: of a file, as text or as the bytes that a file system gave.
+    """
     return name.decode(errors="replace") if isinstance(name, bytes) else name

@@ -22,7 +22,8 @@ from typing import Any
 
 from kforensics.commands.capture import CaptureRequest
 from kforensics.commands.capture import run as capture
-from kforensics.commands.diff import DiffOptions, DiffResult, compare
+from kforensics.commands.diff import DiffResult, compare
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.fleet.audit import audit

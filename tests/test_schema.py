@@ -26,6 +26,7 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.seal.state import Change, EntryKind
 from kforensics.findings.changes import Change as FindingChanged
 from kforensics.findings.model import Confidence, Severity
+from kforensics.formats.log.batch_table import CODECS
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.retention import RetentionRule
@@ -42,7 +43,6 @@ from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, FateKind
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict
-from kforensics.render.batches import CODECS
 from kforensics.render.json import document, record_lines
 from kforensics.render.json.refusal import refusal_document
 from kforensics.simulation.explore import Invariant

@@ -22,13 +22,12 @@ from kforensics.cli.capture import capture
 from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.diff import diff
 from kforensics.cli.dump import dump
-from kforensics.cli.examples import epilog_of
+from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.explain import explain
 from kforensics.cli.fleet import fleet
 from kforensics.cli.groups import groups
 from kforensics.cli.help import help_
-from kforensics.cli.helptext import help_of
 from kforensics.cli.ls import ls
 from kforensics.cli.metadata import metadata
 from kforensics.cli.options import ColourOption
@@ -206,7 +205,14 @@ def _report_defect(error: Exception) -> ExitCode:
 
 
 def error_words(error: KforensicsError) -> str:
-    """Say what happened, where, and the likely causes."""
+    """Say what happened, where, and the likely causes.
+
+    Args:
+        error: of the kinds that an operator can mend; each kind has hints of its own.
+
+    Returns:
+        Lines without a line break at the end, control characters escaped.
+    """
     from kforensics.render.escape import escape_text
 
     match error:
@@ -241,7 +247,11 @@ _OUT_IS_NO_DOCUMENT = (["capture"], ["fleet"], ["salvage"])
 
 
 def wants_document(arguments: Sequence[str]) -> bool:
-    """Whether one JSON document is what the arguments ask for, on standard output."""
+    """Whether one JSON document is what the arguments ask for, on standard output.
+
+    Args:
+        arguments: of the command line, without the name of the program.
+    """
     options = list(takewhile(lambda one: one != "--", arguments))
     chosen = [after for one, after in pairwise([*options, ""]) if one == "--format"]
     chosen += [one.partition("=")[2] for one in options if one.startswith("--format=")]

@@ -7,7 +7,15 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.destination import check_out, write_result
-from kforensics.cli.options import JobsOption, KeepGoingOption, ReadRateOption, apply_read_rate, parse_rate
+from kforensics.cli.options import (
+    JobsOption,
+    KeepGoingOption,
+    ReadRateOption,
+    apply_read_rate,
+    argument,
+    option,
+    parse_rate,
+)
 from kforensics.cli.redaction import RedactKeyOption, pseudonyms_of
 from kforensics.cli.seal import SIGNATURE_SUFFIX, ask_passphrase
 from kforensics.cli.stops import Stops
@@ -21,21 +29,19 @@ def capture(
     *,
     paths: Annotated[
         list[Path],
-        typer.Argument(
+        argument(
             metavar="PATH...",
             help="Data directories of one node, parents of some, and directories of its log files and server.properties.",
-            show_default=False,
             readable=False,
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--out",
             "-o",
             metavar="FILE",
             help="The capture: a new file, outside of the data. It gets its name when all of it is there.",
-            show_default=False,
         ),
     ] = None,
     plan: Annotated[
@@ -64,11 +70,10 @@ def capture(
     ] = Depth.CONTENT,
     since: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--since",
             metavar="FILE.kfc",
             help="An earlier capture of the node: segments that did not change since are taken from it. The new capture is complete without it.",
-            show_default=False,
         ),
     ] = None,
     redact: Annotated[
@@ -84,11 +89,10 @@ def capture(
     redact_key: RedactKeyOption = None,
     sign_with: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--sign-with",
             metavar="KEY",
             help=f"Sign FILE with this Ed25519 private key (PEM), into FILE{SIGNATURE_SUFFIX}; `kforensics seal --check FILE --public-key` checks it.",
-            show_default=False,
         ),
     ] = None,
     read_rate: ReadRateOption = None,

@@ -18,13 +18,14 @@ from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,
     MEANINGS,
+    OutputFormat,
     emit,
     formats_of,
     headline,
     require_format,
     shapes_of,
 )
-from kforensics.render.view import OutputFormat, View
+from kforensics.render.view import View
 from kforensics.units import Depth
 
 if TYPE_CHECKING:
@@ -170,7 +171,11 @@ def complain(result: "Result[Any]") -> None:
 
 
 def warn_of_records(result: "Result[Any]") -> None:
-    """Name the captures among the inputs that hold records of users."""
+    """Name the captures among the inputs that hold records of users.
+
+    Args:
+        result: of a command; `private_inputs` names the captures.
+    """
     from kforensics.render.escape import escape_text
 
     for path in result.private_inputs:

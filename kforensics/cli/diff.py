@@ -22,6 +22,7 @@ from kforensics.cli.options import (
     TopicsOption,
     apply_read_rate,
     broker_list,
+    option,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
 from kforensics.errors import UsageError
@@ -35,11 +36,10 @@ def diff(
     leader: LeaderOption = None,
     protocol: Annotated[
         Protocol | None,
-        typer.Option(
+        option(
             "--protocol",
             help="The truncation protocol of the followers: hw up to 0.10, kip-101 for 0.11 to 1.1, kip-279 for 2.0 to 2.7, kip-595 since 2.8. "
-            "Where it is not given, message formats and cluster metadata decide, and kip-595 is assumed where nothing shows it.",
-            show_default=False,
+            "Where it is not given, message formats and cluster metadata decide, else the likeliest that the files of its directories leave possible is assumed.",
         ),
     ] = None,
     replicas: ReplicasOption = None,

@@ -9,6 +9,7 @@ from kforensics.cli.options import (
     JobsOption,
     KeepGoingOption,
     PathsArgument,
+    option,
     parse_time,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
@@ -24,30 +25,19 @@ def dump(
         bool, typer.Option("--show-payload", help="Show keys, values and headers of records; implies --records.")
     ] = False,
     text: Annotated[bool, typer.Option("--text", help="Show payloads as text where they are UTF-8.")] = False,
-    from_offset: Annotated[
-        int | None, typer.Option("--from-offset", metavar="OFFSET", help="From this offset on.", show_default=False)
-    ] = None,
-    to_offset: Annotated[
-        int | None, typer.Option("--to-offset", metavar="OFFSET", help="Up to this offset.", show_default=False)
-    ] = None,
-    epoch: Annotated[
-        int | None, typer.Option("--epoch", metavar="EPOCH", help="Of this leader epoch only.", show_default=False)
-    ] = None,
-    producer_id: Annotated[
-        int | None, typer.Option("--producer-id", metavar="ID", help="Of this producer only.", show_default=False)
-    ] = None,
+    from_offset: Annotated[int | None, option("--from-offset", metavar="OFFSET", help="From this offset on.")] = None,
+    to_offset: Annotated[int | None, option("--to-offset", metavar="OFFSET", help="Up to this offset.")] = None,
+    epoch: Annotated[int | None, option("--epoch", metavar="EPOCH", help="Of this leader epoch only.")] = None,
+    producer_id: Annotated[int | None, option("--producer-id", metavar="ID", help="Of this producer only.")] = None,
     from_time: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--from-time",
             metavar="TIME",
             help="From this time on: ISO 8601, UTC where it names no zone, or milliseconds.",
-            show_default=False,
         ),
     ] = None,
-    to_time: Annotated[
-        str | None, typer.Option("--to-time", metavar="TIME", help="Up to this time.", show_default=False)
-    ] = None,
+    to_time: Annotated[str | None, option("--to-time", metavar="TIME", help="Up to this time.")] = None,
     redact: RedactOption = False,
     redact_key: RedactKeyOption = None,
     jobs: JobsOption = None,

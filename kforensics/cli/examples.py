@@ -1,5 +1,8 @@
 """Examples of each command, for `--help` and for the manual pages."""
 
+import inspect
+from collections.abc import Callable
+
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "ls": (
         ("What is in a copy, node by node", "kforensics ls evidence"),
@@ -135,3 +138,13 @@ def epilog_of(name: str) -> str:
         name: of the command, as `EXAMPLES` has it.
     """
     return "\n\n".join(("Examples:", *(f"{described(words)}\n\n  $ {line}" for words, line in EXAMPLES[name])))
+
+
+def help_of(command: Callable[..., None]) -> str:
+    """Return the paragraphs of a command's docstring, each on one line: typer would break lines where the source does.
+
+    Args:
+        command: of which the docstring is the help.
+    """
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     BeforeOption,
@@ -17,6 +15,8 @@ from kforensics.cli.options import (
     SealOption,
     StoppedOption,
     TopicsOption,
+    argument,
+    option,
     parse_time,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
@@ -28,11 +28,10 @@ def explain(
     *,
     paths: Annotated[
         list[Path],
-        typer.Argument(
+        argument(
             metavar="PATH...",
             help="Data directories as they are now, parents of several, and broker logs, in any mixture: server.log, state-change.log, "
             "controller.log, rotated and gzipped ones too.",
-            show_default=False,
             readable=False,
         ),
     ],
@@ -41,29 +40,26 @@ def explain(
     partition: PartitionsOption = None,
     since: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--since",
             metavar="TIME",
             help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. With a metadata log among the inputs, log files that end a day before it are not read.",
-            show_default=False,
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--until",
             metavar="TIME",
             help="Timeline up to this time. With a metadata log among the inputs, log files that begin a day after it are not read.",
-            show_default=False,
         ),
     ] = None,
     log_timezone: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--log-timezone",
             metavar="ZONE",
             help="Zone of the times in the logs, as +02:00 or Europe/Berlin; where it is not given, the evidence decides.",
-            show_default=False,
         ),
     ] = None,
     stopped: StoppedOption = False,
@@ -84,7 +80,7 @@ def explain(
     output.check([*paths, *earlier])
     pseudonyms = pseudonyms_of(redact, redact_key)
     from kforensics.commands.explain import ExplainRequest, run
-    from kforensics.render.view import OutputFormat
+    from kforensics.render.emit import OutputFormat
 
     request = ExplainRequest(
         paths=tuple(paths),

@@ -9,8 +9,7 @@ import typer
 
 from kforensics.cli.capture import capture
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.examples import epilog_of
-from kforensics.cli.helptext import help_of
+from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.metrics import check_metrics, write_metrics
 from kforensics.cli.options import (
     DepthOption,
@@ -22,12 +21,14 @@ from kforensics.cli.options import (
     ReplicasOption,
     StoppedOption,
     TopicsOption,
+    argument,
     broker_list,
+    option,
     parse_rate,
 )
 from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
-from kforensics.render.view import OutputFormat
+from kforensics.render.emit import OutputFormat
 from kforensics.units import Depth
 
 if TYPE_CHECKING:
@@ -65,67 +66,57 @@ class FailOn(StrEnum):
 
 
 NodesOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--node", metavar="ID", help="Only replicas and findings of this node; repeatable.", show_default=False
-    ),
+    list[int] | None, option("--node", metavar="ID", help="Only replicas and findings of this node; repeatable.")
 ]
 VerdictsOption = Annotated[
-    list[str] | None,
-    typer.Option("--verdict", metavar="NAME", help="Only partitions of this verdict; repeatable.", show_default=False),
+    list[str] | None, option("--verdict", metavar="NAME", help="Only partitions of this verdict; repeatable.")
 ]
 CodesOption = Annotated[
-    list[str] | None,
-    typer.Option("--code", metavar="CODE", help="Only findings of this code; repeatable.", show_default=False),
+    list[str] | None, option("--code", metavar="CODE", help="Only findings of this code; repeatable.")
 ]
 SeverityOption = Annotated[LeastSeverity, typer.Option("--severity", help="Only findings that are at least as grave.")]
 FailOnOption = Annotated[
     list[FailOn] | None,
-    typer.Option(
+    option(
         "--fail-on",
         help="End with exit code 1 only where a finding is at least as grave, or is new, or is worse than in the earlier audit; repeatable. "
         "Where something could not be read the exit code is 3 all the same.",
-        show_default=False,
     ),
 ]
 AcceptOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--accept",
         metavar="FILE",
         help="Findings that do not fail the audit, in YAML: finding (an id or a pattern), who, until, why. Findings whose entry has ended count again. "
         "Without --fail-on, warnings fail it.",
-        show_default=False,
     ),
 ]
 MetricsOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--metrics",
         metavar="FILE",
         help="Write the numbers in the text format of Prometheus; a file of an earlier run is replaced.",
-        show_default=False,
     ),
 ]
 
 
 SourcesArgument = Annotated[
     list[str],
-    typer.Argument(
+    argument(
         metavar="SOURCE...",
         help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://, abfss://); inventories of "
         "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
-        show_default=False,
     ),
 ]
 StorageOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--storage-option",
         metavar="NAME=VALUE",
         help="An option of storage behind a URI, such as region or endpoint_override of s3://; SCHEME:NAME=VALUE for that scheme "
         "alone. Repeatable; credentials are better taken from the environment.",
-        show_default=False,
     ),
 ]
 
@@ -159,69 +150,61 @@ def audit(
     sources: SourcesArgument,
     tables: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--out",
             "-o",
             metavar="TABLES",
             help="A new directory, outside of every source, for the Parquet tables; that of an interrupted audit is continued.",
-            show_default=False,
         ),
     ] = None,
     history: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--history",
             metavar="TABLES",
             help="Instead of --out: the tables of many audits, to which this one is appended; what has not changed since the latest is not read again.",
-            show_default=False,
         ),
     ] = None,
     audit_id: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--audit-id",
             metavar="ID",
             help="A name for the audit, such as the run id of a scheduler; where the history has an audit of this name, it is shown again and nothing is read.",
-            show_default=False,
         ),
     ] = None,
     table_format: Annotated[
         TableFormat | None,
-        typer.Option(
+        option(
             "--table-format",
             help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake; iceberg, and Iceberg tables that need no catalog. "
             "Where none is named, that of the history, else parquet.",
-            show_default=False,
         ),
     ] = None,
     master: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--master",
             metavar="URL",
             help="The Spark master, or a server of Spark Connect (sc://HOST:PORT); all cores of this machine (local[*]) "
             "where none is given and no session is there.",
-            show_default=False,
         ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--since",
             metavar="TABLES",
             help="Tables of an earlier audit: segments that have not changed since are not read again.",
-            show_default=False,
         ),
     ] = None,
     spark_conf: Annotated[
-        list[str] | None,
-        typer.Option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.", show_default=False),
+        list[str] | None, option("--spark-conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.")
     ] = None,
     storage_option: StorageOption = None,
     leader: LeaderOption = None,
     protocol: Annotated[
-        Protocol | None,
-        typer.Option("--protocol", help="The truncation protocol of the followers, as in diff.", show_default=False),
+        Protocol | None, option("--protocol", help="The truncation protocol of the followers, as in diff.")
     ] = None,
     replicas: ReplicasOption = None,
     topic: TopicsOption = None,
@@ -289,24 +272,18 @@ def audit(
 def report(
     output: Output,
     *,
-    tables: Annotated[
-        str, typer.Argument(metavar="TABLES", help="Tables or a history that `fleet audit` wrote.", show_default=False)
-    ],
+    tables: Annotated[str, argument(metavar="TABLES", help="Tables or a history that `fleet audit` wrote.")],
     since: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--since",
             metavar="TABLES",
             help="Tables of an earlier audit, or of a history the name of an audit or `previous`: show which findings are new, gone, "
             "worse, better or unchanged since.",
-            show_default=False,
         ),
     ] = None,
     audit_id: Annotated[
-        str | None,
-        typer.Option(
-            "--audit", metavar="ID", help="An audit of a history; the latest where none is named.", show_default=False
-        ),
+        str | None, option("--audit", metavar="ID", help="An audit of a history; the latest where none is named.")
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
@@ -352,10 +329,8 @@ def trend(
     *,
     tables: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TABLES...",
-            help="A history that `fleet audit --history` wrote, or the tables of several audits.",
-            show_default=False,
+        argument(
+            metavar="TABLES...", help="A history that `fleet audit --history` wrote, or the tables of several audits."
         ),
     ],
     last: Annotated[
@@ -411,22 +386,16 @@ def scan(
     *,
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="DIR...",
-            help="Data directories of this broker, or parents of them.",
-            show_default=False,
-            readable=False,
-        ),
+        argument(metavar="DIR...", help="Data directories of this broker, or parents of them.", readable=False),
     ],
     evidence: Annotated[
         str,
-        typer.Option(
+        option(
             "--out",
             "-o",
             metavar="EVIDENCE",
             help="With the ending .kfc a capture, as `kforensics capture` writes it. Else a directory, outside of the data, for what is extracted; "
             "where an earlier scan wrote to it, only what has changed is read.",
-            show_default=False,
         ),
     ],
     read_rate: ReadRateOption = None,

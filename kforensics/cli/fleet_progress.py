@@ -73,7 +73,14 @@ class StageLog:
 
 
 def amount_words(stage: "Stage") -> str:
-    """Return the files, bytes and findings of a stage, as far as they are known."""
+    """Return the files, bytes and findings of a stage, as far as they are known.
+
+    Args:
+        stage: of an audit or a report.
+
+    Returns:
+        Words that begin with a comma, or none where neither files nor findings are known.
+    """
     words = ""
     if stage.files:
         words += (

@@ -13,6 +13,7 @@ from kforensics.cli.options import (
     PartitionsOption,
     PathsArgument,
     TopicsOption,
+    option,
     parse_time,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
@@ -25,19 +26,12 @@ def groups(
     paths: PathsArgument,
     before: BeforeOption = None,
     group: Annotated[
-        list[str] | None,
-        typer.Option("--group", "-g", metavar="NAME", help="Only this consumer group; repeatable.", show_default=False),
+        list[str] | None, option("--group", "-g", metavar="NAME", help="Only this consumer group; repeatable.")
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="TIME",
-            help="Positions and lag as of this time: ISO 8601 or milliseconds.",
-            show_default=False,
-        ),
+        str | None, option("--at", metavar="TIME", help="Positions and lag as of this time: ISO 8601 or milliseconds.")
     ] = None,
     history: Annotated[bool, typer.Option("--history", help="List every commit, and who made it.")] = False,
     expired: Annotated[bool, typer.Option("--expired", help="List the positions that expired.")] = False,

@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     ClusterOption,
     KeepGoingOption,
     PathsArgument,
+    option,
 )
 from kforensics.errors import UsageError
 
@@ -18,21 +17,13 @@ def metadata(
     output: Output,
     *,
     paths: PathsArgument,
-    topic: Annotated[
-        str | None, typer.Option("--topic", metavar="TOPIC", help="The history of this topic.", show_default=False)
-    ] = None,
+    topic: Annotated[str | None, option("--topic", metavar="TOPIC", help="The history of this topic.")] = None,
     partition: Annotated[
-        int | None,
-        typer.Option("--partition", metavar="N", min=0, help="With --topic: of this partition.", show_default=False),
+        int | None, option("--partition", metavar="N", min=0, help="With --topic: of this partition.")
     ] = None,
-    broker: Annotated[
-        int | None, typer.Option("--broker", metavar="ID", help="The history of this broker.", show_default=False)
-    ] = None,
+    broker: Annotated[int | None, option("--broker", metavar="ID", help="The history of this broker.")] = None,
     at: Annotated[
-        int | None,
-        typer.Option(
-            "--at", metavar="OFFSET", min=0, help="The state once this metadata offset is applied.", show_default=False
-        ),
+        int | None, option("--at", metavar="OFFSET", min=0, help="The state once this metadata offset is applied.")
     ] = None,
     cluster: ClusterOption = None,
     keep_going: KeepGoingOption = False,

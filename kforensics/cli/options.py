@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,11 @@ import typer
 from kforensics.cli.terminal import ColourChoice
 from kforensics.errors import UsageError
 from kforensics.units import Depth
+
+option = partial(typer.Option, show_default=False)
+"""An option without a default value to show."""
+
+argument = partial(typer.Argument, show_default=False)
 
 
 class Protocol(StrEnum):
@@ -24,22 +30,20 @@ class Protocol(StrEnum):
 
 PathsArgument = Annotated[
     list[Path],
-    typer.Argument(
+    argument(
         metavar="PATH...",
         help="Data directories, parents of several of them, partition directories, or single files.",
-        show_default=False,
-        readable=False,  # what can't be read is incomplete evidence, not wrong usage
+        readable=False,
     ),
 ]
 
 OutOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--out",
         "-o",
         metavar="FILE",
         help="Write the result to a new FILE, outside of every input, instead of standard output.",
-        show_default=False,
     ),
 ]
 
@@ -51,67 +55,47 @@ QuietOption = Annotated[
 
 ColourOption = Annotated[
     ColourChoice | None,
-    typer.Option(
+    option(
         "--color",
         help="When text is coloured; auto: on a terminal, unless NO_COLOR is set. It can be given before the command, too.",
         case_sensitive=False,
-        show_default=False,
     ),
 ]
 
-TopicsOption = Annotated[
-    list[str] | None,
-    typer.Option("--topic", "-t", metavar="NAME", help="Only this topic; repeatable.", show_default=False),
-]
+TopicsOption = Annotated[list[str] | None, option("--topic", "-t", metavar="NAME", help="Only this topic; repeatable.")]
 
 PartitionsOption = Annotated[
-    list[int] | None,
-    typer.Option(
-        "--partition", "-p", metavar="N", help="Only partitions of this number; repeatable.", show_default=False
-    ),
+    list[int] | None, option("--partition", "-p", metavar="N", help="Only partitions of this number; repeatable.")
 ]
 
 LeaderOption = Annotated[
-    int | None,
-    typer.Option(
-        "--leader",
-        metavar="ID",
-        help="Take this broker as the leader of every partition it holds.",
-        show_default=False,
-    ),
+    int | None, option("--leader", metavar="ID", help="Take this broker as the leader of every partition it holds.")
 ]
 
 JobsOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--jobs",
         "-j",
         metavar="N",
         min=1,
         max=1024,
         help="Processes to work with; one for each core where it is not given.",
-        show_default=False,
     ),
 ]
 
 ReadRateOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--read-rate",
         metavar="RATE",
         help="Read no faster than this, such as 50MB/s, in one process: for the disks of a live broker.",
-        show_default=False,
     ),
 ]
 
 BeforeOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--before",
-        metavar="PATH",
-        help="Data directories as they were at an earlier time; repeatable.",
-        show_default=False,
-    ),
+    option("--before", metavar="PATH", help="Data directories as they were at an earlier time; repeatable."),
 ]
 
 KeepGoingOption = Annotated[
@@ -124,32 +108,25 @@ KeepGoingOption = Annotated[
 
 ClusterOption = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ID",
-        help="Only what is of the cluster of this id, where the inputs are of several.",
-        show_default=False,
-    ),
+    option("--cluster", metavar="ID", help="Only what is of the cluster of this id, where the inputs are of several."),
 ]
 
 ReplicasOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--replicas",
         metavar="ID,ID,…",
         help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log says it: without it, replicas that agree "
         "are not known to be all.",
-        show_default=False,
     ),
 ]
 
 TimesOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--time",
         metavar="A..B",
         help="Only records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
-        show_default=False,
     ),
 ]
 
@@ -163,21 +140,19 @@ StoppedOption = Annotated[
 
 DepthOption = Annotated[
     Depth | None,
-    typer.Option(
+    option(
         "--depth",
         help="How much of the logs is read. tails: checkpoints, the ends of logs, and where replicas part: fast at any size, and content below is not looked at. "
         "content: every batch.",
-        show_default=False,
     ),
 ]
 
 SealOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--seal",
         metavar="MANIFEST",
         help="Check the inputs against this manifest of `kforensics seal` first, and say in the report what was sealed, by its sha256 and case.",
-        show_default=False,
     ),
 ]
 

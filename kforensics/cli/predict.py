@@ -12,6 +12,7 @@ from kforensics.cli.options import (
     PartitionsOption,
     PathsArgument,
     TopicsOption,
+    option,
     parse_pairs,
     parse_time,
 )
@@ -25,39 +26,35 @@ def predict(
     paths: PathsArgument,
     kafka: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--kafka",
             metavar="VERSION",
-            help="The version that will be started, 0.10.2 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else the start is computed for each version that the files allow, and compared.",
-            show_default=False,
+            help="The version that will be started, 0.10 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else the start is computed for each version that the files allow, and compared.",
         ),
     ] = None,
     now: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--now",
             metavar="TIME",
             help="When it will be started, for retention and the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
-            show_default=False,
         ),
     ] = None,
     without: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
             "--without",
             metavar="FILE",
             help="Compute the start as if this file or directory were not there, such as an index, the epoch file or .kafka_cleanshutdown; repeatable. Nothing is changed.",
-            show_default=False,
             readable=False,
         ),
     ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--set",
             metavar="NAME=VALUE",
             help="A setting that it will be started with, such as log.retention.ms; repeatable. Others are those of the metadata log, of a server.properties among the inputs, or Kafka's defaults.",
-            show_default=False,
         ),
     ] = None,
     ways_out: Annotated[

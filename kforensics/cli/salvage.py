@@ -19,6 +19,8 @@ from kforensics.cli.options import (
     TimesOption,
     TopicsOption,
     apply_read_rate,
+    argument,
+    option,
     parse_offsets,
     parse_times,
 )
@@ -49,31 +51,28 @@ def salvage(
     *,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
+        argument(
             metavar="[PATH]...",
             help="Data directories as they are now, parents of several, captures, and broker logs, in any mixture.",
-            show_default=False,
             readable=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--out",
             "-o",
             metavar="OUT",
             help="The directory for the records: new or empty, outside of every input. Its files can be read by you alone.",
-            show_default=False,
         ),
     ] = None,
     what: Annotated[
         WhatOption | None,
-        typer.Option(
+        option(
             "--what",
             help="lost: what explain says is lost, whatever its certainty. at-risk: what diff says a truncation will discard, or one replica alone holds. "
             "all: the best copy of each offset. Default: lost, and with --carve what the images hold and the PATHs do not.",
             case_sensitive=False,
-            show_default=False,
         ),
     ] = None,
     form: Annotated[
@@ -88,19 +87,17 @@ def salvage(
     before: BeforeOption = None,
     carve: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
             "--carve",
             metavar="IMAGE",
             help="Look for batches in a disk image or block device, whatever its file system says; repeatable. PATHs give logs their names. "
             "With --what lost or all, batches of the image fill what the PATHs lack; without --what, all is written that the PATHs do not hold.",
-            show_default=False,
         ),
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     offsets: Annotated[
-        str | None,
-        typer.Option("--offsets", metavar="A..B", help="Only these offsets, both ends included.", show_default=False),
+        str | None, option("--offsets", metavar="A..B", help="Only these offsets, both ends included.")
     ] = None,
     time: TimesOption = None,
     leader: LeaderOption = None,
@@ -110,11 +107,10 @@ def salvage(
     ] = False,
     topic_id: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--topic-id",
             metavar="ID",
             help="With --form segments: the id of the topic in the cluster that is to load them; without it the one that the directories have.",
-            show_default=False,
         ),
     ] = None,
     from_zero: Annotated[

@@ -8,7 +8,7 @@ import typer
 
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.destination import check_out, write_result
-from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate
+from kforensics.cli.options import JobsOption, ReadRateOption, apply_read_rate, argument, option
 from kforensics.errors import UsageError
 
 PASSPHRASE_VARIABLE = "KFORENSICS_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable
@@ -21,54 +21,43 @@ def seal(
     *,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
+        argument(
             metavar="PATH...",
             help="Directories or files to seal, whatever is in them. With --check: the same in the same order, or none to look where they were sealed.",
-            show_default=False,
             readable=False,
         ),
     ] = None,
     check: Annotated[
         Path | None,
-        typer.Option(
-            "--check",
-            metavar="MANIFEST",
-            help="Compare with this manifest; a capture is checked by the one in it.",
-            show_default=False,
+        option(
+            "--check", metavar="MANIFEST", help="Compare with this manifest; a capture is checked by the one in it."
         ),
     ] = None,
-    case_id: Annotated[
-        str | None, typer.Option("--case-id", metavar="ID", help="Write this into the manifest.", show_default=False)
-    ] = None,
-    operator: Annotated[
-        str | None, typer.Option("--operator", metavar="NAME", help="Write this into the manifest.", show_default=False)
-    ] = None,
+    case_id: Annotated[str | None, option("--case-id", metavar="ID", help="Write this into the manifest.")] = None,
+    operator: Annotated[str | None, option("--operator", metavar="NAME", help="Write this into the manifest.")] = None,
     sign_with: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--sign-with",
             metavar="KEY",
             help=f"Sign the manifest with this Ed25519 private key (PEM); the signature is written to FILE{SIGNATURE_SUFFIX}. "
             f"The passphrase of an encrypted key is taken from {PASSPHRASE_VARIABLE}, or asked for.",
-            show_default=False,
         ),
     ] = None,
     public_key: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--public-key",
             metavar="KEY",
             help="With --check: the signature must be there and hold for this Ed25519 public key (PEM).",
-            show_default=False,
         ),
     ] = None,
     signature: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--signature",
             metavar="FILE",
             help=f"With --check: the signature; MANIFEST{SIGNATURE_SUFFIX} where it is not given.",
-            show_default=False,
         ),
     ] = None,
     jobs: JobsOption = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kforensics.cli.command import Output, with_output
-from kforensics.cli.options import parse_size
+from kforensics.cli.options import argument, option, parse_size
 from kforensics.cli.simulate_modes import Mode, choose_mode, refuse_out_of_place
 
 PROTOCOLS = "hw, kip-101, kip-279, kip-595"
@@ -17,8 +17,7 @@ def simulate(
     output: Output,
     *,
     scenario: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME|FILE]", help="A built-in scenario, or a YAML file.", show_default=False),
+        str | None, argument(metavar="[NAME|FILE]", help="A built-in scenario, or a YAML file.")
     ] = None,
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the built-in scenarios.")] = False,
     protocol: Annotated[
@@ -29,11 +28,10 @@ def simulate(
     ] = None,
     explore: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--explore",
             metavar="MODEL",
             help="Visit every state of a model: hw, kip-101, kip-279, kip-320-first-try or kip-320.",
-            show_default=False,
         ),
     ] = None,
     replicas: Annotated[int, typer.Option("--replicas", metavar="N", min=1, max=5, help="Replicas to explore.")] = 2,
@@ -58,16 +56,14 @@ def simulate(
     ] = 2_000_000,
     write: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--write",
             metavar="DIR",
             help="Write data directories of all nodes, their logs and truth.json into a new DIR.",
-            show_default=False,
         ),
     ] = None,
     steps: Annotated[
-        int | None,
-        typer.Option("--steps", metavar="N", min=0, help="Write after the first N steps only.", show_default=False),
+        int | None, option("--steps", metavar="N", min=0, help="Write after the first N steps only.")
     ] = None,
     stop: Annotated[
         bool, typer.Option("--stop", help="Write after brokers that are down came back and all stopped cleanly.")
@@ -85,11 +81,8 @@ def simulate(
     ] = 0,
     length: Annotated[
         str | None,
-        typer.Option(
-            "--bytes",
-            metavar="SIZE",
-            help="Write a fleet of so many bytes, such as 20G or 20GiB, over all replicas.",
-            show_default=False,
+        option(
+            "--bytes", metavar="SIZE", help="Write a fleet of so many bytes, such as 20G or 20GiB, over all replicas."
         ),
     ] = None,
 ) -> None:

@@ -18,6 +18,7 @@ from kforensics.cli.options import (
     PathsArgument,
     StoppedOption,
     TimesOption,
+    option,
     parse_times,
 )
 from kforensics.errors import UsageError
@@ -28,47 +29,26 @@ def trace(
     output: Output,
     *,
     paths: PathsArgument,
-    topic: Annotated[
-        str | None, typer.Option("--topic", "-t", metavar="NAME", help="The topic.", show_default=False)
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="TEXT", help="The key, as UTF-8.", show_default=False)
-    ] = None,
-    key_base64: Annotated[
-        str | None,
-        typer.Option("--key-base64", metavar="BASE64", help="The key, of any bytes.", show_default=False),
-    ] = None,
+    topic: Annotated[str | None, option("--topic", "-t", metavar="NAME", help="The topic.")] = None,
+    key: Annotated[str | None, option("--key", metavar="TEXT", help="The key, as UTF-8.")] = None,
+    key_base64: Annotated[str | None, option("--key-base64", metavar="BASE64", help="The key, of any bytes.")] = None,
     key_sha256: Annotated[
         str | None,
-        typer.Option(
-            "--key-sha256",
-            metavar="HEX",
-            help="The SHA-256 of the key, so that the request does not show it.",
-            show_default=False,
-        ),
+        option("--key-sha256", metavar="HEX", help="The SHA-256 of the key, so that the request does not show it."),
     ] = None,
-    offset: Annotated[
-        int | None, typer.Option("--offset", metavar="N", min=0, help="The offset.", show_default=False)
-    ] = None,
+    offset: Annotated[int | None, option("--offset", metavar="N", min=0, help="The offset.")] = None,
     header: Annotated[
-        str | None,
-        typer.Option(
-            "--header", metavar="NAME[=VALUE]", help="A header, with this value if one is given.", show_default=False
-        ),
+        str | None, option("--header", metavar="NAME[=VALUE]", help="A header, with this value if one is given.")
     ] = None,
     value: Annotated[
-        str | None,
-        typer.Option(
-            "--value", metavar="LITERAL", help="What the value holds somewhere, as UTF-8.", show_default=False
-        ),
+        str | None, option("--value", metavar="LITERAL", help="What the value holds somewhere, as UTF-8.")
     ] = None,
     value_regex: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--value-regex",
             metavar="RE",
             help="What the value matches somewhere, in the syntax of RE2, which is matched in linear time; it needs the extra named regex.",
-            show_default=False,
         ),
     ] = None,
     time: TimesOption = None,

@@ -14,6 +14,7 @@ from kforensics.cli.options import (
     PathsArgument,
     StoppedOption,
     TopicsOption,
+    option,
     parse_time,
 )
 from kforensics.cli.redaction import RedactKeyOption, RedactOption, pseudonyms_of
@@ -28,32 +29,24 @@ def transactions(
     before: BeforeOption = None,
     transactional_id: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--transactional-id",
             metavar="ID",
             help="Only transactions of this id, with its history on disk; repeatable.",
-            show_default=False,
         ),
     ] = None,
     producer_id: Annotated[
         list[int] | None,
-        typer.Option(
-            "--producer-id",
-            metavar="N",
-            min=0,
-            help="Only transactions of this producer; repeatable.",
-            show_default=False,
-        ),
+        option("--producer-id", metavar="N", min=0, help="Only transactions of this producer; repeatable."),
     ] = None,
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     at: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--at",
             metavar="TIME",
             help="Judge as of this time; what was written later is left out. ISO 8601 or milliseconds.",
-            show_default=False,
         ),
     ] = None,
     open_: Annotated[

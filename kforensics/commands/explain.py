@@ -2,96 +2,66 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets, Reading, gather_cluster_evidence
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence
-from kforensics.commands.filters import check_wanted
-from kforensics.commands.offsets_log import PositionsNow
-from kforensics.commands.processes import END_OF_LOG, default_jobs, in_chunks, spread
+from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
+from kforensics.commands.filters import check_wanted, is_wanted
+from kforensics.commands.partition_account import (
+    Account,
+    ExplainOptions,
+    explain_all,
+    is_eventful,
+    open_account,
+    with_returned_doubts,
+)
+from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.coordinators.replica_log import holds_records
+from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, find_places
-from kforensics.evidence.discovery.server_settings import ServerSettings
-from kforensics.evidence.metadata.hosts import listening_hosts
+from kforensics.evidence.discovery.partition_dirs import Places, find_places
+from kforensics.evidence.metadata.history import listening_hosts
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
-from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
-from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import Finding, by_gravity
-from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.evidence import BugTrace
-from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs
-from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.conclusion import conclude
-from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
 from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation, operations
-from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
-from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
-from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
+from kforensics.reconcile.timeline.logged_operations import logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
-from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth, TopicPartition
+from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, Depth, TopicPartition
 from kforensics.words import counted, form
 
 if TYPE_CHECKING:
     from kforensics.commands.cited import CitedFile
 
-CHUNK_LENGTH = 64 << 20
-CHUNK_PARTITIONS = 32
-SMALL_WORK = 24 << 20
-"""Bytes below which starting processes costs more than it saves."""
 
 MOST_STATES = 50_000
 """States of partitions without a directory among the inputs that are all shown in the timeline; of more only the unclean elections are."""
 UNCLEAN_ONLY = "Of {:,} partitions without a directory among the inputs the timeline has the unclean elections only; --topic shows all of a topic."
 
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainOptions:
-    """The part of the evidence that is explained."""
-
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    is_stopped: bool = False
-    """Whether the user says that no broker ran while its directories were copied."""
-    since_ms: int | None = None
-    until_ms: int | None = None
-    log_zone: dt.tzinfo | None = None
-    """The time zone of the times in log files, where the user names it."""
-    rename_group: Callable[[str], str] = str
-    """The function that gives the names of consumer groups in the explanation."""
-    leader: int | None = None
-    """Taken as the final leader of every partition that it holds."""
-    depth: Depth = Depth.CONTENT
-    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,30 +213,6 @@ def _gather(evidence: Evidence, places: Places, options: ExplainOptions, jobs: i
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """What the account of every partition needs."""
-
-    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
-    evidence: Evidence
-    facts: ClusterEvidence
-    reader: FileBatchReader
-    coordinators: CoordinatorEvidence
-    truncations: Sequence[LoggedTruncation]
-    """Those of all partitions."""
-    logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
-    made: Mapping[TopicPartition, Incarnation]
-    signs: Mapping[TopicPartition, tuple[Sign, ...]]
-    signs_of_brokers: tuple[Sign, ...]
-    last_logged_ms: int | Absent
-    commits: CommittedOffsets | PositionsNow
-    moments: Moments
-    whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
-    deleted_topics: frozenset[str]
-    leader: int | None = None
-    depth: Depth = Depth.CONTENT
-
-
 def explain(
     evidence: Evidence,
     options: ExplainOptions,
@@ -298,15 +244,15 @@ def explain(
             partitions=options.partitions,
             known_partitions={tp.partition for tp in named if not options.topics or tp.topic in options.topics},
         )
-    results = _explain_all(shared, jobs or default_jobs(), progress)
+    results = explain_all(shared, jobs or default_jobs(), progress)
     stuck = _hanging(shared, options, jobs or default_jobs())
     incidents = tuple(
         replace(one, hanging=stuck.get((one.partition, one.leader), ()))
-        for one in _with_returned_doubts([incident for incident, _ in results])
+        for one in with_returned_doubts([incident for incident, _ in results])
     )
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
-    others = sorted(partition for partition in recorded - given.keys() if _is_wanted(partition, options))
+    others = sorted(partition for partition in recorded - given.keys() if is_wanted(partition, options))
     is_whole = _states_of(others, gathered) <= MOST_STATES
     leaderships = {**(_recorded(gathered, others) if is_whole else {}), **given}
     entries = () if is_whole else _unclean_elections(gathered, set(others))
@@ -340,7 +286,7 @@ def explain(
         inputs=inputs.described,
         answer=answer,
         timeline=timeline,
-        incidents=tuple(incident for incident in stated if _is_eventful(incident)),
+        incidents=tuple(incident for incident in stated if is_eventful(incident)),
         partitions=len(shared.groups),
         clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
         conclusion=words.conclusion,
@@ -363,107 +309,6 @@ def explain(
     )
 
 
-def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
-    """Gather what is needed to explain the partitions that the options ask for; no log of theirs is read.
-
-    Args:
-        evidence: inputs, snapshots and their order.
-        places: partition directories of the inputs.
-        gathered: the evidence beyond the replicas.
-        options: which partitions, and the final leader.
-    """
-    events, settings = gathered.events, ServerSettings(evidence.inputs)
-    coordinators = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered, server_settings=settings)
-    truncations = logged_truncations(events)
-    groups = [(tp, group) for tp, group in places.by_partition.items() if _is_wanted(tp, options)]
-    known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and _is_wanted(tp, options)]
-    return Account(
-        groups=groups,
-        evidence=evidence,
-        facts=gathered,
-        reader=FileBatchReader([one.root for one in evidence.inputs.found]),
-        coordinators=coordinators,
-        truncations=truncations,
-        logged=_by_partition(truncations),
-        made=incarnations(events),
-        signs=partition_signs(events),
-        signs_of_brokers=broker_signs(events),
-        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(coordinators, options),
-        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
-        whole_returns=_whole_returns(events),
-        deleted_topics=deleted_topics(logged_operations(events)),
-        leader=options.leader,
-        depth=options.depth,
-    )
-
-
-def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """Yield the incidents of partitions that something happened to, each with its state, once those of all partitions are known.
-
-    Args:
-        incidents: of all partitions.
-    """
-    for incident in _with_returned_doubts(incidents):
-        if _is_eventful(incident):
-            yield replace(incident, state=incident_state(incident).value)
-
-
-def _with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
-    shortened = frozenset(key for incident in incidents for key in incident.shortened)
-    for incident in incidents:
-        back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]
-        yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
-
-
-def _moments(evidence: Evidence, histories: Sequence[MetadataHistory], settings: ServerSettings) -> Moments:
-    newest = newest_log(histories)
-    brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
-    if newest is None:
-        return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
-    # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
-    timeout_ms = min(settings.numbers("broker.session.timeout.ms"), default=0)
-    return Moments(
-        metadata_ends=evidence.metadata_ends,
-        metadata_times={
-            rank: time for rank, end in evidence.metadata_ends.items() if (time := _time_below(newest, end)) is not None
-        },
-        silences={
-            broker: tuple(
-                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms)
-                for before, state in pairwise(states)
-                if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
-            )
-            for broker, states in newest.brokers.items()
-        },
-        logs_held=evidence.logs_held,
-        unchanged=evidence.unchanged,
-        quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
-        brokers=brokers,
-    )
-
-
-def _time_below(history: MetadataHistory, offset: int) -> int | None:
-    """Return the time at which the last batch below an offset of the metadata log was appended."""
-    rows = history.batches[history.batches["last_offset"] < offset]
-    return int(rows["max_timestamp"][-1]) if len(rows) else None
-
-
-def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[WholeReturn]]:
-    """Followers that truncated nothing by the leader's answer, by partition."""
-    found: dict[TopicPartition, list[WholeReturn]] = defaultdict(list)
-    for item in events:
-        event, end = item.event, item.event.number("log_end_offset")
-        is_decision = event.kind is LogEventKind.TRUNCATION_DECISION and not event.fields.get("needed", True)
-        if not is_decision or isinstance(event.topic_partition, Absent):
-            continue
-        if isinstance(end, int) and isinstance(item.node_id, int):
-            found[event.topic_partition].append(WholeReturn(item.node_id, end, item.time_ms))
-    return found
-
-
 def _not_given(
     histories: Sequence[MetadataHistory], given: set[TopicPartition], options: ExplainOptions
 ) -> frozenset[TopicPartition]:
@@ -477,7 +322,7 @@ def _not_given(
         for state in _partition_states(histories)
         if state.topic_id in existing
     }
-    return frozenset(one for one in known - given if _is_wanted(one, options))
+    return frozenset(one for one in known - given if is_wanted(one, options))
 
 
 def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> str:
@@ -518,31 +363,6 @@ def _utc(time_ms: int) -> str:
     return dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
-    return {truncation.topic_partition for truncation in truncations if truncation.has_effect is True}
-
-
-def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartition, list[LoggedTruncation]]:
-    found: dict[TopicPartition, list[LoggedTruncation]] = defaultdict(list)
-    for truncation in truncations:
-        found[truncation.topic_partition].append(truncation)
-    return found
-
-
-def _final_commits(given: CoordinatorEvidence, options: ExplainOptions) -> CommittedOffsets | PositionsNow:
-    """Return what groups committed last; of a capture that holds no more, the highest offsets that they committed."""
-    now = tuple(
-        place
-        for tp, group in given.places.by_partition.items()
-        if tp.topic == OFFSETS_TOPIC
-        for place in group
-        if place.state.input not in given.evidence.ranks and place.directory_state == "live"
-    )
-    if not all(map(holds_records, now)):
-        return CommittedOffsets(now, options.rename_group)
-    return PositionsNow(given, options.rename_group)
-
-
 def _hanging(
     shared: Account, options: ExplainOptions, jobs: int
 ) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
@@ -571,100 +391,6 @@ def _hanging(
         )
         for one in stuck_replicas(given, wanted, is_stopped=options.is_stopped, jobs=jobs)
     }
-
-
-def _is_wanted(partition: TopicPartition, options: ExplainOptions) -> bool:
-    if options.topics and partition.topic not in options.topics:
-        return False
-    return not options.partitions or partition.partition in options.partitions
-
-
-def _is_eventful(incident: PartitionIncident) -> bool:
-    return bool(
-        incident.truncations
-        or incident.losses
-        or incident.groups
-        or incident.residuals
-        or incident.past_end
-        or incident.hanging
-        or any(state.unclean for state in incident.leaderships)
-        or incident.doubts
-    )
-
-
-def _explain_all(
-    shared: Account, jobs: int, progress: Progress | None
-) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    is_by_ends = shared.depth is Depth.TAILS
-    weights = [
-        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
-    ]
-    if sum(weights) < SMALL_WORK:
-        jobs = 1
-    chunks = list(in_chunks(iter(weights), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS))
-    if progress:
-        progress.expect(sum(weights))
-    sizes = [sum(weights[first:end]) for first, end in chunks]
-    done = spread(_explain_chunk, shared, chunks, jobs=jobs, sizes=sizes, progress=progress)
-    return [result for chunk in done for result in chunk]
-
-
-def _explain_chunk(shared: Account, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    if shared.depth is Depth.CONTENT:
-        return [_explain_one(shared, at) for at in range(*chunk)]
-    with ends_at_hand(group for _, group in shared.groups[slice(*chunk)]):
-        return [_explain_one(shared, at) for at in range(*chunk)]
-
-
-def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
-    partition, places = shared.groups[at]
-    try:
-        return explain_replicas(shared, partition, [collect_replica(place, depth=shared.depth) for place in places])
-    except (EndsDoNotDecideError, EvidenceError):
-        return explain_replicas(shared, partition, [collect_replica(place) for place in places])
-
-
-def explain_replicas(
-    shared: Account, partition: TopicPartition, collected: Sequence[CollectedReplica]
-) -> tuple[PartitionIncident, tuple[Problem, ...]]:
-    """Explain what happened to one partition whose replicas have been read.
-
-    Args:
-        shared: what every account needs.
-        partition: to explain.
-        collected: what was read of each of its directories.
-
-    Returns:
-        The incident, and what could not be read.
-
-    Raises:
-        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
-        EvidenceError: they were, and what is needed below can't be read.
-    """
-    ranks = shared.evidence.ranks
-    incident = explain_partition(
-        partition,
-        [one.replica for one in collected if one.replica.input not in ranks],
-        [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
-        final_rank=shared.evidence.final_rank,
-        evidence=IncidentEvidence(
-            facts=shared.facts.facts,
-            logged=shared.logged.get(partition, ()),
-            incarnation=shared.made.get(partition, Incarnation()),
-            last_logged_ms=shared.last_logged_ms,
-            protocol_hints=shared.facts.protocol_hints,
-            commits=shared.commits(partition),
-            versions=shared.facts.versions,
-            signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
-            moments=shared.moments,
-            whole_returns=shared.whole_returns.get(partition, ()),
-            is_deletion_logged=partition.topic in shared.deleted_topics,
-            wanted_leader=shared.leader,
-        ),
-        reader=shared.reader,
-    )
-    problems = (problem for one in collected for problem in one.problems)
-    return incident, (*problems, *shared.reader.take_lacks())
 
 
 def _recorded_partitions(gathered: ClusterEvidence) -> set[TopicPartition]:
@@ -721,7 +447,7 @@ def _timeline(
 
 
 def _is_in_view(entry: TimelineEntry, options: ExplainOptions) -> bool:
-    if not isinstance(entry.topic_partition, Absent) and not _is_wanted(entry.topic_partition, options):
+    if not isinstance(entry.topic_partition, Absent) and not is_wanted(entry.topic_partition, options):
         return False
     if not isinstance(entry.time_ms, int):
         return True

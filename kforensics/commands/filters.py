@@ -1,11 +1,37 @@
-"""Names that were asked for and are nowhere in the inputs: an answer about the rest is no answer about them."""
+"""What was asked for: which partitions are wanted, and names that are nowhere in the inputs, since an answer about the rest is no answer about them."""
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Protocol
 
 from kforensics.errors import UsageError, did_you_mean, nearest_names
+from kforensics.units import TopicPartition
 
 MOST_LISTED = 8
 """Names that are listed where none is like the one that was asked for."""
+
+
+class Filters(Protocol):
+    """The topics and the numbers of partitions that were asked for; all where there are none."""
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The names of topics."""
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """The numbers of partitions."""
+
+
+def is_wanted(partition: TopicPartition, filters: Filters) -> bool:
+    """Whether the filters ask for the partition.
+
+    Args:
+        partition: the topic and number.
+        filters: without topics all are asked for, without numbers all of these topics.
+    """
+    if filters.topics and partition.topic not in filters.topics:
+        return False
+    return not filters.partitions or partition.partition in filters.partitions
 
 
 def check_wanted(

@@ -9,6 +9,7 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, Reads, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
+from kforensics.commands.predicting.reassignments import leaving_replicas
 from kforensics.commands.predicting.settings import log_dirs_of, parse_settings
 from kforensics.commands.predicting.surroundings import Surroundings, look_around, server_properties
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
@@ -150,6 +151,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         side_by_side=side_by_side(nodes, configured),
         unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
         unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
+        leaving=leaving_replicas(started, surroundings),
         order=body.order,
         allows_older=any(one.allows_older for one in known),
         assumed_nodes={

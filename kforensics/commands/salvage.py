@@ -466,5 +466,5 @@ def _figures(one: SavedPartition) -> Salvaged:
         gaps=sum(gap.is_loss for gap in one.gaps),
         reasons=tuple(sorted({gap.reason.value for gap in one.gaps if gap.is_loss})),
         is_guessed=one.leader_source in {"guessed", "inferred"},
-        unread_ends=one.unread_ends,
+        unread_ends=tuple(end.words for end in one.unread_ends),
     )

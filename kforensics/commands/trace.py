@@ -12,9 +12,9 @@ from kforensics.commands.filters import check_wanted
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.snapshots import gather_evidence
-from kforensics.commands.tracing.glance import glances
-from kforensics.commands.tracing.ground import Ground
+from kforensics.commands.tracing.by_offset import found_by_offset
 from kforensics.commands.tracing.records import Place
+from kforensics.commands.tracing.topic_evidence import TopicEvidence
 from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.inputs import FoundInput
@@ -155,13 +155,13 @@ def run(request: TraceRequest) -> Result[TraceReport]:
     numbers = sorted(request.partitions or {tp.partition for tp in held} | recorded)
     partitions = [TopicPartition(request.topic, number) for number in numbers]
     problems = [*places.problems, *gathered.problems]
-    ground = Ground(request, search, evidence, places, gathered, problems)
-    found = glances(ground, partitions)
+    shared = TopicEvidence(request, search, evidence, places, gathered, problems)
+    found = found_by_offset(shared, partitions)
     if found is None:
         # What a look at one offset does without takes half of the time in which it starts.
-        from kforensics.commands.tracing.inquiry import Inquiry  # noqa: PLC0415
+        from kforensics.commands.tracing.partition_search import PartitionSearch  # noqa: PLC0415
 
-        found = Inquiry(ground, jobs=jobs).partitions(partitions)
+        found = PartitionSearch(shared, jobs=jobs).partitions(partitions)
     placement = None
     if request.key is not None:
         count = len(recorded) or max((tp.partition for tp in held), default=0) + 1

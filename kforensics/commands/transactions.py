@@ -229,7 +229,7 @@ def stuck_replicas(
         is_stopped: no broker ran while its directories were copied.
         jobs: processes.
     """
-    request = TransactionsRequest(paths=(), is_stopped=is_stopped)
+    request = TransactionsRequest(paths=(), is_stopped=is_stopped, jobs=jobs)
     scans = _scan(request, wanted, jobs)
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     if not open_producers:
@@ -296,13 +296,22 @@ def _scan(
 ) -> list[ReplicaTransactions]:
     places = [place for group in wanted.values() for place in group]
     until_ms = request.at_ms
+    share = sum(place.length for place in places) // jobs
+    # A log that is more than its share of the bytes would keep one process busy when the others are done.
+    large = {
+        at: scan_transactions(place, until_ms=until_ms, jobs=jobs)
+        for at, place in enumerate(places)
+        if jobs > 1 and place.length > share
+    }
 
     def work(place: PartitionPlace, progress: Progress) -> ReplicaTransactions:
         found = scan_transactions(place, until_ms=until_ms)
         progress(place.length)
         return found
 
-    return spread(work, places, weights=[place.length for place in places], jobs=jobs)
+    others = [place for at, place in enumerate(places) if at not in large]
+    spread_over = iter(spread(work, others, weights=[place.length for place in others], jobs=jobs))
+    return [large[at] if at in large else next(spread_over) for at in range(len(places))]
 
 
 class _StateLogs:
@@ -498,7 +507,7 @@ def _judge(
             replicas,
             copies if needs_copies else (),
             coordinators,
-            _reading(request.at_ms),
+            _reading(request.at_ms, request.jobs or default_jobs()),
             leader=leader,
             without_candidate=given.without_candidate(partition, leader),
             is_stopped=request.is_stopped,
@@ -507,9 +516,9 @@ def _judge(
     return judged
 
 
-def _reading(until_ms: int | None) -> Callable[[PartitionPlace, NDArray[np.int64], bool], ProducerBatches]:
+def _reading(until_ms: int | None, jobs: int) -> Callable[[PartitionPlace, NDArray[np.int64], bool], ProducerBatches]:
     def read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> ProducerBatches:
-        return read_producers(place, wanted, deleted=deleted, until_ms=until_ms)
+        return read_producers(place, wanted, deleted=deleted, until_ms=until_ms, jobs=jobs)
 
     return read
 

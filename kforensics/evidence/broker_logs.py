@@ -68,6 +68,8 @@ class LogFile:
     mtime_ns: int
     clusters: Mapping[str, Citation] = field(default_factory=dict)
     """The clusters that its own lines say the node is of, each with the first such line."""
+    location: str = ""
+    """The real path of the file, by which files that are given singly are known as rotated out of one another."""
 
     @property
     def first_time_ms(self) -> int | Absent:
@@ -90,7 +92,11 @@ class LogFile:
 
 
 def keep_all(_event: LogEvent) -> bool:
-    """Return true: every event is wanted."""
+    """Return true: every event is wanted.
+
+    Returns:
+        True, whatever the event.
+    """
     return True
 
 
@@ -180,6 +186,7 @@ def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> Log
         problems.append(Problem(input=place.input, path=place.path, message=message))
     return LogFile(
         input=place.input,
+        location=str(place.location),
         path=place.path,
         is_compressed=whole.is_compressed,
         node_id=_node_of(whole.votes, place.location),

@@ -76,11 +76,6 @@ class FileKindRow:
     """Whether it has a place beside what a node writes; anything else is named by `ls`."""
 
 
-def row_of(kind: FileKind) -> FileKindRow:
-    """Return the row of a kind; every kind has one."""
-    return FILE_KINDS[kind]
-
-
 def read_and_understand(kind: FileKind, file: EvidenceFile) -> tuple[Any | None, tuple[Damage, ...]]:
     """Read a file whole, without the holes of a sparse one, and return its contents and its damage as `understand` does.
 

@@ -17,7 +17,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     no_logs_are_here,
     read_log_dir_state,
 )
-from kforensics.evidence.file_kinds import row_of
+from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
@@ -286,7 +286,7 @@ class _Lister:
         key = (index, found.name.kind.value, found.name.suffix.value)
         self._counts[key] += 1
         self._bytes[key] += found.length
-        if not row_of(found.name.kind).is_known:
+        if not FILE_KINDS[found.name.kind].is_known:
             self.unknown.append(
                 UnknownFile(input=index, path=found.path, kind=found.name.kind.value, bytes=found.length)
             )

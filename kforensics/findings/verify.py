@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, PartitionContext, Remark
-from kforensics.evidence.file_kinds import row_of
+from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
@@ -109,7 +109,7 @@ def _file_findings(
         elif report.kind is FileKind.SEGMENT:
             code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
         else:
-            code = row_of(report.kind).damage_code
+            code = FILE_KINDS[report.kind].damage_code
             assert not isinstance(code, Absent), f"{report.kind} is not checked"
             severity = Severity.WARNING if code in _REBUILT else Severity.ERROR
         is_incomplete = code == "KF101" and _will_be_truncated(context, place)

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kforensics import __version__
-from kforensics.commands.diff import DiffOptions
 from kforensics.commands.filters import check_wanted
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem

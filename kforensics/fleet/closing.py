@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from kforensics.commands.diff import DiffOptions, is_wanted, nodes_of, single_files, without_directories
-from kforensics.commands.filters import missing_filters
+from kforensics.commands.absent_replicas import nodes_of, single_files, without_directories
+from kforensics.commands.filters import is_wanted, missing_filters
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.model import Problem

@@ -174,7 +174,23 @@ def _gs(bucket: str, values: dict[str, Any]) -> tuple[Any, str]:
 def _abfs(authority: str, values: dict[str, Any]) -> tuple[Any, str]:
     from pyarrow.fs import AzureFileSystem
 
-    container, at, host = authority.partition("@")
+    whole = with_azure_environment(authority, values)
+    if "account_name" not in whole:
+        raise OSError(
+            None, "no storage account: abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/…, or AZURE_STORAGE_ACCOUNT"
+        )
+    return AzureFileSystem(**whole), authority.partition("@")[0]
+
+
+def with_azure_environment(authority: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options with the account of a URI, and what the environment says of accounts and keys that no option names.
+
+    Args:
+        authority: of the URI, a container and the host of its account.
+        options: as `options_of` chose them.
+    """
+    values = dict(options)
+    _, at, host = authority.partition("@")
     if at:
         values.setdefault("account_name", host.partition(".")[0])
     for name, variables in (
@@ -187,11 +203,7 @@ def _abfs(authority: str, values: dict[str, Any]) -> tuple[Any, str]:
         is_other = name != "account_name" and {"account_key", "sas_token", "client_secret"} & set(values)
         if found is not None and name not in values and not is_other:
             values[name] = found
-    if "account_name" not in values:
-        raise OSError(
-            None, "no storage account: abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/…, or AZURE_STORAGE_ACCOUNT"
-        )
-    return AzureFileSystem(**values), container
+    return values
 
 
 def _hdfs(authority: str, values: dict[str, Any]) -> tuple[Any, str]:

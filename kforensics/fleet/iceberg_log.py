@@ -43,6 +43,7 @@ ICEBERG = "_iceberg"
 _HINT = "version-hint.text"
 _VERSION = re.compile(r"v(\d+)\.metadata\.json")
 _FIRST_PARTITION_ID = 1000
+_LONGEST = 200
 _EPOCH = date(1970, 1, 1)
 
 _PROPERTIES = {
@@ -62,6 +63,23 @@ class IcebergLog:
 
     def __init__(self, history: Tables) -> None:
         self._history = history
+
+    def check(self) -> None:
+        """Refuse tables whose metadata can't be read.
+
+        Raises:
+            EvidenceUnreadable: they are of a table in another place, or of none.
+        """
+        for table in AUDIT_TABLES:
+            self._table(table)
+
+    def is_there(self, table: str) -> bool:
+        """Return whether there are metadata of a table.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+        """
+        return _MetadataFolder(self._history, table).latest() is not None
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
         """Add the parts of an audit to a table, in one snapshot of it; an empty part is left out.
@@ -109,7 +127,9 @@ class IcebergLog:
         try:
             metadata = FromInputFile.table_metadata(files.new_input(place))
         except (ValidationError, ValueError) as error:
-            raise EvidenceUnreadable(place, f"no metadata of an Iceberg table: {error}") from error
+            said = " ".join(str(error).split())[:_LONGEST]
+            words = f"no metadata of an Iceberg table: {said}; move {folder} away, and the next audit writes the table again for all audits"
+            raise EvidenceUnreadable(place, words) from error
         if metadata.location != (expected := str(self._history.location / ICEBERG / table)):
             words = f"the Iceberg table was written at {metadata.location} and names its files by absolute paths: move the history back"
             raise EvidenceUnreadable(expected, words)
@@ -168,6 +188,9 @@ class _MetadataFolder(NoopCatalog):  # type: ignore[misc]
         super().__init__(table)
         self._history = history
         self._folder = f"{ICEBERG}/{table}/metadata"
+
+    def __str__(self) -> str:
+        return str(self._history.location / self._folder)
 
     def latest(self) -> int | None:
         """Return the latest version; the hint may be one behind, where a commit was interrupted."""

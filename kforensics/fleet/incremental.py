@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 from kforensics import __version__
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals, file_fingerprint

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kforensics.commands.diff import CHUNK_PARTITIONS, QUIET_STATES, DiffOptions, judge_partition, missing_isr
+from kforensics.commands.absent_replicas import missing_isr
+from kforensics.commands.partition_comparison import CHUNK_PARTITIONS, QUIET_STATES, DiffOptions, judge_partition
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.rows import Row, known

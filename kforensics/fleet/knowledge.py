@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from kforensics.commands.absent_replicas import known_partitions
 from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
-from kforensics.commands.diff import DiffOptions, known_partitions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.rows import known_or
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs

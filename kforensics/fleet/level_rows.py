@@ -11,10 +11,9 @@ from kforensics.errors import UsageError
 from kforensics.fleet.condition import Condition
 from kforensics.fleet.schemas import REPLICAS, SEGMENTS
 from kforensics.formats.columns.record_stream import RecordChunk
-from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CODEC_MASK, CODECS, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.log.records import parse_headers, slice_nullable
 
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _INTERNAL = frozenset({"source", "sequence", "absent", "scanned_ns", "checkpoint_lines", "content"})
 
 _WHERE = [("node_id", pa.int32()), ("topic", pa.string()), ("partition", pa.int32()), ("path", pa.string())]
@@ -235,7 +234,7 @@ def _batch_rows(batches: BatchTable, where: Mapping[str, Any], schema: pa.Schema
             case "partition_leader_epoch" | "producer_id" | "producer_epoch" | "base_sequence":
                 return _known(batches[one.name], one.type)
             case "compression":
-                codecs = np.array([*_CODECS, *["unknown"] * (CODEC_MASK + 1 - len(_CODECS))])
+                codecs = np.array([*CODECS, *["unknown"] * (CODEC_MASK + 1 - len(CODECS))])
                 return codecs[attributes & CODEC_MASK]
             case "is_transactional":
                 return (attributes & TRANSACTIONAL_BIT) != 0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.rows import known
@@ -21,7 +21,7 @@ from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_di
 from kforensics.fleet.report_rows import finding_rows, input_row, problem_of, problem_row
 from kforensics.fleet.rows import replica_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
-from kforensics.fleet.schemas import PLAN, REPLICAS
+from kforensics.fleet.schemas import REPLICAS
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.reconcile.observed.facts import NoFacts
@@ -137,7 +137,7 @@ class _Scanner:
         if plan_problems in self._tables.parts("problems"):
             self.problems += [problem_of(row) for row in self._tables.read_part("problems", plan_problems).to_pylist()]
             self._tables.remove("problems", plan_problems)
-        listing = self._tables.read_part("plan", part_name(task.number), schema=PLAN).to_pylist()
+        listing = self._tables.read_part("plan", part_name(task.number)).to_pylist()
         keeper = ContentKeeper(self._tables, task)
         for number, rows in enumerate(_pieces(listing)):
             read = scan_piece(

@@ -13,8 +13,8 @@ from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, WORK, AuditTable
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, total_rows
 from kforensics.fleet.schemas import TABLES
-from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
-from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from kforensics.fleet.table_formats import TableFormat, TableLog, require_table_format, table_log
+from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
 
 _READ_AGAIN = ("segments", "digests", "lineage")
 """What an interrupted attempt read, and the next one need not read again."""
@@ -35,7 +35,16 @@ class Output:
     @property
     def work(self) -> Tables:
         """What the stages write."""
-        return Tables(self.tables.location / WORK)
+        return WorkTables(self.tables.location / WORK)
+
+    @property
+    def _log(self) -> TableLog | None:
+        return table_log(self.table_format, self.tables) if self.is_history else None
+
+    def _earlier_parts(self, table: str) -> dict[str, int]:
+        """Return what a log that is not there would have of the audits before this one."""
+        found = (one.manifest["tables"].get(table, {}).get("parts", {}) for one in history_of(self.tables))
+        return {part: rows for parts in found for part, rows in parts.items()}
 
     @property
     def layout(self) -> Layout:
@@ -53,6 +62,8 @@ class Output:
             The manifest, with id, time and number of the attempt.
         """
         names = tuple(tables)
+        if (log := self._log) is not None:
+            log.check()
         if self.run > 1:
             for name in names:
                 if name not in _READ_AGAIN:
@@ -83,8 +94,7 @@ class Output:
         begun = self.work.read_manifest(AUDIT_MANIFEST) or {}
         known = {one.audit_id for one in history_of(self.tables)}
         if "audit_id" in begun and begun["audit_id"] not in known:
-            log = table_log(self.table_format, self.tables)
-            if log is not None:
+            if (log := self._log) is not None:
                 log.forget(str(begun["audit_id"]))
             for table in TABLES:
                 for name in self.tables.all_names(table):
@@ -107,10 +117,9 @@ class Output:
         whole = {**manifest, "is_complete": True, "tables": named}
         finished = AuditTables(self.tables.location, whole)
         finished.check_parts()
-        log = table_log(self.table_format, self.tables) if self.is_history else None
-        if log is not None:
+        if (log := self._log) is not None:
             for table, parts in counts.items():
-                log.commit(table, parts)
+                log.commit(table, parts if log.is_there(table) else {**self._earlier_parts(table), **parts})
         self.tables.write_manifest(manifest_name(self.stamp.audit_id) if self.is_history else AUDIT_MANIFEST, whole)
         self.work.remove_folder("")
         return finished
@@ -158,7 +167,7 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
     if tables.read_manifest(AUDIT_MANIFEST) is not None:
         raise UsageError(f"{out} holds the tables of one audit and is no history: give another --history")
     known = history_of(tables)
-    work = Tables(out / WORK)
+    work = WorkTables(out / WORK)
     begun = work.read_manifest(AUDIT_MANIFEST)
     if not known and begun is None and not tables.is_empty(frozenset({LOCK, WORK})):
         raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
@@ -169,6 +178,7 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
     if used - {chosen}:
         raise UsageError(f"{out} is a history in the format {', '.join(used)}, not {chosen}: give another --history")
     require_table_format(chosen)
+    table_log(chosen, tables)  # refuses options of its storage that it can't take
     finished = next((one for one in known if one.audit_id == audit_id), None)
     run = 1
     stamp = _new_stamp(audit_id)

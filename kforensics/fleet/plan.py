@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.diff import DiffOptions, is_wanted
+from kforensics.commands.filters import is_wanted
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import Row
 from kforensics.evidence.discovery.inputs import FoundInput
@@ -33,11 +34,11 @@ from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryNam
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
-DIRECTORY_WEIGHT = 32 << 10
-FILE_WEIGHT = 64 << 10
+DIRECTORY_WEIGHT = 128 << 10
+FILE_WEIGHT = 256 << 10
 """Bytes that could be read in the time that listing a directory or opening a file takes."""
 
-LEAST_TASK = 16 << 20
+LEAST_TASK = 64 << 20
 LARGEST_TASK = 512 << 20
 MOST_TASKS = 20_000
 """A fleet too large for as many tasks of `LARGEST_TASK` bytes gets larger ones."""

@@ -267,7 +267,7 @@ def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) ->
     for part in work.parts(table):
         if "run-" in part and f"run-{run:04d}-" not in part:
             continue
-        rows = work.read_part(table, part, schema=work.schema(table))
+        rows = work.read_part(table, part)
         yield rows, cluster_of(table, part, rows)
 
 

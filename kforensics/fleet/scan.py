@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_segment

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
@@ -19,7 +19,6 @@ from kforensics.fleet.parcel import pack
 from kforensics.fleet.places import LISTERS, FoundSources
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name, place_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
-from kforensics.fleet.schemas import PLAN
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
 from kforensics.units import Depth
@@ -256,7 +255,6 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
             listing = scan.tables.read_part(
                 "plan",
                 part_name(piece.number),
-                schema=PLAN,
                 filters=(pd.field("at") >= piece.start) & (pd.field("at") < piece.end),
             ).to_pylist()
             if scan.options.depth is Depth.TAILS:

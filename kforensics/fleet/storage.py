@@ -105,8 +105,7 @@ class StoragePath(ForeignPath):
         return f"{scheme}://{authority.partition('?')[0]}{rest}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        name = self._pieces()[1].partition("?")[2]
-        return _restored, (tuple(self.parts), _options.get(name, {}))
+        return _restored, (tuple(self.parts), dict(self.options))
 
     def _pieces(self) -> tuple[str, str, str]:
         scheme = self.parts[0].rstrip(":") if self.parts else ""
@@ -115,6 +114,21 @@ class StoragePath(ForeignPath):
         authority = self.parts[1] if len(self.parts) > 1 else ""
         rest = "/".join(self.parts[2:])
         return scheme, authority, f"/{rest}" if rest else ""
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the URI."""
+        return self._pieces()[0]
+
+    @property
+    def authority(self) -> str:
+        """The bucket, container or name node, without options."""
+        return self._pieces()[1].partition("?")[0]
+
+    @property
+    def options(self) -> Options:
+        """The options of the storage, credentials among them."""
+        return MappingProxyType(_options.get(self._pieces()[1].partition("?")[2], {}))
 
     def place(self) -> tuple[Any, str]:
         """Return the pyarrow file system and the path in it.

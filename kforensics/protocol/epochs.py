@@ -62,7 +62,11 @@ class EpochEndOffset(NamedTuple):
 
 
 def latest_epoch(epochs: Epochs) -> int | Absent:
-    """Return the epoch of the last entry, for which a follower asks first (`LeaderEpochFileCache.latestEpoch`); absent of an empty cache."""
+    """Return the epoch of the last entry, for which a follower asks first (`LeaderEpochFileCache.latestEpoch`); absent of an empty cache.
+
+    Args:
+        epochs: of a leader epoch cache, in its order.
+    """
     return epochs[-1].leader_epoch if epochs else Absent.NOT_APPLICABLE
 
 

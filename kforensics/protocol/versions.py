@@ -142,7 +142,11 @@ def protocol_of(
 
 
 def epoch_rules_of(version: KafkaVersion) -> EpochRules:
-    """Return the rules of the epoch cache of a broker of `version`."""
+    """Return the rules of the epoch cache of a broker of `version`.
+
+    Args:
+        version: of the broker.
+    """
     if version < (1, 0, 2) or (1, 1) <= version < (1, 1, 1):
         return RULES_BEFORE_1_0_2
     if version < (2, 0, 1):
@@ -153,7 +157,11 @@ def epoch_rules_of(version: KafkaVersion) -> EpochRules:
 
 
 def epoch_rules_of_protocol(protocol: ProtocolName) -> EpochRules:
-    """Return the epoch cache of a protocol if the version is not known: that of the protocol's last release."""
+    """Return the epoch cache of a protocol if the version is not known: that of the protocol's last release.
+
+    Args:
+        protocol: by which the followers truncate.
+    """
     return RULES_BEFORE_2_0_1 if protocol is ProtocolName.KIP_101 else CURRENT_RULES
 
 
@@ -167,5 +175,9 @@ def needs_epoch_start(protocol: ProtocolName) -> bool:
 
 
 def advances_only_at_min_isr(version: KafkaVersion) -> bool:
-    """Return whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966)."""
+    """Return whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966).
+
+    Args:
+        version: of the leader.
+    """
     return version >= (3, 7)

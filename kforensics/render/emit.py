@@ -1,15 +1,27 @@
 """How each result is written: one table of commands and formats, and nothing chosen anywhere else."""
 
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kforensics.errors import UsageError
-from kforensics.render.view import OutputFormat, View
+from kforensics.render.view import View
 
 if TYPE_CHECKING:
     from kforensics.commands.result import Result
     from kforensics.errors import EvidenceError
+
+
+class OutputFormat(StrEnum):
+    """The formats of a result; each command has some of these."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+    HTML = "html"
+    SARIF = "sarif"
+    BRIEF = "brief"
 
 
 MEANINGS = {
@@ -149,6 +161,10 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
 
 def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     """Return the function that writes results of a shape in a format.
+
+    Args:
+        shape: the kind of result, a first key of `WRITERS`.
+        chosen: the format that was asked for.
 
     Raises:
         UsageError: the shape does not have the format.

@@ -46,7 +46,18 @@ def write(result: Result[Any], _view: View) -> str:
 def sarif_document(
     command: str, *, inputs: Sequence[Input], findings: Sequence[Finding], problems: Iterable[Problem], exit_code: int
 ) -> str:
-    """Return one SARIF log with one run, ending in a line break."""
+    """Return one SARIF log with one run, ending in a line break.
+
+    Args:
+        command: the name of the command, which is part of the run's id.
+        inputs: the roots that paths are relative to.
+        findings: the results of the run.
+        problems: what could not be read; each is a notification of the tool.
+        exit_code: of the process; 0 and 1 count as a successful execution.
+
+    Returns:
+        JSON of SARIF 2.1.0.
+    """
     codes = sorted({one.code for one in findings})
     run = {
         "tool": {

@@ -1,19 +1,7 @@
-"""In which formats results can be written, and what of them is shown."""
+"""What of a result is shown, and where."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-
-
-class OutputFormat(StrEnum):
-    """The formats of a result; each command has some of these."""
-
-    TEXT = "text"
-    JSON = "json"
-    JSONL = "jsonl"
-    HTML = "html"
-    SARIF = "sarif"
-    BRIEF = "brief"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,11 @@ class SimulatedCluster:
         return stable_id(f"directory {node_id} {self.cluster_id}")
 
     def is_running(self, broker: int) -> bool:
-        """Return whether a broker is running."""
+        """Return whether a broker is running.
+
+        Args:
+            broker: its id.
+        """
         return self._running[broker]
 
     def produce(self, partition: TopicPartition, records: Sequence[str], acks: Acks) -> None:
@@ -190,6 +194,9 @@ class SimulatedCluster:
     def flush(self, broker: int) -> None:
         """Flush the logs of a running broker.
 
+        Args:
+            broker: its id.
+
         Raises:
             ImpossibleEventError: it is not running.
         """
@@ -197,6 +204,9 @@ class SimulatedCluster:
 
     def checkpoint(self, broker: int) -> None:
         """Checkpoint the high watermarks of a running broker.
+
+        Args:
+            broker: its id.
 
         Raises:
             ImpossibleEventError: it is not running.

@@ -205,6 +205,12 @@ class SimulatedPartition(ControlledPartition):
     def checkpoint(self, broker: int) -> list[Row]:
         """Checkpoint a broker's high watermark.
 
+        Args:
+            broker: its id.
+
+        Returns:
+            One row, which shows the partition afterwards.
+
         Raises:
             ImpossibleEventError: it is not running.
         """
@@ -213,6 +219,12 @@ class SimulatedPartition(ControlledPartition):
 
     def flush(self, broker: int) -> list[Row]:
         """Flush a broker's log.
+
+        Args:
+            broker: its id.
+
+        Returns:
+            One row, which shows the partition afterwards.
 
         Raises:
             ImpossibleEventError: it is not running.

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,7 +124,11 @@ class Listings:
         return self._packed(relative).listing(relative)
 
     def each(self, relative: str) -> Iterator[Entry]:
-        """Yield the entries of the directory, which are made one by one: there may be a million of them."""
+        """Yield the entries of the directory, which are made one by one: there may be a million of them.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             yield from list_directory(self.root, relative).entries
         else:
@@ -144,7 +149,11 @@ class Listings:
         return packed
 
     def forget(self, relative: str) -> None:
-        """Drop the listings of a directory and of what is below it, which are not needed any more."""
+        """Drop the listings of a directory and of what is below it, which are not needed any more.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         listing = self._kept.pop(key, None)
         if listing is not None and any(map(stat.S_ISDIR, listing.numbers[::3])):
@@ -235,16 +244,15 @@ def list_directory(root: Path, relative: str) -> Listing:
                     status = item.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     if not may_vanish(item.name):
-                        path = join(relative, item.name)
-                        obstacles.append(Obstacle(path, "it vanished while its directory was read"))
+                        words = "it vanished while its directory was read"
+                        obstacles.append(Obstacle(join(relative, item.name), words))
                 except OSError as error:
-                    path = join(relative, item.name)
-                    obstacles.append(Obstacle(path, f"it can't be looked at: {error.strerror}"))
+                    obstacles.append(Obstacle(join(relative, item.name), f"it can't be looked at: {error.strerror}"))
                 else:
                     entries.append(Entry(item.name, status.st_mode, status.st_size, status.st_mtime_ns))
     except OSError as error:
         obstacles.append(Obstacle(relative or ".", f"the directory can't be listed: {error.strerror}"))
-    entries.sort(key=lambda entry: entry.name)
+    entries.sort(key=itemgetter(0))  # by name
     return Listing(tuple(entries), tuple(obstacles))
 
 
@@ -370,10 +378,12 @@ def _walk_below(
 ) -> Iterator[Found]:
     listing = listings.of(folder)
     yield from listing.obstacles
+    before = join(folder, "")
     for entry in listing.entries:
-        path = join(folder, entry.name)
-        if stat.S_ISREG(entry.mode):  # nearly all of them
-            yield FoundFile(path, log_dir, partition, parse_file_name(entry.name), entry.length, entry.mtime_ns)
+        name, mode, length, mtime_ns = entry
+        path = before + name
+        if stat.S_ISREG(mode):  # nearly all of them
+            yield FoundFile(path, log_dir, partition, parse_file_name(name), length, mtime_ns)
         elif not entry.is_directory:
             yield from _found_files(entry, path, log_dir, partition)
         elif levels == 0:

@@ -83,10 +83,8 @@ def beside_kafka(directory: Path, libraries: Path, length: int, runs: int) -> No
     found = measured(kforensics("groups", str(offsets), "-q"), runs=runs, expect=(0, 1, 3))
     peer = measured(dump_log(libraries, next(offsets.rglob("*.log")), "--offsets-decoder"), runs=runs)
     print(line(f"groups, {length:,} bytes", found, peer, 6.0), flush=True)
-    found = measured(kforensics("transactions", str(transactional), "--jobs", "1", "-q"), runs=runs, expect=(0, 1, 3))
-    crc = measured(
-        kforensics("verify", str(transactional), "--level", "crc", "--jobs", "1", "-q"), runs=runs, expect=(0, 1, 3)
-    )
+    found = measured(kforensics("transactions", str(transactional), "-q"), runs=runs, expect=(0, 1, 3))
+    crc = measured(kforensics("verify", str(transactional), "--level", "crc", "-q"), runs=runs, expect=(0, 1, 3))
     ratio = found.processor_seconds / crc.processor_seconds
     print(
         f"transactions beside verify --level crc: {found.processor_seconds:.2f} / {crc.processor_seconds:.2f} s, {ratio:.2f}x   (at most 1.3)",

@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.fleet.audit import audit
 from kforensics.fleet.audit_tables import open_audit

@@ -3,7 +3,7 @@
     cluster     20 tiny log directories on a standalone master with two workers
     nights      30 audits of a small fleet into one history on one session, some logs growing between them
     skewed      one partition of 2 GB among 10,000 tiny ones, beside each of the two alone
-    local       the audit of a fleet, beside `diff --jobs 2` of the same, in processor seconds
+    local       the audit of a fleet, beside `diff --jobs 2` of the same, in turn
 
 Processor seconds are those of all processes of an audit: the driver, the Java machine and the Python workers; seconds by the clock count on a quiet machine alone.
 """
@@ -12,18 +12,19 @@ import argparse
 import os
 import resource
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
+from unittest.mock import patch
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.fleet.audit import AuditOutcome, audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
+from kforensics.fleet.stages import ScanContext, scan_task
 from kforensics.fleet.summary import summarise
 from tests.benchmarks.fleet import (
     LONG_AGO,
@@ -41,6 +42,8 @@ from tests.benchmarks.fleet import (
     template,
     warm,
 )
+from tests.benchmarks.measure import kforensics, load
+from tests.benchmarks.measure import measured as one_process
 from tests.fleet.standalone import standalone
 
 TINY, TINY_ROUNDS = 20, 6
@@ -58,6 +61,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--nights", type=int, default=NIGHTS)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     kinds[arguments.what](arguments)
@@ -124,9 +128,37 @@ def skewed(arguments: argparse.Namespace) -> None:
     warm(alone)
     with open_session("local[2]", MEMORY) as session, Scratch(directory) as out:
         audit(session, read_sources([str(alone)]), out / "warm", options=DiffOptions())
-        for number in range(ROUNDS):
+        for number in range(arguments.rounds):
             for fleet in (tiny, alone, both):
                 print(f"{fleet.name:12}: {measured(session, fleet, out / f'{fleet.name}-{number}')[1]}", flush=True)
+        for fleet in (tiny, both):
+            print(f"{fleet.name:12}: {tasks_of(fleet, out / f'{fleet.name}-tasks')}", flush=True)
+
+
+def tasks_of(fleet: Path, out: Path) -> str:
+    """Say what each task of the scan takes, one after the other in this process, where nothing else is counted."""
+    large: list[float] = []
+    others: list[float] = []
+
+    def one_by_one(_: Any, scan: ScanContext, *__: Any) -> Any:
+        for number in range(len(scan.pieces)):
+            begin = time.thread_time()
+            found = scan_task(scan, number)
+            seconds = time.thread_time() - begin
+            (large if any(row["topic"] == "large" for row in found.segments) else others).append(seconds)
+        raise InterruptedError
+
+    with (
+        patch("kforensics.fleet.stages.LISTED_HERE", 1_000_000),
+        patch("kforensics.fleet.audit.cores_of", lambda _: 2),
+        patch("kforensics.fleet.audit.scan_and_judge", one_by_one),
+        suppress(InterruptedError),
+    ):
+        audit(None, read_sources([str(fleet)]), out, options=DiffOptions())
+    return "; ".join(
+        f"{len(kind)} scan tasks {words}: {sum(kind):.2f} processor seconds, at most {max(kind, default=0):.2f}"
+        for kind, words in ((large, "that read of the large partition"), (others, "of tiny ones alone"))
+    )
 
 
 def write_large(folder: Path) -> None:
@@ -147,21 +179,25 @@ def write_large(folder: Path) -> None:
 def local(arguments: argparse.Namespace) -> None:
     fleet = generated(arguments.directory / f"fleet-{arguments.partitions}", arguments.partitions)
     warm(fleet)
-    command = [sys.executable, "-m", "kforensics", "diff", "--jobs", "2", "--format", "json", str(fleet)]
+    command = kforensics("diff", "--jobs", "2", "--format", "json", str(fleet))
     ratios = []
     with open_session("local[2]", MEMORY) as session, Scratch(arguments.directory) as out:
         # What the first job of a session costs is a part of Spark's start.
         audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
-        for number in range(ROUNDS):
-            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(command, capture_output=True, check=False)
-            end = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
+        for number in range(arguments.rounds):
+            beside = one_process(command, runs=1, expect=(0, 1, 3))
+            begin = time.perf_counter()
             with processor_time() as spent:
                 _, words = measured(session, fleet, out / str(number))
-            ratios.append(sum(spent.values()) / used)
-            print(f"diff --jobs 2: {used:.2f} processor seconds; audit, {ratios[-1]:.2f} of it: {words}", flush=True)
-    print(f"median {sorted(ratios)[len(ratios) // 2]:.2f}")
+            clock = time.perf_counter() - begin
+            ratios.append((sum(spent.values()) / beside.processor_seconds, clock / beside.seconds))
+            print(
+                f"diff --jobs 2: {beside.processor_seconds:.2f} processor seconds, {beside.seconds:.2f} by the clock; "
+                f"audit, {ratios[-1][0]:.2f} and {ratios[-1][1]:.2f} of it: {words}",
+                flush=True,
+            )
+    processor, by_clock = (median(kind) for kind in zip(*ratios, strict=True))
+    print(f"{load()}; median {processor:.2f} in processor time, {by_clock:.2f} by the clock")
 
 
 def measured(session: Any, fleet: Path, out: Path, **options: Any) -> tuple[AuditOutcome, str]:

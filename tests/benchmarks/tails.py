@@ -1,7 +1,8 @@
 """Compare the ends of large logs, and count what is read of them; run as `python -m tests.benchmarks.tails DIRECTORY [--partitions N] [--once] [--large]`.
 
 Three brokers hold N partitions each, 10,000 where nothing else is said, with three older segments of 35 MB a partition that are hard links to one file, 1 TB on each broker: nothing below the
-ends is read. Every tenth partition has a truncation. Beside them half as many partitions, and these once more with older segments of ten times the length; `--once` leaves both out. Time and peak are those of
+ends is read. Every tenth partition has a truncation. Beside them half as many partitions, and these once more with older segments of ten times the length, and with ten times as many of them;
+`--once` leaves these out. Time and peak are those of
 whole processes of `kforensics diff --depth tails --jobs 2`, bytes what all of them asked the system to read, of pipes between them too; of the ranges that go, and in requests, they are counted in one process
 over a fiftieth of the partitions. What is made takes 0.1 MB a replica on disk and is removed afterwards. `--large` takes one partition of three replicas of 1 GB instead, and with `--kafka-libs` times
 kafka-dump-log beside it, a run for each replica.
@@ -62,33 +63,36 @@ def main() -> None:
         )
         print(f"{to_go / each / 1024:.1f} KB of it ranges that go")
         start = measured(kforensics(*_arguments(root), "--jobs", "1"), runs=1, expect=(0, 1, 3)).read_bytes - bytes_read
-    seconds = {}
-    for partitions, times in [(whole, 1)] if arguments.once else [(whole // 2, 1), (whole, 1), (whole // 2, 10)]:
-        with made(arguments.directory, partitions, times) as root:
+    seconds = []
+    half = whole // 2
+    cases = [(half, 1, 1), (whole, 1, 1), (half, 10, 1), (half, 1, 10)]
+    for partitions, longer, more in [(whole, 1, 1)] if arguments.once else cases:
+        with made(arguments.directory, partitions, longer, more) as root:
             used = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
-            seconds[partitions, times] = used.processor_seconds
-            apparent = partitions * OLDER_SEGMENTS * OLDER_LENGTH * times / 1e12
+            seconds.append(used.processor_seconds)
+            segments = OLDER_SEGMENTS * more
+            apparent = partitions * segments * OLDER_LENGTH * longer / 1e12
             print(
-                f"{partitions:,} partitions, {apparent:.2f} TB on each of 3 brokers: {used.seconds:.1f} s, processor {used.processor_seconds:.1f} s,"
+                f"{partitions:,} partitions of {segments} older segments, {apparent:.2f} TB on each of 3 brokers: "
+                f"{used.seconds:.1f} s, processor {used.processor_seconds:.1f} s,"
             )
             print(
                 f"peak {used.peak / 1e6:.0f} MB a process, {(used.read_bytes - start) / partitions / 1024:.1f} KB read a partition",
                 flush=True,
             )
     if not arguments.once:
-        half = seconds[whole // 2, 1]
-        print(
-            f"twice the partitions {seconds[whole, 1] / half:.2f} times the processor time, ten times the bytes {seconds[whole // 2, 10] / half:.2f}"
-        )
+        twice, ten_times, ten_times_as_many = (one / seconds[0] for one in seconds[1:])
+        print(f"twice the partitions {twice:.2f} times the processor time, ten times the bytes {ten_times:.2f},")
+        print(f"ten times the bytes in ten times as many segments {ten_times_as_many:.2f}")
 
 
 @contextlib.contextmanager
-def made(directory: Path, partitions: int, times: int = 1) -> Iterator[Path]:
-    """A made cluster, as long as the block runs."""
-    root = directory / f"ends-{partitions}-{times}"
+def made(directory: Path, partitions: int, longer: int = 1, more: int = 1) -> Iterator[Path]:
+    """A made cluster, as long as the block runs, with older segments that are so many times as long, and so many times as many."""
+    root = directory / f"ends-{partitions}-{longer}-{more}"
     shutil.rmtree(root, ignore_errors=True)
     try:
-        generate(root, partitions, OLDER_SEGMENTS, OLDER_LENGTH * times)
+        generate(root, partitions, OLDER_SEGMENTS * more, OLDER_LENGTH * longer)
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.diff import compare
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State

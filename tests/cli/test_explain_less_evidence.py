@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.explain import explain
+from kforensics.commands.partition_account import ExplainOptions
 from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State

@@ -1,11 +1,13 @@
 """`kforensics predict` on made and recorded log directories: what it says, what it exits with, and what it was not asked to say."""
 
 import json
+import os
 import shutil
 
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.formats.log.message_set import Message, encode_message_set
 from tests.builders.directories import copied
 
 RECORDED = "unclean-election"
@@ -43,7 +45,8 @@ def test_a_killed_broker_starts_and_loses_nothing(cluster, capsys):
     document = predict(capsys, cluster / "broker-1", code=0)
 
     assert document["answer"]["state"] == "starts-and-repairs"
-    assert "discards no record" in document["answer"]["headline"]
+    assert "loading discards no record" in document["answer"]["headline"]
+    assert any("each follower truncates its log" in line for line in document["answer"]["unknown"])
     (start,) = document["starts"]
     assert (start["outcome"], start["clean"], start["logs_scanned"]) == ("starts", False, 6)
     orders = log_of(document, "orders-0")
@@ -181,7 +184,7 @@ def test_the_screen_says_the_answer_first_and_nothing_is_written(cluster, capsys
     assert run(["predict", str(cluster / "broker-1"), "--kafka", "4.1.0", "-v"]) == 0
 
     out = capsys.readouterr().out
-    assert out.startswith("As after a crash, Kafka 4.1.0 loads all 6 logs and discards no record.\n")
+    assert out.startswith("As after a crash, Kafka 4.1.0 loads all 6 logs, and loading discards no record.\n")
     assert "this is what a crash now would do" in " ".join(out.split())
     assert "broker 1, start 1: starts" in out
     assert "rebuild 00000000000000000000.index" in out
@@ -272,3 +275,24 @@ def test_a_controller_without_the_marker_makes_no_broker_unclean(incident, tmp_p
     assert together.startswith("Kafka 4.1.0 loads all 27 logs")
     assert "Nothing here keeps Kafka 4.1.0 from starting; no log of a partition" in " ".join(alone.split())
     assert killed.startswith("As after a crash of broker 2, Kafka 4.1.0 loads all 27 logs")
+
+
+@pytest.mark.parametrize(("version", "due"), [("0.10.0.1", [0]), ("0.10.1.1", None)])
+def test_before_0_10_1_there_are_no_time_indexes_and_retention_goes_by_when_a_segment_was_changed(
+    tmp_path, capsys, version, due
+):
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    log = tmp_path / "orders-0" / LOG
+    log.write_bytes(encode_message_set([Message(0, 1, 0, 4_000_000_000_000, b"k", b"v")]))
+    os.utime(log, (1_600_000_000, 1_600_000_000))
+
+    late = ["--kafka", version, "--now", "1790000000000", "--set", "log.retention.ms=86400000"]
+    run(["predict", str(tmp_path), *late, "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    (only,) = document["logs"]
+    assert only["after"]["log_end_offset"] == 1
+    assert only["retention"].get("segments") == due
+    created = {file["name"].rpartition(".")[2] for file in only["files"] if file["action"] == "create"}
+    assert created == ({"index", "timeindex"} if due is None else {"index"})

@@ -8,8 +8,11 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.errors import EvidenceUnreadable
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.replica.loader_reader import read_needed
 from tests.builders.directories import copied
+from tests.builders.metadata_logs import metadata_batch, metadata_record
 
 LOG = "00000000000000000000.log"
 
@@ -132,6 +135,28 @@ def test_directories_that_no_metadata_assign_become_strays_and_earlier_versions_
     assert {log["becomes"] for log in document["logs"]} == {"unknown"}
     assert (code, document["answer"]["state"]) != (0, "starts-unchanged")
     assert any("no metadata log" in line for line in document["answer"]["unknown"])
+
+
+def test_a_replica_that_a_reassignment_removes_may_be_a_stray_when_its_broker_is_started(node, capsys):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    moved = next(one for one in history.latest().partitions.values() if (one.topic, one.partition) == ("orders", 1))
+    fields = {"partition_id": 1, "topic_id": moved.topic_id, "removing_replicas": (1,)}
+    (log,) = (node / "data-0" / "__cluster_metadata-0").glob("*.log")
+    whole = log.read_bytes()
+    record = metadata_record("PartitionChangeRecord", fields)
+    log.write_bytes(whole + metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+
+    document, code = predict(capsys, node)
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert document["answer"]["headline"].endswith("loads all 6 logs; 1 may be a stray by then.")
+    (words,) = [line for line in document["answer"]["unknown"] if "reassignment" in line]
+    assert f"data-1/orders-1 of broker 1 (offset {history.end_offset} of the metadata log" in words
+    assert str(log) in words
+
+    log.write_bytes(whole)
+    document, _ = predict(capsys, node)
+    assert "reassignment" not in str(document["answer"])
 
 
 def test_a_version_below_the_level_of_the_cluster_is_refused(node, capsys):

@@ -142,7 +142,7 @@ def test_the_screen_shows_the_ways_with_what_they_assume(broker, capsys):
 
     out = " ".join(capsys.readouterr().out.split())
     assert "ways out of broker 1" in out
-    assert "1 lost+found moved away starts, no record lost" in out
+    assert "1 lost+found moved away starts, loading discards no record" in out
     assert "assumes that a copy of the log directories was made first" in out
 
 

@@ -588,6 +588,12 @@ def test_bytes_behind_the_last_batch_that_no_one_can_read_are_not_called_saved(u
     assert (code, document["answer"]["state"]) == (3, "unknown")
     assert "1 log ends in bytes that can't be read" in document["answer"]["headline"]
     assert any(f"from byte {first:,} on held, of orders-0" in words for words in document["answer"]["unknown"])
+    (end,) = json.loads((tmp_path / "out" / "manifest.json").read_text())["partitions"][0]["unread_ends"]
+    assert ([end], {"absent": "unknown"}) == (document["partitions"][0]["unread_ends"], end["offsets"])
+    assert (first, len(whole) - first) == (end["source"]["position"], end["source"]["length"])
+    assert f"from byte {first:,} on can't be read" in (tmp_path / "out" / "README").read_text()
+    run(["salvage", str(log.parent), "--what", "all", "--form", form, "-o", str(tmp_path / "again")])
+    assert f"from byte {first:,} on can't be read" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_headline_says_of_how_many_partitions_it_is_unknown_whether_more_is_lost(incident, tmp_path, capsys):

@@ -252,6 +252,54 @@ def test_what_is_refused_in_one_process_leaves_no_files_of_any(capsys, incident,
     assert [] == [path for path in (tmp_path / "out").rglob("*") if not path.is_dir()]
 
 
+@pytest.mark.parametrize(("form", "unread"), [("segments", 1), ("segments", 0), ("jsonl", 1), ("jsonl", 0)])
+def test_a_cleaned_batch_that_can_not_be_read_any_more_is_taken_of_the_other_copy(
+    tmp_path, capsys, monkeypatch, form, unread
+):
+    whole = build_record_batch(0, [(1_700_000_000_000, b"%d" % at, b"value") for at in range(10)])
+    kept = {1: {1, 3, 5, 9}, 0: {3, 9}}
+    batches = {
+        broker: encode_record_batch(
+            replace(whole, records=tuple(one for one in whole.records if one.offset_delta in those))
+        )
+        for broker, those in kept.items()
+    }
+    for broker, data in batches.items():
+        root = log_dir(tmp_path / f"broker-{broker}", broker)
+        (root / "orders-0" / f"{0:020d}.log").write_bytes(data)
+    real, save = EvidenceFile.read_into, saving._Saver.run
+
+    def read_into(self, position, buffer):
+        if f"broker-{unread}" in str(self.path):
+            raise EvidenceUnreadable(str(self.path), "Input/output error")
+        return real(self, position, buffer)
+
+    def broken_from_here_on(self):
+        monkeypatch.setattr(EvidenceFile, "read_into", read_into)
+        return save(self)
+
+    monkeypatch.setattr(saving._Saver, "run", broken_from_here_on)
+    brokers = [str(tmp_path / f"broker-{broker}") for broker in (1, 0)]
+    out = tmp_path / "out"
+    code = run(
+        ["salvage", *brokers, "--what", "all", "--leader", "1", "--form", form, "-o", str(out), "--format", "json"]
+    )
+    monkeypatch.undo()
+    (partition,) = json.loads(capsys.readouterr().out)["partitions"]
+    gaps = [(gap["offsets"]["first"], gap["offsets"]["last"], gap["count"]) for gap in partition["gaps"]]
+    found = (
+        [record.offset for record in records_of(out / "orders-0")]
+        if form == "segments"
+        else [json.loads(line)["offset"] for line in (out / "orders-0.jsonl").read_text().splitlines()]
+    )
+
+    # The unreadable batch has so many records of which the offsets are not known: they may be others than those of the readable one.
+    assert (code, sorted(kept[1 - unread])) == (1, found)
+    assert gaps == ([(0, 8, 4)] if unread else [(0, 8, 2)])
+    assert {"damaged"} == {gap["reason"] for gap in partition["gaps"]}
+    require_digests(out)
+
+
 @pytest.mark.parametrize("is_behind_a_part", [False, True])
 @pytest.mark.parametrize("options", [("segments",), ("jsonl",), ("jsonl", "--jobs", "2")])
 def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkeypatch, options, is_behind_a_part):

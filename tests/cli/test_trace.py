@@ -335,7 +335,7 @@ def test_a_glance_at_one_offset_says_what_reading_all_says(
 ):
     given = (incident(name) / "snapshots" / "99-final", "-t", topic, "-p", partition, "--offset", offset)
     code, glanced = trace(capsys, *given)
-    monkeypatch.setattr("kforensics.commands.tracing.glance.outline_of", lambda place: None)
+    monkeypatch.setattr("kforensics.commands.tracing.by_offset.outline_of", lambda place: None)
     other_code, whole = trace(capsys, *given)
 
     assert (code, glanced["records"], glanced["findings"]) == (other_code, whole["records"], whole["findings"])
@@ -361,7 +361,7 @@ def test_a_span_of_time_by_the_indexes_says_what_reading_all_says(
     time = one["records"][0]["timestamp_ms"]
     span = ("--time", f"{time}..{time + span_ms}" if span_ms else "0..1")
     code, found = trace(capsys, *given, *span)
-    monkeypatch.setattr("kforensics.commands.tracing.inquiry.search_by_time", lambda *_: None)
+    monkeypatch.setattr("kforensics.commands.tracing.partition_search.search_by_time", lambda *_: None)
     other_code, whole = trace(capsys, *given, *span)
 
     assert (code, found["records"], found["findings"]) == (other_code, whole["records"], whole["findings"])

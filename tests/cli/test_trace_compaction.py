@@ -136,7 +136,7 @@ def test_later_records_that_are_too_many_to_hold_supersede_theirs_all_the_same(s
 def test_keys_that_are_too_many_to_be_followed_are_a_problem(compaction, capsys, monkeypatch):
     inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", "--time", EVERY_TIME)
     _, held = trace(capsys, *inputs)
-    monkeypatch.setattr("kforensics.commands.tracing.inquiry.MOST_KEYS", 1)
+    monkeypatch.setattr("kforensics.commands.tracing.partition_search.MOST_KEYS", 1)
     _, document = trace(capsys, *inputs)
 
     assert not held["problems"]

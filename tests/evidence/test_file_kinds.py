@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.evidence.file_kinds import FILE_KINDS, row_of, understand
+from kforensics.evidence.file_kinds import FILE_KINDS, understand
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.source.naming import FileKind
 
@@ -17,8 +17,8 @@ def test_every_kind_has_a_row_in_the_order_of_the_kinds():
 
 def test_what_is_checked_has_entries_and_a_finding():
     for kind in READ_WHOLE:
-        assert row_of(kind).entries is not None, kind
-        assert row_of(kind).damage_code in CATALOGUE, kind
+        assert FILE_KINDS[kind].entries is not None, kind
+        assert FILE_KINDS[kind].damage_code in CATALOGUE, kind
     assert {kind for kind, row in FILE_KINDS.items() if not isinstance(row.damage_code, Absent)} == {
         *READ_WHOLE,
         *STREAMED,
@@ -28,7 +28,7 @@ def test_what_is_checked_has_entries_and_a_finding():
 
 def test_what_no_broker_writes_is_neither_read_nor_blamed():
     for kind in (FileKind.UNKNOWN, FileKind.SYMBOLIC_LINK, FileKind.SPECIAL):
-        row = row_of(kind)
+        row = FILE_KINDS[kind]
         assert (row.is_known, row.parse, row.entries) == (False, None, None)
 
 

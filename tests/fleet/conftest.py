@@ -33,7 +33,7 @@ def spark(tmp_path_factory):
 @pytest.fixture
 def run_audit(spark, tmp_path):
     """Audits sources into a new directory and gives the summary and the tables' place."""
-    from kforensics.commands.diff import DiffOptions
+    from kforensics.commands.partition_comparison import DiffOptions
     from kforensics.fleet.audit import audit
     from kforensics.fleet.sources import read_sources
     from kforensics.fleet.storage import parse_location

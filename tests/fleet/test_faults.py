@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.commands.diff import DiffOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE

@@ -127,7 +127,7 @@ def test_rows_that_vanish_while_the_audit_works_leave_it_incomplete(run_audit, f
     def remove(stage):
         if stage.name == "scan and reconcile":
             work = tmp_path / "out" / WORK / "partitions"
-            next(work.glob("*.parquet")).unlink()
+            next(work.glob("*.arrow")).unlink()
 
     with pytest.raises(EvidenceUnreadable, match=r"the table partitions has \d+ rows where .* wrote \d+"):
         run_audit(fleet, out=tmp_path / "out", progress=remove)

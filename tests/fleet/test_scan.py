@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.diff import compare
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.local_scan import scan_node

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 import kforensics
-from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.diff import compare
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.session import find_java
 

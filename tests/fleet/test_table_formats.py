@@ -1,7 +1,9 @@
 """Histories in a table format: what its own readers see is what the manifests say."""
 
 import json
+import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.audit_tables import AUDIT_SCHEMA, WORK, open_audits
 from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import is_part_of, part_stem
+from kforensics.fleet.storage import parse_location
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from tests.builders.audits import one_finding, write_audit
@@ -95,15 +98,64 @@ def test_an_iceberg_history_that_was_moved_is_refused(history, tmp_path):
         write_audit(tmp_path / "moved", [one_finding()], audit_id="two", is_history=True)
 
 
-@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"format-version": 2}'])
-def test_metadata_of_an_iceberg_table_that_are_none_are_refused(history, data):
-    pytest.importorskip("pyiceberg")
-    write_audit(history, [one_finding()], audit_id="one", is_history=True, table_format=TableFormat.ICEBERG)
-    folder = history / "_iceberg" / "findings" / "metadata"
-    max(folder.glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0])).write_bytes(data)
+LOGS = {
+    TableFormat.DELTA: (Path("findings", "_delta_log"), "*.json", "no log of a Delta table"),
+    TableFormat.ICEBERG: (Path("_iceberg", "findings", "metadata"), "v*.json", "no metadata of an Iceberg table"),
+}
 
-    with pytest.raises(EvidenceUnreadable, match="no metadata of an Iceberg table"):
-        write_audit(history, [one_finding()], audit_id="two", is_history=True)
+
+@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"format-version": 2}', b""])
+def test_a_damaged_log_is_refused_and_written_again_where_it_was_moved_away(
+    history, table_format, append, rows_of, data
+):
+    append("one", one_finding(partition=1))
+    append("two", one_finding(partition=2))
+    folder, names, words = LOGS[table_format]
+    for path in (history / folder).glob(names):
+        path.write_bytes(data)
+
+    with pytest.raises(EvidenceUnreadable, match=rf"{words}: .*move .*away, and the next audit writes") as refused:
+        append("three", one_finding(partition=3))
+    assert not {"\n", "\x1b"} & set(str(refused.value))
+    assert ["one", "two"] == [one.audit_id for one in open_audits(history)]
+
+    shutil.rmtree(history / folder)
+    append("three", one_finding(partition=3))
+    assert [("one", 1), ("three", 3), ("two", 2)] == [(name, partition) for name, _, partition in rows_of()]
+
+
+def test_options_of_storage_have_the_names_of_deltas_library(monkeypatch):
+    pytest.importorskip("deltalake")
+    from kforensics.fleet.delta_log import object_store_options
+
+    def named(place, **options):
+        found = object_store_options(parse_location(place, options))
+        return {name: found[name] for name in found.keys() - {"max_retries", "connect_timeout", "timeout"}}
+
+    for variable in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_ACCOUNT"):
+        monkeypatch.delenv(variable, raising=False)
+    assert {} == object_store_options(Path("/mnt/history"))
+    keys = {"region": "eu-west-1", "access_key": "AKIA", "secret_key": "a secret"}
+    assert {
+        "aws_region": "eu-west-1",
+        "aws_access_key_id": "AKIA",
+        "aws_secret_access_key": "a secret",
+        "aws_endpoint": "http://minio:9000",
+        "allow_http": "true",
+    } == named("s3a://audits/kafka", **keys, scheme="http", endpoint_override="minio:9000")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://minio")
+    assert {"aws_endpoint": "https://minio", "allow_http": "false"}.items() <= named("s3://audits", **keys).items()
+    monkeypatch.setenv("AZURE_STORAGE_KEY", "a key")
+    azure = {"azure_storage_account_name": "account", "azure_storage_account_key": "a key"}
+    container = "abfss://audits@account.dfs.core.windows.net/kafka"
+    assert azure == named(container)
+    assert {**azure, "azure_endpoint": "http://127.0.0.1:1/account", "allow_http": "true"} == named(
+        container, blob_storage_authority="127.0.0.1:1", blob_storage_scheme="http"
+    )
+    wanted = object_store_options(parse_location("gs://audits", {"retry_limit_seconds": "1"}))
+    assert {"max_retries": "5", "connect_timeout": "10000ms", "timeout": "60000ms"} == wanted
+    with pytest.raises(UsageError, match=r"--storage-option role_arn: Delta's library has no such option for s3://"):
+        named("s3://audits", **keys, role_arn="arn:aws:iam::1:role/audits")
 
 
 def test_an_interrupted_first_audit_is_begun_again_in_its_format(history):

@@ -30,6 +30,8 @@ BY_TESTS = frozenset(
         "survives_metadata_dir",
         "ignores_remote_index_cache",
         "truncates_snapshots",
+        "knows_deletions",
+        "wraps_bad_partitions",
     }
 )
 """Switches of the node, and of a file that no recorded case has, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
@@ -69,6 +71,30 @@ MUTANTS = (
         VERSIONS,
         "truncates_snapshots=version < (2, 1)",
         "truncates_snapshots=False",
+    ),
+    Mutant(
+        "a node without its metadata log runs on in 3.7",
+        VERSIONS,
+        "survives_metadata_dir=version < (3, 7)",
+        "survives_metadata_dir=version < (3, 8)",
+    ),
+    Mutant(
+        "a node without its metadata log ends in 3.6",
+        VERSIONS,
+        "survives_metadata_dir=version < (3, 7)",
+        "survives_metadata_dir=version < (3, 6)",
+    ),
+    Mutant(
+        "a directory may end in -delete in 0.10.1",
+        VERSIONS,
+        "knows_deletions=version >= (0, 10, 2)",
+        "knows_deletions=version >= (0, 10, 1)",
+    ),
+    Mutant(
+        "a bad name is a KafkaException in 0.10.1",
+        VERSIONS,
+        "wraps_bad_partitions=version >= (0, 10, 2)",
+        "wraps_bad_partitions=version >= (0, 10, 1)",
     ),
     Mutant("a missing meta.properties is accepted", NODE, "if not one.has_file:", "if False:"),
     Mutant("cluster ids may differ", NODE, "one.cluster_id != clusters[0].cluster_id", "False"),

@@ -13,8 +13,18 @@ from kforensics.cli.fleet import fleet
 from kforensics.commands import capture, groups, predict, salvage, simulate, trace, transactions
 from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES
-from kforensics.render.emit import CONTENT, WRITERS, emit, flattener, formats_of, require_format, shapes_of, writer_of
-from kforensics.render.view import OutputFormat, View
+from kforensics.render.emit import (
+    CONTENT,
+    WRITERS,
+    OutputFormat,
+    emit,
+    flattener,
+    formats_of,
+    require_format,
+    shapes_of,
+    writer_of,
+)
+from kforensics.render.view import View
 
 NAMES = sorted(
     {command.__name__ for command in COMMANDS}

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kforensics.commands.diff import DiffOptions, compare
-from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.diff import compare
+from kforensics.commands.explain import explain
+from kforensics.commands.partition_account import ExplainOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.commands.snapshots import gather_evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs

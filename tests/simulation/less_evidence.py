@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from kforensics.commands.diff import DiffOptions, DiffResult, compare
+from kforensics.commands.diff import DiffResult, compare
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.outcome import ProtocolName

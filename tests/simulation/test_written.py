@@ -5,7 +5,8 @@ import json
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.diff import DiffOptions, compare
+from kforensics.commands.diff import compare
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import find_inputs

@@ -16,8 +16,7 @@ from kforensics.commands.redaction.records import redact_message
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.hosts import listening_hosts
+from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch, parse_record_batch

@@ -1,6 +1,7 @@
 """Predicts the starts of one node, one after the other, until one ends well or nothing changes."""
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -61,7 +62,7 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedLog,
     PredictedStart,
 )
-from kforensics.source.walk import join
+from kforensics.source.walk import Obstacle, join
 from kforensics.units import EpochEntry, TopicPartition
 
 MOST_STARTS = 4
@@ -137,6 +138,8 @@ class _Directory:
     """None where it is as it was found, and nothing of it is held."""
     links: tuple[str, ...] = ()
     """Files of it that are symbolic links, as they were when it was opened."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """What could not be read of it when it was opened."""
     end: int | Absent | None = None
     """Where its log ends; None until it is known."""
 
@@ -151,7 +154,7 @@ class _Directory:
         if self.opened is None:
             folder = self.one.root / self.found.path
             content = self.found.content()
-            self.links = content.links
+            self.links, self.obstacles = content.links, content.obstacles
             self.opened = DirectoryOnDisk(
                 folder, content.files, content.folders, read=self.reads.setdefault(folder, {})
             )
@@ -163,6 +166,7 @@ class _Directory:
         if disk is not None and not disk.unreadable and not disk.is_advanced:
             self.opened = None
             self.reads.pop(disk.folder, None)
+            self.found.forget()
 
     @property
     def place(self) -> tuple[int, str]:
@@ -231,7 +235,10 @@ class _NodeStarter:
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
                 for found in log_dir.directories:
-                    if not is_loaded(found.name, self._rules) or not self._is_asked_for(found.name):
+                    if not is_loaded(found.name, self._rules):
+                        self._note(number, found.content().obstacles)
+                        continue
+                    if not self._is_asked_for(found.name):
                         continue
                     self._directories.append(
                         _Directory(number, one, log_dir, found, _partition(found.name), directory_id, reads)
@@ -518,13 +525,16 @@ class _NodeStarter:
         failure, state = outcome.failure, outcome.state
         after: LogAtStart | Absent = Absent.NOT_APPLICABLE
         if not isinstance(state, Absent):
-            after = LogAtStart(
-                log_start_offset=state.log_start_offset,
-                log_end_offset=state.log_end_offset,
-                recovery_point=state.recovery_point,
-                last_stable_offset=state.last_stable_offset,
-                epochs=self._share("epochs", state.epochs),
-                segments=self._share("segments", _segments(outcome.tree)),
+            after = self._share(
+                "log",
+                LogAtStart(
+                    log_start_offset=state.log_start_offset,
+                    log_end_offset=state.log_end_offset,
+                    recovery_point=state.recovery_point,
+                    last_stable_offset=state.last_stable_offset,
+                    epochs=self._share("epochs", state.epochs),
+                    segments=self._share("segments", _segments(outcome.tree)),
+                ),
             )
         pieces = lost_pieces(
             outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
@@ -554,7 +564,7 @@ class _NodeStarter:
             directory.end = _end_before(directory)
         start = _checkpointed(found.log_starts, directory.partition)
         segments = self._share("segments", _segments(directory.disk.files))
-        return LogAtStart(
+        before = LogAtStart(
             log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
             log_end_offset=directory.end,
             recovery_point=_checkpointed(found.recovery_points, directory.partition),
@@ -562,16 +572,23 @@ class _NodeStarter:
             epochs=self._share("epochs", _epochs(directory.disk)),
             segments=segments,
         )
+        return self._share("log", before)
 
     def _share(self, kind: str, value: T) -> T:
         """Return the equal value of its kind that other directories have: most of them have the same files."""
         shared: T = self._shared.setdefault((kind, value), value)
         return shared
 
+    def _note(self, number: int, obstacles: Iterable[Obstacle]) -> None:
+        self._problems += [Problem(input=number, path=met.path, message=met.message) for met in obstacles]
+
     def _note_unreadable(self) -> None:
         for directory in self._directories:
+            self._note(directory.input, directory.obstacles)
+            if directory.opened is None:
+                continue
             folder = join(directory.log_dir.path, directory.name)
-            for name, words in directory.disk.unreadable.items():
+            for name, words in directory.opened.unreadable.items():
                 self._problems.append(Problem(input=directory.input, path=join(folder, name), message=words))
 
 
@@ -600,7 +617,7 @@ def _without_files(load: LogLoad) -> LogLoad:
 
 
 def _key(number: int, path: str) -> str:
-    return f"{number}:{path}"
+    return sys.intern(f"{number}:{path}")
 
 
 def _topic_id(disk: DirectoryOnDisk) -> str | Absent:

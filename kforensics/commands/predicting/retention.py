@@ -11,6 +11,7 @@ from kforensics.evidence.replica.loader_values import Batches, Content, Need
 from kforensics.protocol.loading.names import LOG, TIME_INDEX, offset_of, padded
 from kforensics.protocol.loading.retention import AgedSegment, due_segments
 from kforensics.protocol.loading.values import LoadingError, LoadOutcome
+from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import DueSegments
 
@@ -43,7 +44,7 @@ def find_due_segments(
         length = outcome.tree[f"{padded(base)}{LOG}"]
         try:
             # The walk ends at the first segment that is kept: later ones are not read.
-            timestamp = _timestamp(disk, outcome, base) if length else now_ms
+            timestamp = _timestamp(disk, outcome, base, now_ms=now_ms, version=version) if length else now_ms
         except EvidenceError:
             return Absent.UNREADABLE
         aged.append(AgedSegment(base, end, length, timestamp))
@@ -87,12 +88,16 @@ def _bases(outcome: LoadOutcome) -> list[int]:
     return sorted(found)
 
 
-def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
-    """Return the largest timestamp of a segment as its broker knows it; that of its last change where it knows none."""
+def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms: int, version: KafkaVersion) -> int:
+    """Return the largest timestamp of a segment as its broker knows it; that of its last change where it knows none, as before 0.10.1 (KIP-33)."""
     name = f"{padded(base)}{LOG}"
-    origin = disk.origins.get(outcome.origins.get(name, name), outcome.origins.get(name, name))
+    before = outcome.origins.get(name, name)
+    origin = disk.origins.get(before, before)
     scanned = next((one for one in outcome.scanned if one.base_offset == base), None)
     largest = NO_TIMESTAMP
+    if not loading_rules(version).has_time_indexes:
+        is_truncated = outcome.tree[name] != disk.files.get(before)
+        return now_ms if is_truncated else cast("int", _read(disk, Need(origin, Content.CHANGED)))
     if scanned is not None:
         found = cast("Batches | None", disk.read.get(Need(origin, Content.CHECKED_BATCHES)))
         largest = max(

@@ -10,7 +10,7 @@ from kforensics.commands.redaction.explanation import redacted
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result
 from kforensics.evidence.coordinators.group_log import Name
-from kforensics.evidence.metadata.hosts import listening_hosts
+from kforensics.evidence.metadata.history import listening_hosts
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.transactions.coordinators import Coordinators

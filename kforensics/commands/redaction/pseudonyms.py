@@ -106,7 +106,11 @@ class Pseudonyms:
         return f"{kind}-{hmac.digest(self.key, raw, 'sha256').hex()[:DIGEST_LENGTH]}"
 
     def group(self, group: str) -> str:
-        """Return the pseudonym of a consumer group."""
+        """Return the pseudonym of a consumer group.
+
+        Args:
+            group: the id of the group.
+        """
         return self.name("group", group)
 
     def host(self, host: str) -> str:

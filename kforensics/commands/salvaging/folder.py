@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,9 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 _BUFFER_LENGTH = 1 << 20
 _PIECE_LENGTH = 256 << 10
+_LEFT_IN_MEMORY = 64 << 20
+"""Bytes at the end of a file that is written which the page cache may keep; what lies before them is asked to be written and dropped."""
+_DROPPED_AT_ONCE = 8 << 20
 
 
 class WriteFailed(KforensicsError):  # noqa: N818 - named like its siblings
@@ -58,6 +62,8 @@ class OutFile:
         self._partial = root / (name + PARTIAL)
         self._digest = hashlib.sha256()
         self._pieces: list[bytes | bytearray | memoryview] = []
+        self._written = self._begun = self._dropped = 0
+        """Positions up to which this process has written, has asked the system to bring to the disk, and to keep no more in memory."""
         self._waiting = 0
         self._background = Background()
         self._hashing = Background()
@@ -105,6 +111,29 @@ class OutFile:
         self._hashing.wait()
         return self._digest.copy()
 
+    def place(self) -> tuple[int, Any]:
+        """Return what `go_back` needs to make the file as it is now."""
+        digest = self.digest()
+        return self.length, digest
+
+    def go_back(self, place: tuple[int, Any]) -> None:
+        """Take back what was added since.
+
+        Args:
+            place: as `place` returned it.
+
+        Raises:
+            WriteFailed: the system can't shorten the file.
+        """
+        self.digest()  # nothing waits any more
+        try:
+            os.ftruncate(self._descriptor, place[0])
+            os.lseek(self._descriptor, place[0], os.SEEK_SET)
+        except OSError as error:
+            raise WriteFailed(str(self._partial), error) from error
+        self.length, self._digest = place[0], place[1].copy()
+        self._written, self._begun = self.length, min(self._begun, self.length)
+
     def append(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one.
 
@@ -116,7 +145,11 @@ class OutFile:
         """
         for data in pieces:
             self._put(data)
-        return sum(map(len, pieces))
+        count = sum(map(len, pieces))
+        end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+        if end > _LEFT_IN_MEMORY:
+            self._drop(end - count, end)  # it begins to be written; it is dropped when the other process has hashed it
+        return count
 
     def appended(self, count: int) -> None:
         """Take note of bytes that forked processes wrote behind those so far.
@@ -139,6 +172,11 @@ class OutFile:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._hashing.do(partial(self._digest.update, data))
         self._put(data)
+        self._written += len(data)
+        if self._written - self._begun >= _DROPPED_AT_ONCE and self._written > _LEFT_IN_MEMORY:
+            self._drop(self._begun, self._written)  # it begins to be written
+            self._begun = self._written
+            self._drop_behind(self._written)
 
     def _hash(self, position: int, end: int) -> None:
         buffer = memoryview(bytearray(min(_PIECE_LENGTH, end - position)))
@@ -151,6 +189,23 @@ class OutFile:
                 raise WriteFailed(str(self._partial), OSError("it became shorter meanwhile"))
             self._digest.update(buffer[:count])
             position += count
+        self._drop_behind(end)
+
+    def _drop_behind(self, end: int) -> None:
+        """Let the page cache drop what lies well before the end of the bytes that are written and hashed.
+
+        What is written is not read again, and other programs of this machine, such as its broker, need that memory.
+        """
+        to = (end - _LEFT_IN_MEMORY) // _DROPPED_AT_ONCE * _DROPPED_AT_ONCE
+        if to > self._dropped:
+            self._drop(self._dropped, to)
+            self._dropped = to
+
+    def _drop(self, position: int, end: int) -> None:
+        """Ask the system to begin writing a range of the file, and to drop what of it is written already."""
+        if hasattr(os, "posix_fadvise"):  # not on macOS
+            with suppress(OSError):  # advice that a file system does not take
+                os.posix_fadvise(self._descriptor, position, end - position, os.POSIX_FADV_DONTNEED)
 
     def _put(self, data: bytes | bytearray | memoryview) -> None:
         left = memoryview(data)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kforensics import __version__
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
-from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition, SavedRun
+from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition, SavedRun, UnreadEnd
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.reconcile.salvage.gaps import Gap
@@ -78,6 +78,7 @@ def _partition(one: SavedPartition) -> Iterator[bytes]:
         "aborted_records": one.aborted_records,
         "markers": one.markers,
         "gaps": [plain_gap(gap) for gap in one.gaps],
+        "unread_ends": [plain_end(end) for end in one.unread_ends],
         "files": [] if best is None else [plain_file(file) for file in best.files],
     }
     yield json.dumps(head)[:-1].encode()
@@ -126,6 +127,18 @@ def plain_gap(gap: Gap) -> dict[str, Any]:
         "reason": gap.reason.value,
     }
     return {**out, "detail": text(gap.detail)} if gap.detail else out
+
+
+def plain_end(end: UnreadEnd) -> dict[str, Any]:
+    """Return an end of a log that can't be read as the manifest and the result show it.
+
+    Args:
+        end: bytes of which not even the offsets are known.
+    """
+    return {
+        "source": {"input": end.input, "path": text(end.path), "position": end.position, "length": end.length},
+        "offsets": absent(Absent.UNKNOWN),
+    }
 
 
 def plain_file(file: WrittenFile) -> dict[str, Any]:

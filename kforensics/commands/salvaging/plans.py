@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.diff import DiffOptions, compare
-from kforensics.commands.explain import ExplainOptions, explain
+from kforensics.commands.diff import compare
+from kforensics.commands.explain import explain
 from kforensics.commands.filters import check_wanted
+from kforensics.commands.partition_account import ExplainOptions
+from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.commands.salvaging.saving import PartitionPlan
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent

@@ -25,6 +25,8 @@ from kforensics.reconcile.salvage.transactions import Marker, Outcomes, are_mark
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
 
+BECAME_SHORTER = "it has become shorter"
+
 _KEPT_OPEN = 8
 _LARGEST_MARKER = 4096
 

@@ -20,13 +20,14 @@ Records that `{command} --form {form}` found.
 
 PRIVATE DATA: keys, values and headers are here as they were produced. All files are readable by their owner alone.
 
-manifest.json   where each run of records came from (file, byte position, SHA-256), and every gap with its reason
+manifest.json   where each run of records came from (file, byte position, SHA-256), every gap with its reason,
+                and the ends of logs that can't be read, of which the offsets are unknown
 {listed}
 
 """
 
 _NOTHING = """\
-`{command}` saved no record. manifest.json lists every gap with its reason.
+`{command}` saved no record. manifest.json lists every gap with its reason, and the ends of logs that can't be read.
 """
 
 _PUT_BACK = {
@@ -105,6 +106,7 @@ def _listed(partitions: Sequence[SavedPartition]) -> list[str]:
         losses = [gap for gap in one.gaps if gap.reason is not GapReason.ABORTED and gap.is_loss]
         if losses:
             lines.append(f"  {one.name}: {counted(len(losses), 'gap')}, see manifest.json")
+        lines += [f"  {one.name}: {end.words} can't be read; their offsets are unknown" for end in one.unread_ends]
     if len(partitions) > MOST_LISTED:
         lines.append(f"and {len(partitions) - MOST_LISTED:,} more partitions, see manifest.json")
     return lines

@@ -17,7 +17,16 @@ from kforensics.commands.salvaging.background import Background
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed, WrittenFile, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
 from kforensics.commands.salvaging.jsonl import JsonRecords
-from kforensics.commands.salvaging.reading import CERTAINTIES, CopyFiles, Merge, Run, outcomes_of, runs_of
+from kforensics.commands.salvaging.reading import (
+    BECAME_SHORTER,
+    CERTAINTIES,
+    CopyFiles,
+    Merge,
+    Run,
+    outcomes_of,
+    runs_of,
+)
+from kforensics.commands.salvaging.segments import LARGEST_HELD
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem
@@ -118,6 +127,21 @@ class SavedLabel:
     files: tuple[WrittenFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadEnd:
+    """Bytes behind the last batch of a log that may hold records, of which not even the offsets can be read."""
+
+    input: int
+    path: str
+    position: int
+    length: int
+
+    @property
+    def words(self) -> str:
+        """Which bytes they are."""
+        return f"{self.length:,} bytes of {self.path} from byte {self.position:,} on"
+
+
 @dataclass(slots=True, kw_only=True)
 class SavedPartition:
     """The result for one partition."""
@@ -132,8 +156,7 @@ class SavedPartition:
     gaps: list[Gap] = field(default_factory=list)
     aborted_records: int = 0
     """Of aborted transactions, and not taken."""
-    unread_ends: tuple[str, ...] = ()
-    """Bytes behind the last batch of its log that may hold records of unknown offsets."""
+    unread_ends: tuple[UnreadEnd, ...] = ()
     markers: int = 0
     """Control records, which no form of records holds."""
     likely: str = ""
@@ -390,16 +413,18 @@ class _Saver:
         if end > self._next:
             self._add_hole(OffsetRange(self._next, end - 1))
 
-    def _unread_ends(self, end: int) -> Iterator[str]:
-        """Yield the bytes behind the last batch of logs that no other log passes, and which may hold records of which not even the offsets can be read."""
+    def _unread_ends(self, end: int) -> Iterator[UnreadEnd]:
+        """Yield the ends of logs that no other log passes."""
         for copy in self._plan.copies:
             if copy.view.log_end_offset < end:
                 continue
-            for segment in copy.view.replica.segments:
+            replica = copy.view.replica
+            for segment in replica.segments:
                 for one in segment.damage:
-                    is_told = isinstance(one.offsets_lost, OffsetRange) or one.offsets_lost is Absent.NOT_APPLICABLE
-                    if not is_told and isinstance(one.next_good, Absent) and one.kind is not DamageKind.ZEROS:
-                        yield f"{one.span.length:,} bytes of {segment.path} from byte {one.span.position:,} on"
+                    is_known = isinstance(one.offsets_lost, OffsetRange) or one.offsets_lost is Absent.NOT_APPLICABLE
+                    if not is_known and isinstance(one.next_good, Absent) and one.kind is not DamageKind.ZEROS:
+                        where = one.span.position
+                        yield UnreadEnd(input=replica.input, path=segment.path, position=where, length=one.span.length)
 
     def _add_hole(self, hole: OffsetRange) -> None:
         self._gaps += self._holes.gaps(hole)
@@ -464,42 +489,52 @@ class _Saver:
         self._settle()
         output = self._output(run.label)
         if output.batches is not None:
-            for one in self._whole_runs(run):
-                self._take_batches(one, output, output.batches)
+            for found in self._copy(run, output):
+                if isinstance(found, Gap):
+                    self._gaps.append(found)
             return
         assert output.records is not None
         for one in _split(run):
             for taken, part in self._parts(one, output.records.add):
                 self._add(taken, output, part, part.records)
 
-    def _take_batches(self, run: Run, output: _Output, batches: BatchWriter) -> None:
+    def _copy(self, run: Run, output: _Output) -> Iterator[BatchTable | Gap]:
+        """Copy whole batches: yield those that were copied when they are, and what can't be read in its place."""
+        assert output.batches is not None
+        for one in _split(run):
+            # A batch that is larger than may be held is copied in pieces, which ends well or leaves nothing.
+            for part in (one,) if one.end - one.start <= LARGEST_HELD else _singly(one):
+                yield from self._copy_readable(part, output, output.batches)
+
+    def _copy_readable(self, run: Run, output: _Output, batches: BatchWriter) -> Iterator[BatchTable | Gap]:
+        try:
+            yield self._copy_batches(run, output, batches)
+        except EvidenceError as error:
+            self._problem(run, error)
+            for rows, is_read in self._probed(run, run.rows):
+                if is_read:
+                    yield from self._copy_readable(Run(copy=run.copy, label=run.label, rows=rows), output, batches)
+                else:
+                    yield from _lacking(rows, GapReason.DAMAGED, error.problem)
+
+    def _copy_batches(self, run: Run, output: _Output, batches: BatchWriter) -> BatchTable:
         part = _Part()
         if not self._continues(run, output):
             self._seal(output)
         left = batches.add(run, self._files)
-        kept = run.rows[~np.isin(run.rows["position"], left["position"])]
+        kept: BatchTable = run.rows[~np.isin(run.rows["position"], left["position"])] if len(left) else run.rows
         self._count_batches(run, kept, part)
         self._add(run, output, part, int(kept["count"].sum()))
         self._lack(left, GapReason.OVERLAPPING, _IN_RECORDS)
+        return kept
 
-    def _whole_runs(self, run: Run) -> Iterator[Run]:
-        """Yield the run, or what can be read of it; it is looked at before any batch is copied, since a file has no gaps."""
-        error = self._unread(run, run.start, run.end)
-        if error is None:
-            yield run
-            return
-        self._problem(run, error)
-        for rows, is_read in self._probed(run, run.rows):
-            if is_read:
-                yield Run(copy=run.copy, label=run.label, rows=rows)
-            else:
-                self._lack(rows, GapReason.DAMAGED, error.problem)
-
-    def _parts(self, run: Run, write: Callable[[RecordChunk, Given], None]) -> Iterator[tuple[Run, _Part]]:
+    def _parts(
+        self, run: Run, write: Callable[[RecordChunk, Given], None], seen: set[int] | None = None
+    ) -> Iterator[tuple[Run, _Part]]:
         """Write the records of a run, and yield what came of it: in several parts where some of it can't be read."""
         part = _Part()
         try:
-            for chunk, given in self._records(run, part):
+            for chunk, given in self._records(run, part, seen):
                 write(chunk, given)
         except EvidenceError as caught:
             error = caught
@@ -511,7 +546,7 @@ class _Saver:
         yield Run(copy=run.copy, label=run.label, rows=run.rows[is_done] if is_done.any() else run.rows), part
         for rows, is_read in self._probed(run, run.rows[~is_done]):
             if is_read:
-                yield from self._parts(Run(copy=run.copy, label=run.label, rows=rows), write)
+                yield from self._parts(Run(copy=run.copy, label=run.label, rows=rows), write, seen)
             else:
                 yield run, _Part(gaps=list(_lacking(rows, GapReason.DAMAGED, error.problem)))
 
@@ -536,7 +571,7 @@ class _Saver:
             for position in range(start, end, _PIECE):
                 wanted = buffer[: end - position]
                 if source.read_into(position, wanted) < len(wanted):
-                    return EvidenceUnreadable(self._files.segment(run.copy, run.segment).path, "it has become shorter")
+                    return EvidenceUnreadable(self._files.segment(run.copy, run.segment).path, BECAME_SHORTER)
         except EvidenceError as error:
             return error
         return None
@@ -751,33 +786,48 @@ class _Saver:
         self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
         output = self._output(merge.label)
         if output.batches is not None:
-            self._merge_batches(merge)
+            self._merge_batches(merge, output)
             return
         assert output.records is not None
         seen: set[int] = set()
+        unread: list[Gap] = []
         for one in merge.parts:
             for readable in self._readable(one):
-                for run in self._whole_runs(readable):
-                    part = _Part()
-                    for chunk, given in self._records(run, part, seen):
-                        output.records.add(chunk, given)
+                for run, part in self._parts(readable, output.records.add, seen):
+                    unread += [gap for gap in part.gaps if gap.reason is GapReason.DAMAGED]
+                    part.gaps = [gap for gap in part.gaps if gap.reason is not GapReason.DAMAGED]
                     self._add(run, output, part, part.records)
+        self._gaps += [left for gap in unread for left in _without_known(gap, seen)]
         if self._processes is not None:
             output.records.file.digest()  # what waits here is written and hashed before processes append to the file
 
-    def _merge_batches(self, merge: Merge) -> None:
+    def _merge_batches(self, merge: Merge, output: _Output) -> None:
         """Copy the batches of the copy that has most records; what others have beside them is a gap, since no batch is built again."""
-        parts = sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum()))
-        held: set[int] = set()
-        for at, one in enumerate(parts):
-            for run in (whole for readable in self._readable(one) for whole in self._whole_runs(readable)):
-                offsets = {offset for chunk, _ in self._records(run, _Part()) for offset in chunk.offset.tolist()}
-                if not at:
-                    self._take(run)
-                for offset in sorted(offsets - held) if at else ():
-                    place = OffsetRange(offset, offset)
-                    self._gaps.append(Gap(offsets=place, count=1, reason=GapReason.OVERLAPPING, detail=_IN_RECORDS))
-                held |= offsets
+        copied: set[int] = set()
+        beside: set[int] = set()
+        unread: list[Gap] = []
+        for one in sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum())):
+            is_chosen = not copied
+            for readable in self._readable(one):
+                if not is_chosen:
+                    beside |= self._offsets_of(readable, unread)
+                    continue
+                for found in self._copy(readable, output):
+                    if isinstance(found, Gap):
+                        unread.append(found)
+                    elif len(found):
+                        copied |= self._offsets_of(Run(copy=readable.copy, label=readable.label, rows=found), unread)
+        for offset in sorted(beside - copied):
+            place = OffsetRange(offset, offset)
+            self._gaps.append(Gap(offsets=place, count=1, reason=GapReason.OVERLAPPING, detail=_IN_RECORDS))
+        self._gaps += [left for gap in unread for left in _without_known(gap, copied | beside)]
+
+    def _offsets_of(self, run: Run, unread: list[Gap]) -> set[int]:
+        """Return the offsets of the records that can be read; what can't be is added to the gaps."""
+        found: set[int] = set()
+        for _, part in self._parts(run, lambda chunk, _: found.update(chunk.offset.tolist())):
+            unread += [gap for gap in part.gaps if gap.reason is GapReason.DAMAGED]
+        return found
 
     # ---- outputs ----
 
@@ -899,6 +949,17 @@ def _split(run: Run) -> Iterator[Run]:
     edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
     for first, end in pairwise(edges):
         yield Run(copy=run.copy, label=run.label, rows=run.rows[first:end])
+
+
+def _singly(run: Run) -> Iterator[Run]:
+    return (Run(copy=run.copy, label=run.label, rows=run.rows[at : at + 1]) for at in range(len(run.rows)))
+
+
+def _without_known(gap: Gap, known: set[int]) -> Iterator[Gap]:
+    """Yield what is left of a gap where other batches over its offsets hold some of them."""
+    left = [offset for offset in range(gap.offsets.first, gap.offsets.last + 1) if offset not in known]
+    if left:
+        yield replace(gap, offsets=OffsetRange(left[0], left[-1]), count=min(gap.count, len(left)))
 
 
 def _lacking(rows: BatchTable, reason: GapReason, detail: str) -> Iterator[Gap]:

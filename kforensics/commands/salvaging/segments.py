@@ -8,13 +8,15 @@ checksum covers (magic 2), or which the checksum of a message leaves out (magic 
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import NotRebased
-from kforensics.commands.salvaging.reading import CopyFiles, Run, marker_of
+from kforensics.commands.salvaging.reading import BECAME_SHORTER, CopyFiles, Run, marker_of
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.checks.producer_events import NONE, ProducerEvents
 from kforensics.evidence.checks.producers import replay
 from kforensics.formats.checkpoint.leader_epoch import (
@@ -28,6 +30,7 @@ from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_pro
 from kforensics.formats.index.time import encode_time_index, time_index
 from kforensics.formats.index.txn import AbortedTransaction, encode_aborted_transactions
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
+from kforensics.source.mapped import EvidenceFile
 from kforensics.units import TopicPartition
 
 SEGMENT_LENGTH = 1 << 30
@@ -38,6 +41,9 @@ LARGEST_INDEX = 10 << 20
 """`segment.index.bytes`: a full index ends a segment."""
 LARGEST_OFFSET = (1 << 63) - 2
 EVENTS_AT_ONCE = 4096
+
+LARGEST_HELD = 32 << 20
+"""Bytes of batches that are read before they are written; a larger batch is copied in pieces."""
 
 _PIECE = 1 << 20
 _OFFSET = struct.Struct(">q")
@@ -91,6 +97,28 @@ class _Segment:
             self.times.append((newest, self.max_timestamp_offset - self.base_offset))
 
 
+class _Source(NamedTuple):
+    """Where batches are copied from."""
+
+    file: EvidenceFile
+    data: memoryview | None
+    """The bytes of all of them, none where they are more than may be held."""
+    position: int
+    """Of the first byte."""
+
+
+def _read(file: EvidenceFile, start: int, end: int) -> memoryview:
+    """Return bytes of a file.
+
+    Raises:
+        EvidenceError: they can't be read.
+    """
+    data = np.empty(end - start, np.uint8).data
+    if file.read_into(start, data) < len(data):
+        raise EvidenceUnreadable(str(file.path), BECAME_SHORTER)
+    return data
+
+
 class SegmentLog:
     """The log of one partition and label.
 
@@ -128,18 +156,21 @@ class SegmentLog:
         """Copy batches; those of offsets that the log has already are left out and returned.
 
         Args:
-            run: batches that lie behind each other in one file.
+            run: batches that lie behind each other in one file, no more of them than may be held, or one batch.
             files: of all copies.
 
         Raises:
-            EvidenceError: they can't be read.
+            EvidenceError: they can't be read; none of them is in the log then.
             NotRebased: `--from-zero` with messages that hold absolute offsets inside.
         """
         self.copied = []
+        file = files.of(run.copy, run.segment)
+        # All of it is read before any of it is written, since a file can't have gaps.
+        data = _read(file, run.start, run.end) if run.end - run.start <= LARGEST_HELD else None
         self._begins_segment = run.start == 0
         parts, left = self._ordered(run.rows)
         for part in parts:
-            self._copy(Run(copy=run.copy, label=run.label, rows=part), files)
+            self._copy(Run(copy=run.copy, label=run.label, rows=part), files, _Source(file, data, run.start))
         return run.rows[left]
 
     def _ordered(self, rows: BatchTable) -> tuple[list[BatchTable], list[int]]:
@@ -169,7 +200,7 @@ class SegmentLog:
             out.append(rows[first:])
         return out, left
 
-    def _copy(self, run: Run, files: CopyFiles) -> None:
+    def _copy(self, run: Run, files: CopyFiles, source: "_Source") -> None:
         if not len(run.rows):
             # Of a lower epoch than before: another log begins.
             self._close_log()
@@ -177,14 +208,14 @@ class SegmentLog:
             self._begin()
             return
         rows = self._shifted(run.rows)
-        file = files.of(run.copy, run.segment)
         at = 0
         while at < len(rows):
             segment = self._room_for(rows[at])
             stop = self._fitting(rows, at, segment)
-            self._append(rows[at:stop], run.rows[at:stop], segment)
+            position = segment.log.tell()
+            self._write(rows[at:stop], run.rows[at:stop], segment, source)
+            self._append(rows[at:stop], position, segment)
             self._replay(rows[at:stop], run.rows[at:stop], run, files)
-            self._write(rows[at:stop], run.rows[at:stop], segment, file)
             at = stop
 
     def _shifted(self, rows: BatchTable) -> BatchTable:
@@ -228,8 +259,7 @@ class SegmentLog:
         count = len(fits) if fits.all() else int(np.argmin(fits))
         return at + max(1, min(count, room))
 
-    def _append(self, rows: BatchTable, _source: BatchTable, segment: _Segment) -> None:
-        position = segment.log.tell()
+    def _append(self, rows: BatchTable, position: int, segment: _Segment) -> None:
         for last, length, timestamp in zip(
             rows["last_offset"].tolist(), rows["length"].tolist(), rows["max_timestamp"].tolist(), strict=True
         ):
@@ -262,36 +292,37 @@ class SegmentLog:
             if one.first_offset != NONE
         ]
 
-    def _write(self, rows: BatchTable, source: BatchTable, segment: _Segment, file: object) -> None:
-        position = int(source["position"][0])
-        end = int(source["position"][-1]) + int(source["length"][-1])
-        starts = source["position"].tolist() if self._shift else []
-        bases = rows["base_offset"].tolist() if self._shift else []
-        at = 0
-        while position < end:
-            buffer = bytearray(min(_PIECE, end - position))
-            view = memoryview(buffer)
-            count = file.read_into(position, view)  # type: ignore[attr-defined]
-            if count < len(buffer):
-                raise NotRebased(self._partition, int(source["base_offset"][0]), "its file became shorter meanwhile")
-            while at < len(starts) and starts[at] + 8 <= position + count:
-                if starts[at] < position:
-                    break
-                _OFFSET.pack_into(buffer, starts[at] - position, bases[at])
-                at += 1
-            if at < len(starts) and starts[at] < position + count:
-                # A base offset across the end of the piece: the piece ends before it.
-                count = starts[at] - position
-                view = view[:count]
-            segment.log.write(view)
-            position += count
-        segment.log.flush()
+    def _write(self, rows: BatchTable, source_rows: BatchTable, segment: _Segment, source: "_Source") -> None:
+        start = int(source_rows["position"][0])
+        end = int(source_rows["position"][-1]) + int(source_rows["length"][-1])
+        if source.data is None:
+            self._write_in_pieces(int(rows["base_offset"][0]), start, end, segment.log, source.file)
+        else:
+            part = source.data[start - source.position : end - source.position]
+            if self._shift:
+                for position, base in zip(source_rows["position"].tolist(), rows["base_offset"].tolist(), strict=True):
+                    _OFFSET.pack_into(part, position - start, base)
+            segment.log.write(part)
         if not self._shift:
-            begin = int(source["position"][0])
-            at = segment.log.tell() - (end - begin)
-            if self.copied and (self.copied[-1][0], self.copied[-1][3]) == (segment.log, begin):
-                _, at, begin, _ = self.copied.pop()
-            self.copied.append((segment.log, at, begin, end))
+            at = segment.log.tell() - (end - start)
+            if self.copied and (self.copied[-1][0], self.copied[-1][3]) == (segment.log, start):
+                _, at, start, _ = self.copied.pop()
+            self.copied.append((segment.log, at, start, end))
+
+    def _write_in_pieces(self, base_offset: int, position: int, end: int, log: OutFile, file: EvidenceFile) -> None:
+        """Copy one large batch; where it can't be read, the log is as long as before."""
+        place = log.place()
+        is_first = True
+        try:
+            while position < end:
+                piece = _read(file, position, min(position + _PIECE, end))
+                if is_first and self._shift:
+                    _OFFSET.pack_into(piece, 0, base_offset)
+                log.write(piece)
+                position, is_first = position + len(piece), False
+        except EvidenceError:
+            log.go_back(place)
+            raise
 
     def _close_segment(self, end_offset: int, *, is_last: bool = False) -> None:
         segment = self._segment

@@ -18,7 +18,7 @@ from kforensics.evidence.replica.batch_reader import start_position
 from kforensics.formats.columns.record_runs import part_of, split_control
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_record_chunks
-from kforensics.reconcile.trace.fate import FoundCopy, FoundRecord
+from kforensics.reconcile.trace.found_record import FoundCopy, FoundRecord
 from kforensics.source.mapped import open_evidence
 from kforensics.units import OffsetRange
 

@@ -26,7 +26,7 @@ from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
-from kforensics.reconcile.trace.fate import CopyFile
+from kforensics.reconcile.trace.found_record import CopyFile
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.reconcile.trace.removal_time import NO_HORIZON
 from kforensics.source.capture import CapturedSegment

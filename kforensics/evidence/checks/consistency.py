@@ -9,8 +9,7 @@ from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState, PartitionContext, state_of
 from kforensics.evidence.checks.partition import check_partition, scan_tasks
-from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, is_seam_broken, join_scans, scan_segment_file
-from kforensics.evidence.checks.splitting import split_task
+from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, join_scans, scan_segment_file
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LOGS_LEFT_OUT,
@@ -19,9 +18,10 @@ from kforensics.evidence.discovery.partition_dirs import (
     log_dir_states,
     lost_directories,
 )
-from kforensics.evidence.file_kinds import row_of
+from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
+from kforensics.evidence.segment_parts import split_segment
 from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.formats.segment.walk import Level
@@ -282,7 +282,7 @@ def _checkpoint_values(
                 partition: CheckpointValue(
                     value=entry.offset, citation=replace(source, span=entry.span, line=entry.line)
                 )
-                for entry in iter_checkpoint(evidence.read_all(row_of(file.name.kind).limit), DamageList())
+                for entry in iter_checkpoint(evidence.read_all(FILE_KINDS[file.name.kind].limit), DamageList())
                 if (partition := TopicPartition(entry.topic, entry.partition)) in named
             }
     except (EvidenceError, FormatError):
@@ -303,6 +303,7 @@ class _Part:
     context: int
     path: str
     task: ScanTask
+    length: int
 
 
 def _check_partitions(
@@ -312,12 +313,10 @@ def _check_partitions(
     lengths = [sum(file.length for file in context.files if file.name.kind is FileKind.SEGMENT) for context in contexts]
     large = [at for at, length in enumerate(lengths) if jobs > 1 and length >= SPLIT_LENGTH]
     small = [at for at in range(len(contexts)) if at not in set(large)]
-    parts = [
-        _Part(context=at, path=path, task=task) for at in large for path, task in _parts_of(contexts[at], level, jobs)
-    ]
+    parts = [part for at in large for part in _parts_of(at, contexts[at], level, jobs)]
     work = partial(_work, contexts, level)
     tasks: list[_Part | int] = [*parts, *small]
-    weights = [_part_length(part) for part in parts] + [lengths[at] for at in small]
+    weights = [part.length for part in parts] + [lengths[at] for at in small]
     results = spread(work, tasks, weights=weights, jobs=jobs, progress=progress)
     scans: dict[int, dict[str, SegmentScan]] = {at: {} for at in large}
     checked: dict[int, CheckedPartition] = {}
@@ -332,14 +331,11 @@ def _check_partitions(
     return [checked[at] for at in range(len(contexts))]
 
 
-def _parts_of(context: PartitionContext, level: Level, jobs: int) -> list[tuple[str, ScanTask]]:
-    return [
-        (file.path, part) for file, task in scan_tasks(context, level) for part in split_task(task, file.length, jobs)
-    ]
-
-
-def _part_length(part: _Part) -> int:
-    return (1 << 30 if part.task.end is None else part.task.end) - part.task.start
+def _parts_of(number: int, context: PartitionContext, level: Level, jobs: int) -> Iterator[_Part]:
+    for file, task in scan_tasks(context, level):
+        for part in split_segment(task.path, length=file.length, base_offset=task.base_offset, jobs=jobs):
+            scan = replace(task, start=part.start, end=part.end)
+            yield _Part(context=number, path=file.path, task=scan, length=part.length(file.length))
 
 
 def _work(
@@ -359,7 +355,7 @@ def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan | None) 
     if part.task.start == 0 and scan is not None:
         scans[part.path] = scan
     elif before is not None:
-        if scan is not None and before.stop == part.task.start and not is_seam_broken(before, scan):
+        if scan is not None and before.extent.is_followed_by(scan.extent):
             scans[part.path] = join_scans(before, scan)
         else:
             del scans[part.path]

@@ -26,7 +26,7 @@ from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot
 from kforensics.evidence.checks.raised_offset import settle_raised_offset
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
 from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
-from kforensics.evidence.file_kinds import lock_damage, read_and_understand, row_of
+from kforensics.evidence.file_kinds import FILE_KINDS, lock_damage, read_and_understand
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
 from kforensics.formats.checkpoint.quorum_state import QuorumState
@@ -190,7 +190,7 @@ class _PartitionCheck:
     def _read_alone(self, file: FoundFile) -> None:
         kind = file.name.kind
         try:
-            if row_of(kind).parse is not None:
+            if FILE_KINDS[kind].parse is not None:
                 with open_evidence(self._context.root / file.path) as evidence:
                     value, damage = read_and_understand(kind, evidence)
                 self._found.values[file.path] = value
@@ -386,7 +386,7 @@ class _PartitionCheck:
     def _is_checked(self, path: str, kind: FileKind) -> bool:
         if path in self._found.missing:
             return False
-        return row_of(kind).parse is not None or kind in _CHECKED or path in self._found.counts
+        return FILE_KINDS[kind].parse is not None or kind in _CHECKED or path in self._found.counts
 
 
 _CHECKED = frozenset({FileKind.LOCK})

@@ -13,6 +13,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.reading import captured_extent, captured_segment
 from kforensics.evidence.checks.index_lookups import NO_BATCH, OffsetLookups, PositionLookups
 from kforensics.evidence.checks.producer_events import ProducerEvent, ProducerEvents, parse_marker
+from kforensics.evidence.segment_parts import Extent
 from kforensics.formats.index.offset import parse_offset_index
 from kforensics.formats.index.time import parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
@@ -103,6 +104,15 @@ class SegmentScan:
     """The last sound batches, two at most; none where messages of magic 0 or 1 are among them."""
     is_captured: bool = False
     """It is what a capture holds of the segment: checked by checksums when it was taken, and nothing beside it can be held against it."""
+
+    @property
+    def extent(self) -> Extent:
+        """What decides whether it fits to the parts of its segment before and behind it."""
+        epochs = [run.leader_epoch for run in self.epoch_runs]
+        first = epochs[0] if epochs else None
+        return Extent(
+            self.start, self.stop, self.first_offset, self.last_offset, first, max(epochs) if epochs else None
+        )
 
     @property
     def claimed_last_offset(self) -> int | None:
@@ -359,16 +369,3 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
 
 def _highest(left: int | None, right: int | None) -> int | None:
     return max((value for value in (left, right) if value is not None), default=None)
-
-
-def is_seam_broken(left: SegmentScan, right: SegmentScan) -> bool:
-    """Return whether the first batch of the right part does not follow the last of the left one: in offset, or in leader epoch.
-
-    Args:
-        left: the part before.
-        right: the part that begins where the left one ended.
-    """
-    if left.last_offset is not None and right.first_offset is not None and right.first_offset <= left.last_offset:
-        return True
-    highest = max((run.leader_epoch for run in left.epoch_runs), default=-1)
-    return bool(right.epoch_runs) and right.epoch_runs[0].leader_epoch < highest

@@ -40,7 +40,11 @@ Decoder = Callable[[bytes | None, bytes | None], RecordMeaning]
 
 
 def decoder_of_topic(topic: str) -> Decoder | None:
-    """Return the decoder of a topic of Kafka's own, or None for any other topic."""
+    """Return the decoder of a topic of Kafka's own, or None for any other topic.
+
+    Args:
+        topic: the name.
+    """
     return _DECODERS.get(topic)
 
 
@@ -55,7 +59,11 @@ def control_meaning(record: Record) -> tuple[ControlType, RecordMeaning]:
 
 
 def decode_metadata(_key: bytes | None, value: bytes | None) -> RecordMeaning:
-    """Return a record of the KRaft metadata log or of a snapshot of it."""
+    """Return a record of the KRaft metadata log or of a snapshot of it.
+
+    Args:
+        value: of the record; None for null. Its key means nothing (KIP-631).
+    """
     return RecordMeaning(None, None if value is None else parse_metadata_record(value))
 
 

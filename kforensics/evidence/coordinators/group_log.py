@@ -1,7 +1,7 @@
 """`__consumer_offsets` as its replicas hold it: commits, groups, members and markers, in the order of the log."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from struct import Struct as Layout
@@ -14,6 +14,7 @@ from kforensics.damage import Damage, Span
 from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
+from kforensics.formats.columns.known_keys import KnownKeys
 from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
@@ -99,7 +100,7 @@ class CommitRun:
         keys: the positions that `ids` counts.
         ids: the position of each commit.
         offsets: the offset of each commit.
-        decode: gives the commits at places of the run.
+        decode: gives the commits at places of the run, which rise.
         last: where the last record lies.
     """
 
@@ -114,6 +115,15 @@ class CommitRun:
         self.keys, self.ids, self.offsets, self.decode, self.last = keys, ids, offsets, decode, last
 
 
+class _PlainCommits(NamedTuple):
+    """Commits of one chunk outside of transactions; the chunk has bytes of its own."""
+
+    chunk: RecordChunk
+    path: str
+    ids: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
 _COMMIT_TYPES = frozenset({0, 1})
 _UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
 """Assignments and topologies, which say nothing about positions or of who is a member."""
@@ -124,6 +134,9 @@ _TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}
 
 SHORTEST_COMMIT = 20
 """Bytes of the shortest value of a commit: version, offset, empty metadata, commit timestamp."""
+
+LONGEST_RUN = 1 << 18
+"""Commits of a run: the more there are, the fewer of them are decoded; each takes some 250 bytes until its run is given."""
 
 _FLEXIBLE = 4
 """The version whose metadata has a length of one byte where it is short, and whose end are tagged fields, mostly none."""
@@ -234,6 +247,21 @@ def _int16_at(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int6
     return np.where(found >= 1 << 15, found - (1 << 16), found)
 
 
+def _with_own_bytes(chunk: RecordChunk) -> tuple[bytearray, RecordChunk]:
+    """Return a copy of the bytes of a chunk's records, with eight more behind them, and the chunk over that copy."""
+    first, end = int(chunk.key_position[0]), int(chunk.end[-1])
+    data = bytearray(end - first + 8)
+    data[: end - first] = chunk.view[first:end]
+    return data, replace(
+        chunk,
+        view=memoryview(data),
+        key_position=chunk.key_position - first,
+        value_position=chunk.value_position - first,
+        header_position=chunk.header_position - first,
+        end=chunk.end - first,
+    )
+
+
 class GroupLogReader:
     """Reads a log of `__consumer_offsets` once; what it had to skip is counted.
 
@@ -246,7 +274,7 @@ class GroupLogReader:
         self._log = log
         self._segments = log.deleted if deleted else log.segments
         self._keys: dict[bytes, tuple[int, CommitKey | None, Name, Name]] = {}
-        self._ids: dict[bytes, int] = {}
+        self._numbered = KnownKeys(self._number_of)
         self._commit_keys: list[CommitKey] = []
         self._groups: set[Name] = set()
         self.skipped = 0
@@ -275,6 +303,7 @@ class GroupLogReader:
         Args:
             until_ms: records that are newer are left out.
         """
+        held: list[_PlainCommits] = []
         for path, file in self._log.files(self._segments):
             for part in iter_record_chunks(file):
                 if isinstance(part, Damage):
@@ -283,45 +312,64 @@ class GroupLogReader:
                 if until_ms is not None:
                     kept = part.timestamp_ms <= until_ms
                     chunk = part if kept.all() else part_of(part, kept)
-                if len(chunk.rows):
-                    yield from self._runs(chunk, path)
+                for one in self._runs(chunk, path) if len(chunk.rows) else ():
+                    is_plain = isinstance(one, _PlainCommits)
+                    if held and (not is_plain or sum(len(each.ids) for each in held) >= LONGEST_RUN):
+                        yield self._joined(held)
+                        held = []
+                    if isinstance(one, _PlainCommits):
+                        held.append(one)
+                    else:
+                        yield one
+        if held:
+            yield self._joined(held)
 
-    def _runs(self, chunk: RecordChunk, path: str) -> Iterator[CommitRun | GroupEvent]:
-        data = np.frombuffer(chunk.view, dtype=np.uint8)
-        offsets, is_plain = _plain_commits(chunk, data)
-        ids = self._ids_of(chunk, is_plain)
-        is_plain &= ids >= 0
+    def _runs(self, chunk: RecordChunk, path: str) -> Iterator[_PlainCommits | GroupEvent]:
+        data, chunk = _with_own_bytes(chunk)
+        offsets, is_plain = _plain_commits(chunk, np.frombuffer(data, dtype=np.uint8))
+        ids = np.full(len(offsets), -1, dtype=np.int64)
+        ids[is_plain] = self._numbered.numbers(data, chunk.key_position[is_plain], chunk.key_length[is_plain])
+        is_plain = ids >= 0
         edges = np.flatnonzero(np.diff(is_plain)) + 1
         for start, end in pairwise([0, *edges.tolist(), len(ids)]):
-            if not is_plain[start]:
-                yield from self._chunk(part_of(chunk, slice(start, end)), path, 0)
-                continue
-            decode = partial(self._decode, chunk, path, start)
-            yield CommitRun(self._commit_keys, ids[start:end], offsets[start:end], decode, _place(chunk, path, end - 1))
+            run = part_of(chunk, slice(start, end))
+            if is_plain[start]:
+                yield _PlainCommits(run, path, ids[start:end], offsets[start:end])
+            else:
+                yield from self._chunk(run, path, 0)
 
-    def _ids_of(self, chunk: RecordChunk, is_plain: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return a number for the position of each record, -1 where it is no plain commit."""
-        raw, known = bytes(chunk.view), self._ids
-        starts = chunk.key_position.tolist()
-        ends = (chunk.key_position + chunk.key_length).tolist()
-        ids = [known.get(raw[start:end], -2) for start, end in zip(starts, ends, strict=True)]
-        found = np.array(ids, dtype=np.int64)
-        for at in np.flatnonzero((found == -2) & is_plain).tolist():
-            key = raw[starts[at] : ends[at]]
-            if key not in known:
-                parsed = self._parse_key(key)
-                commit_key = None if parsed is None else parsed[1]
-                # A key of the first type has versions of its own.
-                is_commit = commit_key is not None and key[1] == 1
-                known[key] = len(self._commit_keys) if is_commit else -1
-                if is_commit and commit_key is not None:
-                    self._commit_keys.append(commit_key)
-            found[at] = known[key]
-        return found
+    def _joined(self, held: Sequence[_PlainCommits]) -> CommitRun:
+        last = held[-1]
+        return CommitRun(
+            self._commit_keys,
+            np.concatenate([one.ids for one in held]),
+            np.concatenate([one.offsets for one in held]),
+            partial(self._decode_at, held, np.cumsum([len(one.ids) for one in held])),
+            _place(last.chunk, last.path, len(last.ids) - 1),
+        )
 
-    def _decode(self, chunk: RecordChunk, path: str, start: int, places: Sequence[int]) -> Iterator[Commit]:
-        """Yield the commits at places of a run, which were found to be some."""
-        rows = np.asarray(places, dtype=np.int64) + start
+    def _number_of(self, key: bytes) -> int:
+        """Return a number for the position that a key of a commit names, -1 for another key."""
+        parsed = self._parse_key(key)
+        # A key of the first type has versions of its own.
+        if parsed is None or parsed[1] is None or key[1] != 1:
+            return -1
+        self._commit_keys.append(parsed[1])
+        return len(self._commit_keys) - 1
+
+    def _decode_at(
+        self, held: Sequence[_PlainCommits], ends: NDArray[np.int64], places: Sequence[int]
+    ) -> Iterator[Commit]:
+        """Yield the commits at places of a joined run."""
+        wanted = np.asarray(places, dtype=np.int64)
+        bounds = np.searchsorted(wanted, ends).tolist()
+        for one, first, end, behind in zip(held, [0, *bounds], bounds, ends.tolist(), strict=False):
+            if first < end:
+                yield from self._decode(one, wanted[first:end] - (behind - len(one.ids)))
+
+    def _decode(self, commits: _PlainCommits, rows: NDArray[np.int64]) -> Iterator[Commit]:
+        """Yield the commits at rows of a chunk, which were found to be some."""
+        chunk, path = commits.chunk, commits.path
         batches = chunk.batches[chunk.rows[rows]]
         columns = (
             chunk.offset[rows],

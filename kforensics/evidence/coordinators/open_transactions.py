@@ -116,11 +116,26 @@ class _Scan:
     last_epoch: int = -1
     newest_ms: int = -1
 
+    def decisive(self, rows: BatchTable) -> BatchTable:
+        """Return the batches that `add` needs of a run of them, in their order: not those that lie within a transaction which begins and ends there.
+
+        Args:
+            rows: sound batches, in the order of the log.
+        """
+        rows = _until(rows, self.until_ms)
+        is_kept = _is_outermost(rows)
+        at = np.flatnonzero(_is_transactional(rows))
+        order = at[np.argsort(rows["producer_id"][at], kind="stable")]
+        runs = _producer_runs(rows[order])
+        # The first batch and the last marker show that a transaction of the producer was ended.
+        is_kept[order[runs.starts]] = is_kept[order[runs.ends - 1]] = True
+        is_kept[order[np.repeat(runs.matters, runs.ends - runs.starts)]] = True
+        found: BatchTable = rows[is_kept]
+        return found
+
     def add(self, batches: SegmentBatches) -> None:
         """Take in some sound batches."""
-        rows = batches.rows
-        if self.until_ms is not None:
-            rows = rows[rows["max_timestamp"] <= self.until_ms]
+        rows = _until(batches.rows, self.until_ms)
         if not len(rows):
             return
         self.end = max(self.end, int(rows["last_offset"].max()) + 1)
@@ -130,24 +145,24 @@ class _Scan:
         if not len(rows):
             return
         self.has_transactions = True
-        order = np.argsort(rows["producer_id"], kind="stable")
-        rows = rows[order]
-        producers, control = rows["producer_id"], (rows["attributes"] & CONTROL_BIT) != 0
-        is_first = np.concatenate(([True], producers[1:] != producers[:-1]))
-        starts = np.flatnonzero(is_first)
-        ends = np.concatenate((starts[1:], [len(rows)]))
-        is_double = np.concatenate(([False], control[1:] & control[:-1])) & ~is_first
-        known = np.fromiter({*self.open, *self.seeds}, dtype=np.int64)
+        rows = rows[np.argsort(rows["producer_id"], kind="stable")]
+        runs, known = _producer_runs(rows), np.fromiter({*self.open, *self.seeds}, dtype=np.int64)
+        producers = rows["producer_id"][runs.starts]
         # A producer whose transactions all begin and end among these batches leaves nothing behind.
-        matters = ~control[ends - 1] | control[starts] | np.logical_or.reduceat(is_double, starts)
-        matters |= np.isin(producers[starts], known)
+        matters = runs.matters | np.isin(producers, known)
         if self.log.read_from:
-            self.seen.update(producers[starts[~matters]].tolist())
-        for start, end in zip(starts[matters].tolist(), ends[matters].tolist(), strict=True):
-            self._add_producer(int(producers[start]), rows[start:end], batches)
+            self.seen.update(producers[~matters].tolist())
+        lone: list[np.void] = []
+        for producer, start, end in zip(
+            producers[matters].tolist(), runs.starts[matters].tolist(), runs.ends[matters].tolist(), strict=True
+        ):
+            lone += self._add_producer(producer, rows[start:end], batches.path)
+        for row in sorted(lone, key=lambda one: int(one["base_offset"])):
+            self._note_lone(row, batches)
 
-    def _add_producer(self, producer: int, own: BatchTable, batches: SegmentBatches) -> None:
-        control, path = (own["attributes"] & CONTROL_BIT) != 0, batches.path
+    def _add_producer(self, producer: int, own: BatchTable, path: str) -> list[np.void]:
+        """Take in the batches of a producer, and return the markers among them that end nothing."""
+        control = (own["attributes"] & CONTROL_BIT) != 0
         ends = np.flatnonzero(control)
         # What a producer wrote below the batches that are here, its first marker may end.
         is_known = not self.log.read_from or producer in self.seen
@@ -155,16 +170,15 @@ class _Scan:
             self.seen.add(producer)
         if not len(ends):
             self._extend(producer, own, path)
-            return
+            return []
         is_closed = is_known and producer not in self.open and producer not in self.seeds
         empty = control & np.concatenate(([is_closed], control[:-1]))
         self._drop_seed(producer, int(own["base_offset"][ends[-1]]))
-        for at in np.flatnonzero(empty):
-            self._note_lone(own[at], batches)
         self.open.pop(producer, None)
         rest = own[ends[-1] + 1 :]
         if len(rest):
             self._extend(producer, rest, path)
+        return [own[at] for at in np.flatnonzero(empty).tolist()]
 
     def _extend(self, producer: int, data: BatchTable, path: str) -> None:
         first, last = data[0], data[-1]
@@ -254,23 +268,68 @@ def transactional(rows: BatchTable) -> BatchTable:
     Args:
         rows: a batch table.
     """
-    mask = (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
-    found: BatchTable = rows[mask]
+    found: BatchTable = rows[_is_transactional(rows)]
     return found
 
 
-def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None) -> ReplicaTransactions:
+def _is_transactional(rows: BatchTable) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = (
+        (rows["magic"] == 2) & ((rows["attributes"] & TRANSACTIONAL_BIT) != 0) & (rows["producer_id"] >= 0)
+    )
+    return mask
+
+
+class _ProducerRuns(NamedTuple):
+    """Rows of transactional batches by producer."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    matters: NDArray[np.bool_]
+    """Whether a transaction is open behind them, or a marker has no batch before it among them."""
+
+
+def _producer_runs(rows: BatchTable) -> _ProducerRuns:
+    """Return the runs of rows of each producer; those of one are together, in the order of the log."""
+    if not len(rows):
+        none = np.zeros(0, dtype=np.int64)
+        return _ProducerRuns(none, none, none.astype(np.bool_))
+    producers, control = rows["producer_id"], (rows["attributes"] & CONTROL_BIT) != 0
+    is_first = np.concatenate(([True], producers[1:] != producers[:-1]))
+    starts = np.flatnonzero(is_first)
+    ends = np.concatenate((starts[1:], [len(rows)]))
+    is_double = np.concatenate(([False], control[1:] & control[:-1])) & ~is_first
+    matters = ~control[ends - 1] | control[starts] | np.logical_or.reduceat(is_double, starts)
+    return _ProducerRuns(starts, ends, matters)
+
+
+def _is_outermost(rows: BatchTable) -> NDArray[np.bool_]:
+    """Return a mask of the batches that show the end of a run of them, its highest leader epoch and its newest time."""
+    mask = np.zeros(len(rows), dtype=np.bool_)
+    for name in ("last_offset", "partition_leader_epoch", "max_timestamp") if len(rows) else ():
+        mask[int(np.argmax(rows[name]))] = True
+    return mask
+
+
+def _until(rows: BatchTable, until_ms: int | None) -> BatchTable:
+    if until_ms is None:
+        return rows
+    found: BatchTable = rows[rows["max_timestamp"] <= until_ms]
+    return found
+
+
+def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None, jobs: int = 1) -> ReplicaTransactions:
     """Read the transactions of a replica's log; what can't be read is among its problems.
 
     Args:
         place: the partition directory.
         until_ms: batches that are newer are left out.
+        jobs: the most processes that walk a segment.
     """
     log = list_log(place)
     # An empty segment behind the records was rolled at its base offset, which is then the end.
     scan = _Scan(log, until_ms, end=log.first_base if until_ms is not None else log.last_base)
     read_from = -1
-    for batches in log.batches(log.segments):
+    for batches in log.batches(log.segments, keep=scan.decisive, jobs=jobs):
         if log.read_from > read_from:
             read_from = log.read_from
             scan.read_seeds()
@@ -329,7 +388,12 @@ class ProducerBatches(NamedTuple):
 
 
 def read_producers(
-    place: PartitionPlace, wanted: NDArray[np.int64], *, deleted: bool = False, until_ms: int | None = None
+    place: PartitionPlace,
+    wanted: NDArray[np.int64],
+    *,
+    deleted: bool = False,
+    until_ms: int | None = None,
+    jobs: int = 1,
 ) -> ProducerBatches:
     """Read the batches of some producers.
 
@@ -338,16 +402,21 @@ def read_producers(
         wanted: their producer ids.
         deleted: read the segments renamed `.deleted` in place of the log.
         until_ms: batches that are newer are left out.
+        jobs: the most processes that walk a segment.
     """
     log = list_log(place)
     segments = log.deleted if deleted else log.segments
     parts: list[BatchTable] = []
     markers: dict[int, Marker] = {}
     last_epoch, end = -1, segments[0][0] if segments else 0
-    for batches in log.batches(segments):
+
+    def keep(rows: BatchTable) -> BatchTable:
+        rows = _until(rows, until_ms)
+        found: BatchTable = rows[_is_outermost(rows) | (_is_transactional(rows) & np.isin(rows["producer_id"], wanted))]
+        return found
+
+    for batches in log.batches(segments, keep=keep, jobs=jobs):
         rows = batches.rows
-        if until_ms is not None:
-            rows = rows[rows["max_timestamp"] <= until_ms]
         if not len(rows):
             continue
         last_epoch = max(last_epoch, int(rows["partition_leader_epoch"].max()))

@@ -15,12 +15,12 @@ from kforensics.evidence.captured.reading import captured_batches, captured_cont
 from kforensics.evidence.captured.tail import is_whole
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, problem_of
 from kforensics.evidence.model import Problem
+from kforensics.evidence.segment_parts import Keep, walk_sound_batches
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.schema import Undecoded
-from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileName, FileSuffix
@@ -68,22 +68,26 @@ class ReplicaLog:
             except EvidenceError as error:
                 self.problems.append(problem_of(self.place.state.input, path, error))
 
-    def batches(self, segments: list[tuple[int, str]]) -> Iterator[SegmentBatches]:
+    def batches(
+        self, segments: list[tuple[int, str]], *, keep: Keep = lambda rows: rows, jobs: int = 1
+    ) -> Iterator[SegmentBatches]:
         """Yield the sound batches of segments, one after the other; damage, and a segment that can't be read, are problems.
 
         Args:
             segments: base offset and path of each, in the order of the log.
+            keep: picks those that are wanted of any run of batches, wherever it begins.
+            jobs: the most processes that walk a segment.
         """
         for base, path in segments:
             try:
                 with open_evidence(self.place.state.root / path) as file:
                     if isinstance(file, CapturedSegment) and not is_whole(file):
-                        yield self._captured(file, path, base)
+                        captured = self._captured(file, path, base)
+                        yield captured._replace(rows=keep(captured.rows))
                         continue
-                    for window in walk_segment(file, level=Level.CRC):
-                        for damage in window.damage:
+                    for rows, found in walk_sound_batches(file, base_offset=base, keep=keep, jobs=jobs):
+                        for damage in found:
                             self.note_damage(path, damage)
-                        rows = window.batches[window.batches["crc_valid"]]
                         yield SegmentBatches(path, rows, partial(_control_record, file))
             except EvidenceError as error:
                 self.problems.append(problem_of(self.place.state.input, path, error))

@@ -64,7 +64,11 @@ def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
 
 
 def is_metadata_directory(name: str) -> bool:
-    """Return whether a directory's name is that of the metadata log."""
+    """Return whether a directory's name is that of the metadata log.
+
+    Args:
+        name: of a partition directory, without its parents.
+    """
     parsed = parse_partition_directory(name)
     return parsed is not None and parsed.is_metadata
 

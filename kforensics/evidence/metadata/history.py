@@ -1,7 +1,7 @@
 """Every state that a metadata log leads to, and the questions that can be asked of them."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -150,3 +150,15 @@ def _last_at(states: Sequence[Changed], offset: int) -> Changed | None:
 
 def _up_to(changes: Sequence[Changed], offset: int) -> Sequence[Changed]:
     return changes[: bisect_right(changes, offset, key=lambda change: change.when.offset)]
+
+
+def listening_hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
+    """Yield the hosts where the brokers and controllers listen, as they registered.
+
+    Args:
+        histories: the metadata logs of several nodes; a host may be yielded for each.
+    """
+    for history in histories:
+        points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
+        points |= {point for group in history.controllers.values() for one in group for point in one.end_points}
+        yield from {point.rpartition("//")[2].rpartition(":")[0].strip("[]") for point in points}

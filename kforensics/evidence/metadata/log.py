@@ -24,7 +24,7 @@ from kforensics.evidence.metadata.replay import MetadataReplay
 from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, When
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.columns.record_stream import RecordChunk
-from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable, empty_batches
+from kforensics.formats.log.batch_table import CONTROL_BIT, NO_TIMESTAMP, BatchTable, empty_batches
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import OtherRecord, PartitionRecords, sort_records
@@ -42,8 +42,6 @@ __all__ = [
     "read_metadata_log",
     "read_metadata_logs",
 ]
-
-NO_TIME = -1
 
 
 def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
@@ -236,7 +234,9 @@ class _LogReader:
         place = self.places.add_snapshot(
             snapshot.citation.path, 0 if isinstance(span, Absent) else span.length, snapshot.raft_epoch
         )
-        when = self.places.when(place, max(snapshot.end_offset - 1, 0), NO_TIME if isinstance(time, Absent) else time)
+        when = self.places.when(
+            place, max(snapshot.end_offset - 1, 0), NO_TIMESTAMP if isinstance(time, Absent) else time
+        )
         self.replay.finish(self.next_offset - 1)
         try:
             self.replay.apply_snapshot(self._messages_of(snapshot.citation.path), when, place)

@@ -10,7 +10,7 @@ from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_text import read_offset_checkpoint
 from kforensics.evidence.replica.loader_values import LoadFailure
-from kforensics.source.walk import Listing, join
+from kforensics.source.walk import Listing, Obstacle, join
 from kforensics.units import TopicPartition
 
 MARKER = ".kafka_cleanshutdown"
@@ -31,16 +31,20 @@ class FoundDirectory:
 
     def content(self) -> "DirectoryContent":
         """Return what is in it."""
-        entries = _left(self._input.listings.of(self.path), self.path, self._without).entries
+        listing = _left(self._input.listings.of(self.path), self.path, self._without)
         files: dict[str, int] = {}
         folders: list[str] = []
         links: list[str] = []
-        for entry in entries:
+        for entry in listing.entries:
             if stat.S_ISREG(entry.mode):
                 files[entry.name] = entry.length
             else:
                 (links if stat.S_ISLNK(entry.mode) else folders).append(entry.name)
-        return DirectoryContent(files, frozenset(folders), tuple(links))
+        return DirectoryContent(files, frozenset(folders), tuple(links), listing.obstacles)
+
+    def forget(self) -> None:
+        """Drop what is known of it: whoever asks again has it listed again."""
+        self._input.listings.forget(self.path)
 
 
 class DirectoryContent(NamedTuple):
@@ -52,6 +56,8 @@ class DirectoryContent(NamedTuple):
     """Names of what is neither a plain file nor a link."""
     links: tuple[str, ...]
     """Names of symbolic links, which a broker follows and nothing here does."""
+    obstacles: tuple[Obstacle, ...]
+    """What could not be read of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +109,7 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], wi
         log_starts=_checkpoint(index, one, join(path, LOG_STARTS), names, problems),
         high_watermarks=_checkpoint(index, one, join(path, HIGH_WATERMARKS), names, problems),
         directories=tuple(
-            _directory(index, one, join(path, entry.name), entry.name, problems, without)
+            FoundDirectory(entry.name, join(path, entry.name), one, without)
             for entry in listing.entries
             if entry.is_directory
         ),
@@ -120,11 +126,3 @@ def _checkpoint(
     except EvidenceError as error:
         problems.append(Problem(input=index, path=path, message=error.problem))
         return LoadFailure("KafkaStorageException", error.problem, is_io=True)
-
-
-def _directory(
-    index: int, one: FoundInput, path: str, name: str, problems: list[Problem], without: Collection[str]
-) -> FoundDirectory:
-    obstacles = one.listings.of(path).obstacles
-    problems += [Problem(input=index, path=met.path, message=met.message) for met in obstacles]
-    return FoundDirectory(name, path, one, without)

@@ -51,6 +51,7 @@ WINDOW_LENGTH = 1 << 20
 SMALL_FILE_LIMIT = 64 << 20
 
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
+_OFFSET_LENGTH = Struct(">qi").unpack_from
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 """Version and type; version and coordinator epoch."""
 _ABORT, _COMMIT = 0, 1
@@ -144,7 +145,8 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
         if checked and not batch.is_valid:
             break
         position += length + LOG_OVERHEAD
-    return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt)
+    header = _OFFSET_LENGTH(window.at(position, LOG_OVERHEAD)) if position < size - LOG_OVERHEAD else None
+    return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt, header_at_end=header)
 
 
 def reader_at(file: EvidenceFile, position: int) -> ReaderStep:

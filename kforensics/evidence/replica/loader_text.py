@@ -4,6 +4,7 @@ Classes: `CheckpointFile`, `LeaderEpochCheckpointFile`, `PartitionMetadataReadBu
 """
 
 import re
+import sys
 from collections.abc import Sequence
 
 from kforensics.evidence.replica.loader_values import LoadFailure, TopicIdFile
@@ -38,7 +39,7 @@ def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | LoadFailu
     read = _checkpoint_fields(data, _TRIPLE, ((1, 32), (2, 64)))
     if isinstance(read, LoadFailure):
         return read
-    return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in read}
+    return {TopicPartition(sys.intern(topic), int(partition)): int(offset) for topic, partition, offset in read}
 
 
 def _checkpoint_fields(

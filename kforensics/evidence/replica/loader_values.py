@@ -205,6 +205,8 @@ class Batches:
     """Position behind the last one."""
     end_is_corrupt: bool = False
     """A length below 14 is there, at which the reader throws CorruptRecordException."""
+    header_at_end: tuple[int, int] | None = None
+    """Offset and length that are there, where more than 12 bytes are left, which Kafka before 0.11 reads; none where they are not known."""
 
     def behind(self, position: int) -> "Batches":
         """Return those at or behind a position at which one of them begins.

@@ -182,12 +182,20 @@ def _longest_batch(replica: Replica) -> int | None:
 
 
 def is_empty(replica: Replica) -> bool:
-    """Whether no segment of a replica holds a batch."""
+    """Whether no segment of a replica holds a batch.
+
+    Args:
+        replica: with the segments that were read of it.
+    """
     return not any(one.batch_count for one in replica.segments)
 
 
 def value_of(value: CheckpointValue | Absent) -> int | None:
-    """Return the number of a checkpoint, none where there is none."""
+    """Return the number of a checkpoint, none where there is none.
+
+    Args:
+        value: of a partition in a checkpoint file.
+    """
     return None if isinstance(value, Absent) else value.value
 
 

@@ -229,7 +229,7 @@ class _Words:
         if self.state is State.AT_RISK and rest:
             return (
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
-                f" Do not force an unclean election while {_or(_owners(items))} is down."
+                f" Do not force an unclean election while one of {_and(_owners(items))} is down."
             )
         if self.state is State.AT_RISK and any(one.is_replaced for _, one in own):
             return (

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.answers.start_order import discarded_by_leaders, name_brokers, order_steps, unknown_of_order
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
     FurtherEnd,
+    LeavingReplica,
     MetadataLoad,
     PredictedLog,
     PredictedStart,
@@ -19,8 +21,13 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.words import counted, form, listed
 
-OLDER = "What versions before 0.10.2 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
+OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
+
+FOLLOWERS = (
+    "What is discarded once a leader is elected, to which each follower truncates its log: a start only loads the logs. --order over the log "
+    "directories of all brokers of a stopped cluster says it, and diff shows where replicas differ."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +91,7 @@ def predict_answer(
     unknown_strays: Collection[int] = (),
     missing_directories: Collection[MissingDirectories] = (),
     unclean_nodes: Mapping[int, str] | None = None,
+    leaving: Sequence[LeavingReplica] = (),
     order: StartOrder | None = None,
     allows_older: bool = False,
     assumed_nodes: Mapping[int, str] | None = None,
@@ -108,6 +116,7 @@ def predict_answer(
         unknown_strays: inputs of nodes whose assigned partitions no metadata show.
         missing_directories: log directories of the nodes beside those that were given.
         unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
+        leaving: replicas that a reassignment removes from their nodes.
         order: in which to start the brokers, where it was asked for.
         allows_older: the evidence allows versions too that are not modelled.
         assumed_nodes: the version that is assumed, by input of a node of which none is on record, where others have one.
@@ -159,7 +168,7 @@ def predict_answer(
     if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
         state = State.UNKNOWN
     outcome = state
-    certain, possible = _discarded_by_leaders(order)
+    certain, possible = discarded_by_leaders(order)
     if certain or possible:
         state = worst_state("predict", {state, State.LOSES}) or state
     ended_early = _ended_early(logs)
@@ -172,6 +181,7 @@ def predict_answer(
         or any(log.due is Absent.UNREADABLE for log in _reached(logs))
         or (order is not None and order.missing)
         or twice
+        or leaving
     )
     if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
         state = State.UNKNOWN
@@ -183,7 +193,7 @@ def predict_answer(
             else ""
         )
         + (f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(outcome, starts, logs, inputs, metadata_logs, version=_versions(starts, logs, kafka))
+        + _headline(outcome, starts, logs, inputs, metadata_logs, leaving, version=_versions(starts, logs, kafka))
         + (
             f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
             if brokers_without_logs
@@ -191,11 +201,11 @@ def predict_answer(
         )
         + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else "")
         + (
-            f" What {_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')} is not known."
+            f" What {name_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')} is not known."
             if order and order.missing
             else ""
         ),
-        now=(*_now(state, starts, logs, inputs), *(_order(order) if order else ())),
+        now=(*_now(state, starts, logs, inputs), *(order_steps(order) if order else ())),
         later=(
             *_retention(logs),
             *_unclean_registrations(unclean_nodes or {}, inputs),
@@ -217,9 +227,11 @@ def predict_answer(
                 "makes the other replicas truncate theirs: give the others and a metadata log to diff before it is started."
                 for one in brokers_without_logs
             ),
+            *_leaving(leaving, inputs),
+            *([FOLLOWERS] if order is None and _reached(logs) else []),
             *unknown,
             *_gone_before(ended_early),
-            *(_order_unknown(order) if order else ()),
+            *(unknown_of_order(order) if order else ()),
         ),
     )
 
@@ -233,6 +245,21 @@ def _unclean_registrations(nodes: Mapping[int, str], inputs: Sequence[Input]) ->
         yield (
             f"When {listed(names, most=4)} {form(len(names), 'registers', 'register')}, the controller takes {form(len(names), 'it', 'each')} "
             f"out of every ISR and ELR: {reason}."
+        )
+
+
+def _leaving(leaving: Sequence[LeavingReplica], inputs: Sequence[Input]) -> Iterator[str]:
+    """Yield which replicas are strays where a reassignment completes before the start."""
+    shown = []
+    for one in leaving:
+        path = f"{inputs[one.cited.input].path.rstrip('/')}/{one.cited.path}"
+        shown.append(f"{one.path} of {_node(inputs[one.node])} (offset {one.offset} of the metadata log, in {path})")
+    if shown:
+        count = len(shown)
+        yield (
+            f"Whether {form(count, 'a replica is', f'{count} replicas are')} assigned to {form(count, 'its broker', 'their brokers')} still when it is started: "
+            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 "
+            "renames: its records are not served there."
         )
 
 
@@ -320,6 +347,7 @@ def _headline(
     logs: Sequence[PredictedLog],
     inputs: Sequence[Input],
     metadata_logs: Sequence[MetadataLoad],
+    leaving: Sequence[LeavingReplica],
     *,
     version: str,
 ) -> str:
@@ -334,8 +362,8 @@ def _headline(
         return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
     if not logs:
         return f"Nothing here keeps {version} from starting; no log of a partition is here."
-    but = next(_but(logs, metadata_logs), "")
-    rest = " as they are" if state is State.STARTS_UNCHANGED else " and discards no record"
+    but = next(_but(logs, metadata_logs, leaving), "")
+    rest = " as they are" if state is State.STARTS_UNCHANGED else ", and loading discards no record"
     return f"{loads}{version} loads {_all(logs)}{but or rest}."
 
 
@@ -345,7 +373,9 @@ def _versions(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], ka
     return f"Kafka {listed(list(dict.fromkeys(start.kafka for start in starts if start.input in loading)) or [kafka])}"
 
 
-def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) -> Iterator[str]:
+def _but(
+    logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad], leaving: Sequence[LeavingReplica]
+) -> Iterator[str]:
     """Yield what keeps a start from being as calm as its logs loading, the gravest first."""
     truncated = next((one for one in metadata_logs if one.lost.records), None)
     if truncated is not None:
@@ -364,6 +394,8 @@ def _but(logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]) ->
     strays = [log for log in _reached(logs) if log.fate is Fate.STRAY]
     if strays:
         yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served"
+    if leaving:
+        yield f"; {len(leaving):,} may be {form(len(leaving), 'a stray', 'strays')} by then"
     if whole:
         yield f"; default retention would delete all of {len(whole):,}"
     deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
@@ -386,10 +418,10 @@ def _crash_now(
 ) -> Iterator[str]:
     nodes, _ = _unclean(starts, logs, inputs)
     if nodes:
-        is_one = len(nodes) == 1
+        count = len(nodes)
         yield (
-            f"Whether {listed(nodes)} {'was' if is_one else 'were'} killed or {'runs' if is_one else 'run'} still: there is no clean-shutdown "
-            f"marker. Where {'it runs' if is_one else 'one runs'}, this is what a crash now would do."
+            f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'runs', 'run')} still: there is no clean-shutdown "
+            f"marker. Where {form(count, 'it', 'one')} runs, this is what a crash now would do."
         )
 
 
@@ -471,59 +503,6 @@ def _holder(holder: Input, of: Input) -> str:
     """Return who holds records that a node discards: another node, or an earlier copy of its own disk."""
     is_same = not isinstance(of.broker_id, Absent) and holder.broker_id == of.broker_id
     return f"the copy of {_node(holder)} at {holder.path}" if is_same else _node(holder)
-
-
-_BY_LEADER = (
-    "Run it once the broker of that replica is running and before the brokers of the others start: kafka-leader-election.sh --election-type unclean "
-    "--path-to-json-file elections.json, where the file holds `elections_json` of that broker in `order.elections_by_leader` of --format json."
-)
-
-
-def _discarded_by_leaders(order: StartOrder | None) -> tuple[int, int]:
-    """Return how many records, certainly and possibly committed, others discard where each partition gets the leader that costs least."""
-    elections = () if order is None else order.elections
-    return sum(one.lost_certain for one in elections), sum(one.lost_possible for one in elections)
-
-
-def _order(order: StartOrder) -> Iterator[str]:
-    """Which broker to start first, which to wait for, and which elections are needed."""
-    if not order.brokers:
-        return
-    first, *others = order.brokers
-    then = f", then {', '.join(map(str, others))}" if others else ""
-    if order.missing:
-        yield (
-            f"Give the directories of {_brokers(order.missing)} before any broker is started: {form(len(order.missing), 'it', 'one of them')} may hold "
-            "committed records that a leader among these discards."
-        )
-    of_given = "Of the brokers given: start" if order.missing else "Start"
-    yield f"{of_given} broker {first} first{then}, one at a time, each after the one before has loaded its logs."
-    if order.wait_for:
-        yield (
-            f"Elect no leader before {_brokers(order.wait_for)} {form(len(order.wait_for), 'is', 'are')} running: others would discard "
-            "records that no other broker holds."
-        )
-    unclean = [one for one in order.elections if one.is_unclean is True]
-    unsure = [one for one in order.elections if isinstance(one.is_unclean, Absent)]
-    if unclean:
-        yield f"{counted(len(unclean), 'partition')} {form(len(unclean), 'needs', 'need')} an unclean election of the replica that discards least. {_BY_LEADER}"
-    if unsure:
-        yield (
-            f"{counted(len(unsure), 'partition')} may need an unclean election of the replica that discards least: those without a leader once its broker runs. "
-            f"{_BY_LEADER} Of a partition with a leader the tool says that no election is needed."
-        )
-
-
-def _order_unknown(order: StartOrder) -> Iterator[str]:
-    if order.missing:
-        yield f"What {_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')}, whose directories were not given: the order may change."
-    unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
-    if unsure:
-        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs shows it."
-
-
-def _brokers(ids: Sequence[int]) -> str:
-    return f"{form(len(ids), 'broker')} {', '.join(map(str, ids))}"
 
 
 def _unknown(

@@ -170,7 +170,11 @@ def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLi
 
 
 def split_fields(line: TextLine) -> list[bytes]:
-    """Split a line into fields as Kafka does: a leading blank makes an empty field, trailing blanks make none."""
+    """Split a line into fields as Kafka does: a leading blank makes an empty field, trailing blanks make none.
+
+    Args:
+        line: of a checkpoint file.
+    """
     return _BLANK.split(line.content.rstrip(b" \t\x0b\f"))
 
 

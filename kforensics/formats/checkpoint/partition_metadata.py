@@ -88,7 +88,11 @@ def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether the text is a Kafka `Uuid` of 22 characters that a topic can have."""
+    """Whether the text is a Kafka `Uuid` of 22 characters that a topic can have.
+
+    Args:
+        text: after `topic_id: ` in partition.metadata.
+    """
     return UUID_PATTERN.fullmatch(text) is not None and text != ZERO_UUID
 
 

@@ -16,13 +16,16 @@ from kforensics.formats.log.records import SMALLEST_RECORD
 from kforensics.formats.primitives.varint import read_varint
 from kforensics.formats.primitives.word_buffer import WordBuffer
 
-GROUP_RECORDS = 1 << 16
-"""The most records that one pass finds."""
+GROUP_RECORDS = 1 << 18
+"""The most records that one pass over lanes finds: the more lanes it follows, the less each step of a lane takes."""
+
+PIECE_RECORDS = 1 << 16
+"""The most records of a piece."""
 
 PIECE_LENGTH = 2 << 20
 """Bytes of bodies in a piece: what its columns are read from again and again stays in the processor's own cache."""
 
-FEW_LANES = 64
+FEW_LANES = 128
 """With fewer lanes than this, following them one after the other is faster."""
 
 _SMALLEST_LENGTH = SMALLEST_RECORD - 1
@@ -39,7 +42,12 @@ class Lanes:
     last_offset_deltas: Values
 
     def part(self, first: int, end: int) -> "Lanes":
-        """Return the lanes from `first` up to `end`, without `end`."""
+        """Return the lanes from `first` up to `end`, without `end`.
+
+        Args:
+            first: the number of a lane, from 0.
+            end: the number behind the last one, at most that of all lanes.
+        """
         chosen = slice(first, end)
         return Lanes(
             self.rows[chosen],
@@ -71,7 +79,7 @@ class Piece:
 
 
 def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
-    """Yield the records of all lanes, in pieces of at most `GROUP_RECORDS` that have about `PIECE_LENGTH`.
+    """Yield the records of all lanes, in pieces of at most `PIECE_RECORDS` that have about `PIECE_LENGTH`.
 
     Args:
         buffer: the bytes in which the lanes lie.
@@ -82,21 +90,21 @@ def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
     """
     totals = np.cumsum(lanes.counts)
     first = 0
-    while first < len(totals):
-        before = int(totals[first] - lanes.counts[first])
-        end = int(np.searchsorted(totals, before + GROUP_RECORDS, side="right"))
-        if end == first:
-            yield from _long_lane_pieces(buffer, lanes, first)
-            end = first + 1
-        else:
+    for long in [*np.flatnonzero(lanes.counts > PIECE_RECORDS).tolist(), len(totals)]:
+        while first < long:
+            before = int(totals[first] - lanes.counts[first])
+            end = min(int(np.searchsorted(totals, before + GROUP_RECORDS, side="right")), long)
             yield from _group_pieces(buffer, lanes, first, end)
-        first = end
+            first = end
+        if long < len(totals):
+            yield from _long_lane_pieces(buffer, lanes, long)
+        first = long + 1
 
 
 def _long_lane_pieces(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[Piece]:
     position, end, count = int(lanes.starts[lane]), int(lanes.ends[lane]), int(lanes.counts[lane])
-    for skipped in range(0, count, GROUP_RECORDS):
-        wanted = min(GROUP_RECORDS, count - skipped)
+    for skipped in range(0, count, PIECE_RECORDS):
+        wanted = min(PIECE_RECORDS, count - skipped)
         positions = np.zeros(wanted, dtype=np.int64)
         limits = np.zeros(wanted, dtype=np.int64)
         sound = _follow_lane(buffer, position, end, positions, limits)
@@ -123,7 +131,8 @@ def _group_pieces(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Ite
     lane = record = 0
     while lane < len(lengths):
         before = int(lengths[lane - 1]) if lane else 0
-        behind = max(int(np.searchsorted(lengths, before + PIECE_LENGTH, side="right")), lane + 1)
+        most = int(np.searchsorted(records, record + PIECE_RECORDS, side="right"))
+        behind = max(min(int(np.searchsorted(lengths, before + PIECE_LENGTH, side="right")), most), lane + 1)
         last_record = int(records[behind - 1])
         yield Piece(
             first_lane=first + lane,

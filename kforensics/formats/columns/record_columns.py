@@ -39,7 +39,12 @@ class RecordColumns:
     end: Positions
 
     def part(self, first: int, end: int) -> "RecordColumns":
-        """Return the records from `first` up to `end`, without `end`."""
+        """Return the records from `first` up to `end`, without `end`.
+
+        Args:
+            first: the number of a record, from 0.
+            end: the number behind the last one, at most that of all records.
+        """
         return RecordColumns(*(getattr(self, name)[first:end] for name in self.__slots__))
 
 

@@ -87,13 +87,17 @@ def _read_short(buffer: WordBuffer, positions: Positions) -> tuple[Values, Posit
     """Values and the positions behind them where none has more than two bytes."""
     first = buffer.octets[positions]
     behind = positions + 1
-    if not _continues(first):
+    highest = first.max(initial=0)
+    if not highest:  # as of records without headers
+        return np.zeros(len(first), dtype=np.int64), behind
+    if highest < _MORE:
         return ((first >> 1) ^ -(first & 1)).view(np.int8).astype(np.int64), behind
-    second = buffer.octets[behind]
-    if _continues(first & second):
-        return None
     is_long = first >> 7
-    bits = (first & 0x7F) | (second * is_long).astype(np.uint16) << 7
+    second = buffer.octets[behind] * is_long
+    if _continues(second):
+        return None
+    bits = second.astype(np.uint16) << 7
+    bits |= first & 0x7F
     return ((bits >> 1) ^ -(bits & 1)).view(np.int16).astype(np.int64), behind + is_long
 
 

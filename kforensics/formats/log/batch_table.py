@@ -39,6 +39,12 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+"""The names of compression codecs by their number under `CODEC_MASK`; the numbers above mean none."""
+
+NO_TIMESTAMP = -1
+"""The timestamp of a batch or a record that has none (`RecordBatch.NO_TIMESTAMP`)."""
+
 
 def empty_batches(count: int = 0) -> BatchTable:
     """Return a batch table of zeroed rows.

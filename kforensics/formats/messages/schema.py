@@ -106,6 +106,9 @@ class Undecoded(NamedTuple):
 def versions(text: str) -> range:
     """Parse a range of versions as Kafka's schemas write it: `0`, `0-3` or `2+`.
 
+    Args:
+        text: the value of `validVersions`, `flexibleVersions` or a field's `versions`.
+
     Raises:
         ValueError: the text is none of these.
     """

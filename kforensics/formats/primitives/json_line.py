@@ -42,5 +42,9 @@ def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str
 
 
 def integer_of(value: Any) -> int | None:
-    """Return the value if it is a whole number (and not `true`), else None."""
+    """Return the value if it is a whole number (and not `true`), else None.
+
+    Args:
+        value: of a parsed JSON document.
+    """
     return value if isinstance(value, int) and not isinstance(value, bool) else None

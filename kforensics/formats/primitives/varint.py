@@ -69,7 +69,11 @@ def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def encode_uvarint(value: int) -> bytes:
-    """Encode a value of 0 or more as an unsigned varint."""
+    """Encode a value of 0 or more as an unsigned varint.
+
+    Args:
+        value: of any size.
+    """
     groups = bytearray()
     while value > 0x7F:
         groups.append(value & 0x7F | 0x80)
@@ -79,10 +83,18 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """Encode an int32 as a zig-zag varint; its varlong has the same bytes."""
+    """Encode an int32 as a zig-zag varint; its varlong has the same bytes.
+
+    Args:
+        value: from -2³¹ to 2³¹ - 1.
+    """
     return encode_uvarint((value << 1) ^ (value >> 31))
 
 
 def encode_varlong(value: int) -> bytes:
-    """Encode an int64 as a zig-zag varlong."""
+    """Encode an int64 as a zig-zag varlong.
+
+    Args:
+        value: from -2⁶³ to 2⁶³ - 1.
+    """
     return encode_uvarint((value << 1) ^ (value >> 63))

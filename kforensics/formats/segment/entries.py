@@ -49,7 +49,12 @@ class Entries(NamedTuple):
     """Whether the chain may continue at its end."""
 
     def part(self, first: int, end: int) -> "Entries":
-        """Return the entries from `first` up to `end`, without `end`; the end of the whole chain stays."""
+        """Return the entries from `first` up to `end`, without `end`; the end of the whole chain stays.
+
+        Args:
+            first: the number of an entry, from 0.
+            end: the number behind the last one, at most that of all entries.
+        """
         return self._replace(
             table=self.table[first:end], computed=None if self.computed is None else self.computed[first:end]
         )

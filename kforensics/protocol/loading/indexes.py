@@ -200,6 +200,10 @@ class TimeIndex:
             raise thrown("IllegalArgumentException", "newPosition > limit")
         self._disk.resize(self._name, rounded, "active-index-extended" if rounded else self._rule)
 
+    def remove(self) -> None:
+        """Remove the file, which a scan makes again (before 1.1)."""
+        self._disk.delete(self._name, self._rule)
+
     def trim(self) -> None:
         """Truncate the file to its entries."""
         self.resize(self.count * TIME_ENTRY_LENGTH)
@@ -222,6 +226,29 @@ class TimeIndex:
         if timestamp > self._last[0]:
             self._last = (timestamp, offset)
             self.count += 1
+
+
+class NoTimeIndex(TimeIndex):
+    """The time index of a version that has none (before 0.10.1): what is done to it changes no file."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def is_corrupt(self) -> bool:
+        """Never."""
+        return False
+
+    def reset(self) -> None:
+        """Do nothing."""
+
+    def remove(self) -> None:
+        """Do nothing."""
+
+    def resize(self, length: int) -> None:
+        """Do nothing."""
+
+    def append(self, timestamp: int, offset: int, *, skips_full_check: bool = False) -> None:
+        """Do nothing."""
 
 
 class TxnIndex:

@@ -9,15 +9,15 @@ from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.names import (
     INDEX,
-    INDEXES,
-    LEGACY_INDEXES,
     LOG,
     METADATA_FILE,
     SWAP,
     TIME_INDEX,
+    known_indexes,
     offset_of,
     padded,
     partition_of_directory,
+    refused_name,
 )
 from kforensics.protocol.loading.producers import Producers
 from kforensics.protocol.loading.segments import OVERFLOW, SPLIT, Segment
@@ -122,13 +122,8 @@ class _Loader:
     def load(self) -> LoadedState:
         """Play the load through."""
         rules = self._rules
-        known = partition_of_directory(
-            self._directory.name, knows_strays=rules.knows_strays, knows_futures=rules.knows_futures
-        )
-        if known is None:
-            raise thrown(
-                "KafkaException", f"Found directory '{self._directory.name}' is not in the form of topic-partition"
-            )
+        if partition_of_directory(self._directory.name, rules) is None:
+            raise refused_name(self._directory.name, rules)
         if rules.lists_snapshots_first:
             Producers(self._disk, self._settings, rules)
         if rules.knows_magic_2:
@@ -179,7 +174,7 @@ class _Loader:
     def _load_segments(self) -> None:
         self._segments.clear()
         for name in self._disk.names():
-            if name.endswith(INDEXES if self._rules.knows_magic_2 else LEGACY_INDEXES):
+            if name.endswith(known_indexes(self._rules)):
                 stem = padded(offset_of(name)) if self._rules.knows_magic_2 else name.rpartition(".")[0]
                 if not self._disk.exists(f"{stem}{LOG}"):
                     self._disk.delete(name, "index-without-log")

@@ -7,27 +7,35 @@ from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
-from kforensics.protocol.loading.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TxnIndex, can_be_relative
+from kforensics.protocol.loading.indexes import (
+    NO_TIMESTAMP,
+    NoTimeIndex,
+    OffsetIndex,
+    TimeIndex,
+    TxnIndex,
+    can_be_relative,
+)
 from kforensics.protocol.loading.names import (
     CLEANED,
     DELETED,
     INDEX,
-    INDEXES,
-    LEGACY_INDEXES,
     LOG,
     SWAP,
     TIME_INDEX,
     TXN_INDEX,
+    known_indexes,
     padded,
 )
 from kforensics.protocol.loading.producers import Producers
-from kforensics.protocol.loading.values import LoadingError, LoadSettings, NotModelledError, thrown
+from kforensics.protocol.loading.values import LARGEST_INT32, LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 
 HEADER_LENGTH = 17
 """Bytes up to the magic: the reader ends where no more than these are left (`Records.HEADER_SIZE_UP_TO_MAGIC`)."""
 LEGACY_HEADER_LENGTH = 12
 """Offset and length, which Kafka before 0.11 reads first (`Records.LOG_OVERHEAD`)."""
+SHORTEST_MESSAGE = 14
+"""`Message.MinMessageOverhead`."""
 REBUILT, CREATED, SPLIT = "index-rebuilt", "index-created", "segment-split"
 NEWEST_MAGIC = 2
 COPY_LENGTH = 1 << 20
@@ -45,8 +53,7 @@ class Segment:
         self.base_offset, self._disk, self._settings, self._rules = base_offset, disk, settings, rules
         self._suffix = suffix
         stem = padded(base_offset)
-        indexes = INDEXES if rules.knows_magic_2 else LEGACY_INDEXES
-        self.names = {ending: f"{stem}{ending}{suffix}" for ending in (LOG, *indexes)}
+        self.names = {ending: f"{stem}{ending}{suffix}" for ending in (LOG, *known_indexes(rules))}
         if self.log not in disk.files:
             disk.refuse_folder(self.log, "FileSystemException" if rules.knows_magic_2 else "FileNotFoundException")
             disk.create(self.log, 0, "segment-created")
@@ -84,7 +91,9 @@ class Segment:
     @property
     def time_index(self) -> TimeIndex:
         """Opened, and made where it is missing, when it is first used."""
-        if self._time_index is None:
+        if self._time_index is None and not self._rules.has_time_indexes:
+            self._time_index = NoTimeIndex()
+        elif self._time_index is None:
             name = self.names[TIME_INDEX]
             self._time_index = TimeIndex(
                 self._disk, name, self.base_offset, self._settings.index_length, self._rule(name)
@@ -106,22 +115,69 @@ class Segment:
             LoadingError: CorruptRecordException at a length below 14.
         """
         end = self.length if end is None else min(end, self.length)
+        if not self._rules.knows_magic_2:
+            yield from self._messages(start, end, checked=checked)
+            return
         if start >= end - HEADER_LENGTH:
-            self._refuse_short_end(end - start)
             return
         content = Content.CHECKED_BATCHES if checked else Content.BATCHES
         found = cast("Batches", self._disk.content(self.log, content, start))
         for batch in found.batches:
             if batch.position >= end - HEADER_LENGTH or batch.position + batch.length > end:
                 return
-            yield batch if self._rules.knows_magic_2 else self._legacy(batch, checked=checked)
-        self._refuse_short_end(end - found.end)
+            yield batch
         if found.end_is_corrupt and found.end < end - HEADER_LENGTH:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
 
-    def _refuse_short_end(self, left: int) -> None:
-        if not self._rules.knows_magic_2 and LEGACY_HEADER_LENGTH < left <= HEADER_LENGTH:
-            raise NotModelledError("a length in the last bytes of a segment, which Kafka before 0.11 reads")
+    def _messages(self, start: int, end: int, *, checked: bool) -> Iterator[LoadedBatch]:
+        """Yield the messages between two positions, as Kafka before 0.11 reads them.
+
+        Raises:
+            LoadingError: CorruptRecordException at a length below 14; before 0.10.2 the reading ends there.
+        """
+        if start >= end - LEGACY_HEADER_LENGTH:
+            return
+        content = Content.CHECKED_BATCHES if checked else Content.BATCHES
+        found = cast("Batches", self._disk.content(self.log, content, start))
+        for batch in found.batches:
+            if batch.position + batch.length > end:
+                return
+            yield self._legacy(batch, checked=checked)
+        if not checked and found.end < end - LEGACY_HEADER_LENGTH:
+            _, length = self._header_at_end(found)
+            if length < SHORTEST_MESSAGE and not self._rules.finds_messages_cut_short:
+                raise thrown("CorruptRecordException", "Record size is smaller than minimum record overhead (14).")
+
+    def _position_of_message(self, offset: int, start: int) -> int | None:
+        """Return the position of the message with an offset, whether all of it is in the file or not (`FileMessageSet.searchFor`, before 0.10.2)."""
+        if start >= self.length - LEGACY_HEADER_LENGTH:
+            return None
+        found = cast("Batches", self._disk.content(self.log, Content.BATCHES, start))
+        for batch in found.batches:
+            if batch.position >= self.length - LEGACY_HEADER_LENGTH:
+                return None
+            if self._legacy(batch, checked=False).last_offset >= offset:
+                return batch.position
+        if found.end >= self.length - LEGACY_HEADER_LENGTH:
+            return None
+        there, length = self._header_at_end(found)
+        if self._rules.compares_before_length and there >= offset:
+            return found.end
+        if length < SHORTEST_MESSAGE:
+            raise thrown("IllegalStateException", f"Invalid message size: {length}")
+        return found.end if there >= offset else None
+
+    def _header_at_end(self, found: Batches) -> tuple[int, int]:
+        """Return offset and length of the message that is cut short at the end.
+
+        Raises:
+            NotModelledError: they were not taken along, or say an end that no int holds.
+        """
+        if found.header_at_end is None:
+            raise NotModelledError("a length at the end of a segment, which Kafka before 0.11 reads")
+        if found.end + LEGACY_HEADER_LENGTH + found.header_at_end[1] > LARGEST_INT32:
+            raise NotModelledError("a message whose length leads past 2^31 - 1 bytes")
+        return found.header_at_end
 
     def _legacy(self, batch: LoadedBatch, *, checked: bool) -> LoadedBatch:
         """Return a batch as Kafka before 0.11 reads it: a message with an offset and a checksum.
@@ -152,6 +208,8 @@ class Segment:
         start = self.offset_index.lookup(offset)
         if start < 0:
             raise NotModelledError("an index with a negative position")
+        if self._rules.finds_messages_cut_short:
+            return self._position_of_message(offset, max(start, least))
         before: LoadedBatch | None = None
         for batch in self.batches(max(start, least)):
             if not self._rules.finds_by_base_offset:
@@ -389,7 +447,7 @@ class Segment:
         is_sound = self._are_indexes_sound(has_time_index=has_time_index)
         if not is_sound and self._rules.removes_corrupt_indexes:
             self._disk.delete(self.names[INDEX], REBUILT)
-            self._disk.delete(self.names[TIME_INDEX], REBUILT)
+            self.time_index.remove()
             self.txn_index.remove()
         return is_sound
 
@@ -398,7 +456,7 @@ class Segment:
             least=1 if self._rules.indexes_base_offsets else 0
         ):
             return False
-        if not has_time_index:
+        if not has_time_index and self._rules.empties_new_time_indexes:
             self.time_index.resize(0)
         if self._rules.opens_indexes_at_once and self.time_index.is_corrupt():
             return False

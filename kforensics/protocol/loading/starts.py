@@ -120,7 +120,7 @@ def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
         rules: those of the broker's version; None for those of 4.3.
     """
     rules = rules or LoadingRules()
-    partition = partition_of_directory(name, knows_strays=rules.knows_strays, knows_futures=rules.knows_futures)
+    partition = partition_of_directory(name, rules)
     is_cache = name == REMOTE_INDEX_CACHE and rules.ignores_remote_index_cache
     return not is_cache and (partition is None or partition[0] != METADATA_TOPIC)
 

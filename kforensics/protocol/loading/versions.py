@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
 
-OLDEST_MODELLED = KafkaVersion(0, 10, 2)
+OLDEST_MODELLED = KafkaVersion(0, 10)
 FIRST_NOT_MODELLED = KafkaVersion(4, 4)
 NEWEST_MODELLED = KafkaVersion(4, 1)
 
@@ -85,7 +85,7 @@ class LoadingRules:
     snapshots_before_scan: bool = True
     """1.0: a snapshot is written before a segment is scanned, too (`Log.recoverSegment`)."""
     scans_without_index: bool = True
-    """Before 1.1 and since 2.3: a segment without an offset index is scanned; between, the index stays empty."""
+    """0.10.1 to 1.0 and since 2.3: a segment without an offset index is scanned; in 0.10.0 and between, the index stays empty."""
     removes_corrupt_indexes: bool = False
     """Before 1.1: the indexes of a segment are removed where one is corrupt."""
     removes_swapped_indexes: bool = False
@@ -98,6 +98,18 @@ class LoadingRules:
     """Before 1.0: a marker counts as the last record of its producer (`ProducerAppendInfo.appendEndTxnMarker`)."""
     knows_magic_2: bool = True
     """0.11: a log has producers, leader epochs, a checkpointed log start and indexes of transactions; before, their files are passed over, and a batch of magic 2 is a message that fails its checksum."""
+    finds_messages_cut_short: bool = False
+    """Before 0.10.2: an offset is looked for in offsets and lengths alone, a length below 14 there is an IllegalStateException, and elsewhere it ends the reading (`FileMessageSet`)."""
+    compares_before_length: bool = False
+    """Before 0.10.1: where an offset is looked for, a message's is compared before its length is looked at (`FileMessageSet.searchFor`)."""
+    has_time_indexes: bool = True
+    """0.10.1: segments have a time index (KIP-33); before, such a file is passed over, and retention goes by when a segment was changed."""
+    empties_new_time_indexes: bool = True
+    """0.10.2: a time index that is made because it is missing is emptied (`Log.loadSegments`); before, it keeps its full length."""
+    knows_deletions: bool = True
+    """0.10.2: the name of a directory may end in `-delete` (KAFKA-1911); before, it ends the start."""
+    wraps_bad_partitions: bool = True
+    """0.10.2: a directory whose name has no number behind the dash ends the start with a KafkaException; before, with a NumberFormatException (`Log.parseTopicPartitionName`)."""
     io_errors_end_start: bool = False
     """Before 1.0: an IOException ends the start, and a malformed checkpoint only counts as none (KIP-112)."""
     wraps_io_errors: bool = True
@@ -130,7 +142,7 @@ class LoadingRules:
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """Return the rules of a version, from 0.10.2 to 4.3.
+    """Return the rules of a version, from 0.10 to 4.3.
 
     Args:
         version: of the broker that is started.
@@ -177,13 +189,19 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         reads_whole_segments_for_recovery=version < (2, 0),
         needs_markers=version < (2, 0),
         snapshots_before_scan=version >= (1, 0),
-        scans_without_index=version < (1, 1) or version >= (2, 3),
+        scans_without_index=(0, 10, 1) <= version < (1, 1) or version >= (2, 3),
         removes_corrupt_indexes=version < (1, 1),
         removes_swapped_indexes=version < (1, 1),
         keeps_recovery_point=version < (1, 0),
         keeps_index_past_end=version < (1, 1),
         marker_is_last_record=version < (1, 0),
         knows_magic_2=version >= (0, 11),
+        finds_messages_cut_short=version < (0, 10, 2),
+        compares_before_length=version < (0, 10, 1),
+        has_time_indexes=version >= (0, 10, 1),
+        empties_new_time_indexes=version >= (0, 10, 2),
+        knows_deletions=version >= (0, 10, 2),
+        wraps_bad_partitions=version >= (0, 10, 2),
         io_errors_end_start=version < (1, 0),
         wraps_io_errors=version >= (1, 0),
         knows_futures=version >= (1, 1),
@@ -206,6 +224,8 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
     """Return one version for each set of rules, oldest first: where these agree, all modelled versions do."""
     return (
         OLDEST_MODELLED,
+        KafkaVersion(0, 10, 1),
+        KafkaVersion(0, 10, 2),
         KafkaVersion(0, 11),
         KafkaVersion(1, 0),
         KafkaVersion(1, 1),

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Citation
+from kforensics.evidence.model import BatchReader, CheckpointValue, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.reconcile.committed.proofs import Bound, CommitProofs, LoggedHighWatermark
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -141,7 +141,12 @@ class CommitJudge:
             out.append(_run(offsets.first, split - 1, "certain", certain))
         if end > split:
             out.append(
-                _run(split, end - 1, "possible", Bound(offset=split, reason=self._why_possible(view), citations=()))
+                _run(
+                    split,
+                    end - 1,
+                    "possible",
+                    Bound(offset=split, reason=self._why_possible(view, split), citations=()),
+                )
             )
         if never and end <= offsets.last:
             out.append(_run(end, offsets.last, "no", never))
@@ -167,16 +172,27 @@ class CommitJudge:
         """
         return self._proofs.never_after(first_epoch, last_epoch, holder, until=until, by_ms=by_ms)
 
-    def _why_possible(self, view: LoadedLog) -> str:
-        if not self._proofs.leaderships:
-            return "above every recorded high watermark; no metadata shows which replicas were in sync"
+    def _why_possible(self, view: LoadedLog, first: int) -> str:
         recorded = view.replica.high_watermark
-        known = (
-            "no high watermark is recorded"
-            if isinstance(recorded, Absent)
-            else f"above the recorded high watermark {recorded.value}"
+        if isinstance(recorded, CheckpointValue) and recorded.value > max(first, view.log_end_offset):
+            return f"the recorded high watermark {recorded.value} is above the log end {view.log_end_offset}: it may speak of other records"
+        if not self._proofs.leaderships:
+            is_above = self._proofs.is_above_all(first)
+            above = (
+                "above every recorded high watermark"
+                if is_above
+                else "no recorded high watermark proves them committed"
+            )
+            return f"{above}; no metadata shows which replicas were in sync"
+        if isinstance(recorded, CheckpointValue) and recorded.value > first:
+            return (
+                f"the recorded high watermark {recorded.value} does not prove them committed; nothing speaks against it"
+            )
+        if isinstance(recorded, Absent):
+            return "no high watermark is recorded; nothing speaks against it"
+        return (
+            f"above the recorded high watermark {recorded.value}, which is written every 5 s; nothing speaks against it"
         )
-        return f"{known}, which is written every 5 s; nothing speaks against it"
 
 
 def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> CommittedRun:

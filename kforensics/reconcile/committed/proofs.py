@@ -18,7 +18,8 @@ from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.high_watermarks import high_watermark_reach, start_of_unmarked_term
-from kforensics.reconcile.logs.divergence import common_range, damage_at, same_batches_from
+from kforensics.reconcile.logs.agreement import common_range, same_batches_from
+from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import led_on, unproven_after
@@ -77,6 +78,15 @@ class CommitProofs:
             *self._by_commit_markers(view, offsets),
         ]
         return max(bounds, key=lambda bound: bound.offset, default=None)
+
+    def is_above_all(self, offset: int) -> bool:
+        """Whether no high watermark that any of the logs' brokers wrote down reaches beyond an offset.
+
+        Args:
+            offset: the first in question.
+        """
+        recorded = [view.replica.high_watermark for view in self.views]
+        return all(isinstance(one, Absent) or one.value <= offset for one in recorded)
 
     def _by_high_watermarks(self, view: LoadedLog) -> list[Bound]:
         bounds = []

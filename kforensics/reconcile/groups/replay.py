@@ -217,7 +217,9 @@ class Replay:
             yield from _only_setbacks(self._detour(detour, read, None))
 
     def _settle_run(self, run: CommitRun) -> Iterator[Change]:
-        order = np.argsort(run.ids, kind="stable")
+        # Numbers of 16 bits are sorted in one pass.
+        numbers = run.ids.astype(np.uint16) if len(run.keys) <= 1 << 16 else run.ids
+        order = np.argsort(numbers, kind="stable")
         ids, offsets = run.ids[order], run.offsets[order]
         is_first = np.concatenate(([True], ids[1:] != ids[:-1]))
         falls = np.concatenate(([False], offsets[1:] < offsets[:-1])) & ~is_first
@@ -237,7 +239,7 @@ class Replay:
                     before, after = run.decode(rows[at - 1 : at + 1])
                     self._put(before)
                     yield from _only_setbacks(self._take(after, self.place))
-        for commit in run.decode([rows[end - 1] for end in ends]):
+        for commit in run.decode(sorted(rows[end - 1] for end in ends)):
             self._put(commit)
         self.last_epoch = max(self.last_epoch, run.last.leader_epoch)
 

@@ -213,8 +213,25 @@ def cause_of(
     if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
+    returned = None if election is None or none_committed else _unclean_return(truncation, election, evidence)
+    if election is not None and returned is not None:
+        is_clean = _is_known_clean(election, evidence.leaderships)
+        reason = (
+            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it"
+            + ("" if some_committed else ", or the tail had never reached it")
+            + ("" if is_clean else f"; {_WHY_WITHOUT[False]}")
+        )
+        return Cause(
+            name=CauseName.POWER_LOSS if is_clean else CauseName.UNKNOWN,
+            confidence="possible",
+            reason=reason,
+            citations=(returned.citation,),
+        )
     if election is not None and some_committed:
         reason = f"{_took_over(election, evidence.leaderships)} without records that had been committed: {_WHY_WITHOUT[_is_known_clean(election, evidence.leaderships)]}"
+        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
+    if election is not None and not none_committed and not _is_known_clean(election, evidence.leaderships):
+        reason = f"{_took_over(election, evidence.leaderships)}; {_WHY_WITHOUT[False]}"
         return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
     if election is not None:
         reason = f"{_took_over(election, evidence.leaderships)}; the tail had not reached it"
@@ -227,6 +244,23 @@ def cause_of(
         return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
     reason = "no evidence shows which election changed the log"
     return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
+
+
+def _unclean_return(truncation: ObservedTruncation, election: Leadership, evidence: CauseEvidence) -> Leadership | None:
+    """Return the state in which the elected broker led after an unclean shutdown, in that election or a later one before the records were replaced."""
+    until = None if truncation.replacement is None else truncation.replacement.epoch
+    risky = () if evidence.account is None else evidence.account.risky
+    return next(
+        (
+            one.state
+            for one in risky
+            if one.risk is Risk.UNCLEAN_RESTART
+            and one.state.leader == election.leader
+            and election.leader_epoch <= one.state.leader_epoch
+            and (until is None or one.state.leader_epoch <= until)
+        ),
+        None,
+    )
 
 
 def _exchanged_disk(truncation: ObservedTruncation, evidence: CauseEvidence) -> Cause | None:
@@ -343,10 +377,20 @@ def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leader
         same = [state for state in elections if state.leader_epoch == truncation.leader_epoch]
         if same:
             return same[0]
-    if isinstance(truncation.time_ms, int):
-        earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= truncation.time_ms]
-        return earlier[-1] if earlier else None
-    return None
+    return _last_election_before(truncation, elections)
+
+
+def _last_election_before(truncation: ObservedTruncation, elections: Sequence[Leadership]) -> Leadership | None:
+    """Return the last election that was recorded before a truncation, None where the log was truncated under another leader or nothing preceded the election."""
+    if not isinstance(truncation.time_ms, int):
+        return None
+    earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= truncation.time_ms]
+    if not earlier or earlier[-1].leader_epoch == 0:
+        return None
+    followed = truncation.leader
+    if isinstance(followed, int) and followed not in {truncation.broker_id, earlier[-1].leader}:
+        return None
+    return earlier[-1]
 
 
 def _epoch_of_last(truncation: ObservedTruncation) -> int | Absent:

@@ -10,7 +10,7 @@ acknowledgement or a committed offset that names it may speak of either record. 
 keeps what the evidence says of the records themselves.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,7 +82,12 @@ class _Piece(NamedTuple):
 
 
 def find_losses(
-    leader: LogCopy, lost: Sequence[LostBatch], judge: CommitJudge, reader: BatchReader
+    leader: LogCopy,
+    lost: Sequence[LostBatch],
+    judge: CommitJudge,
+    reader: BatchReader,
+    *,
+    deleted_below: Callable[[LostBatch], int] = lambda _batch: 0,
 ) -> tuple[Loss, ...]:
     """Return the lost batches as runs of one certainty, by offset.
 
@@ -91,6 +96,7 @@ def find_losses(
         lost: as `lost_batches` finds them.
         judge: knows what was committed.
         reader: gives batch rows.
+        deleted_below: the offset below which a client had the records of a batch deleted.
     """
     if not lost:
         return ()
@@ -98,7 +104,7 @@ def find_losses(
     verdicts = _verdicts(lost, judge)
     # Records below the leader's log start were deleted, on request to the very offset.
     start = leader.view.log_start_offset
-    pieces = [piece for batch in lost for piece in _judge(batch, verdicts, held, start)]
+    pieces = [piece for batch in lost for piece in _judge(batch, verdicts, held, max(start, deleted_below(batch)))]
     return tuple(_merge(pieces))
 
 
@@ -263,7 +269,7 @@ def _verdicts(lost: Sequence[LostBatch], judge: CommitJudge) -> _Verdicts:
 
 
 def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held, log_start: int) -> Iterator[_Piece]:
-    """Yield the batch's offsets from the leader's log start on by certainty: the best that any holder's log proves, for each offset."""
+    """Yield the batch's offsets from the log start on by certainty: the best that any holder's log proves, for each offset."""
     begin = max(batch.base_offset, log_start)
     runs = [
         run

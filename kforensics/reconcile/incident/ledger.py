@@ -15,7 +15,7 @@ from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry
 from kforensics.reconcile.observed.leadership import Risk
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 
 def ledger_entry(
@@ -67,6 +67,7 @@ def logged_loss_entries(
     needed_in_sync: int | Absent,
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
+    deleted: Sequence[OffsetRange] = (),
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
 
@@ -79,12 +80,13 @@ def logged_loss_entries(
         needed_in_sync: how many replicas had to be in sync for a commit.
         judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
+        deleted: offsets whose records a client had deleted before they were truncated.
     """
     if partition.topic in METADATA_TOPICS:
         return []
     found = find_logged_losses(
         truncations,
-        shown=[loss.offsets for loss in losses],
+        shown=[*(loss.offsets for loss in losses), *deleted],
         leader_start=_deleted_below(leader),
         leader_end=leader.view.log_end_offset,
         leaderships=causes.leaderships,

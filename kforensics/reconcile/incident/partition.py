@@ -12,6 +12,7 @@ from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.deleted_records import DeletedRecords, DeletionRequest
 from kforensics.reconcile.history.log_copies import (
     FILE_TIME_SLACK_MS,
     Agreement,
@@ -67,6 +68,8 @@ class IncidentEvidence:
     """The moments at which the inputs were taken."""
     whole_returns: Sequence[WholeReturn] = ()
     """Followers that truncated nothing by the leader's answer."""
+    deletions: Sequence[DeletionRequest] = ()
+    """Requests of clients to delete records of the partition, by log lines."""
     is_deletion_logged: bool = False
     """Whether a log line says that the topic was deleted."""
     wanted_leader: int | None = None
@@ -128,6 +131,7 @@ class _IncidentBuilder:
         self.observed = find_truncations(
             self.partition, evidence.logged, self.copies, self.agreement, others=self.others
         )
+        self.deleted = DeletedRecords(evidence.deletions, self.leaderships, self.observed)
         self.ordinary = self._ordinary_truncations()
         doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.observed = tuple(self._with_trusted_high_watermark(one, doubted) for one in self.observed)
@@ -511,7 +515,7 @@ class _IncidentBuilder:
         for candidate in (leader, *(copy for copy in now if copy.broker_id in guess.tied_with)):
             others = [copy for copy in self.copies if copy is not candidate]
             lost = lost_batches(candidate, others, self.agreement, self.reader)
-            losses = find_losses(candidate, lost, judge, self.reader)
+            losses = find_losses(candidate, lost, judge, self.reader, deleted_below=self.deleted.below)
             records = sum(loss.records for loss in losses if loss.was_committed != "no")
             found.append(Candidate(broker_id=candidate.broker_id, records=records))
         return tuple(found)
@@ -519,7 +523,7 @@ class _IncidentBuilder:
     def _found(self, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
         if self.leader is None or self.judge is None:
             return ()
-        return find_losses(self.leader, lost, self.judge, self.reader)
+        return find_losses(self.leader, lost, self.judge, self.reader, deleted_below=self.deleted.below)
 
     def _bugs(
         self, differing: tuple[Residual, ...], truncations: Sequence[ExplainedTruncation], losses: Sequence[Loss]
@@ -653,6 +657,7 @@ class _IncidentBuilder:
             needed_in_sync=needed,
             judge=self.judge,
             whole=self._whole_account(),
+            deleted=self.deleted.truncated(),
         )
         sure = {(one.cause.name, one.cause.confidence) for one in truncations}
         every = (

@@ -250,16 +250,11 @@ def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
     """Return the offset below which the log may be compacted: the cleaner's checkpoint, or the last trace of a cleaner in a closed segment."""
     point = replica.cleaner_point.value if not isinstance(replica.cleaner_point, Absent) else 0
     for segment in segments[:-1]:
-        if is_cleaned(segment):
+        if segment.is_thinned:
             point = max(
                 point, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1
             )
     return point
-
-
-def is_cleaned(segment: Segment) -> bool:
-    """Return whether batches of the segment lack records that they were written with (magic 2: count below the last offset delta + 1)."""
-    return segment.is_thinned
 
 
 def _damaged_ranges(replica: Replica, segments: tuple[Segment, ...]) -> tuple[DamagedRange, ...]:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.retention import RetentionRule
 from kforensics.protocol.loading.starts import StartResult, StartWord, start_word
@@ -165,6 +166,18 @@ class MetadataLoad:
     lost: LostRecords
     unknown: str = ""
     """Why it is not known."""
+
+
+class LeavingReplica(NamedTuple):
+    """A replica that a reassignment removes from its node, which was not complete when the metadata were copied."""
+
+    node: int
+    """The input by which the node is named."""
+    path: str
+    """Of its directory, relative to its input."""
+    offset: int
+    """In the metadata log: where that says so."""
+    cited: Citation
 
 
 class VersionOutcome(NamedTuple):

@@ -50,7 +50,7 @@ class BrokerLife:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerLogFacts:
+class BrokerLogFacts(ClusterFacts):
     """`ClusterFacts` from the metadata log, and from log lines for partitions that it does not hold."""
 
     metadata: ClusterFacts
@@ -366,8 +366,8 @@ def _is_of_metadata(event: LogEvent) -> bool:
 
 def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]:
     """Return the nodes of which a log, rotated files included, holds a line that is older than one before it, by more than threads and clock services bring about."""
-    latest: dict[tuple[int, tuple[int, int | Absent, str]], int] = {}
-    logs: dict[int, tuple[int, int | Absent, str]] = {}
+    latest: dict[tuple[int, tuple[int | Absent, str]], int] = {}
+    logs: dict[int, tuple[int | Absent, str]] = {}
     found: set[int] = set()
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):

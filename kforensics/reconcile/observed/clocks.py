@@ -140,7 +140,7 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
 
     A broker that comes back late reports old epochs late, so the majority decides. Partitions and epochs of one name in two clusters are anchors too, and what
     was made by one script begins alike: so a shift that is no time zone is taken for a clock that disagrees only where it is small, and where moments
-    that are apart agree on it.
+    that are apart agree on it. A line may be late and is never early: one that is in time shows that the clock is right, and the others are late.
     """
     votes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for anchor, time in times.items():
@@ -159,25 +159,32 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
     if abs(skew) <= SKEW_TOLERATED_MS:
         # A line follows its record: being late by some seconds is no skew.
         return Clock(shift_ms=zone, source=source)
-    if zone == 0 and max(agreeing, default=0) - min(agreeing, default=0) >= MOMENTS_APART_MS:
+    is_late = skew < 0 and any(rest >= -SKEW_TOLERATED_MS for rest, _ in votes[zone])
+    if zone == 0 and not is_late and max(agreeing, default=0) - min(agreeing, default=0) >= MOMENTS_APART_MS:
         return Clock(shift_ms=skew, source=source, skew_ms=skew)
     return Clock(shift_ms=0, source=source) if zone == 0 else None
 
 
 def _by_mtimes(files: Sequence[LogFile]) -> Clock:
-    """Return the zone in which last lines were written when their files were last changed, if most files agree on one; else UTC."""
+    """Return the zone in which last lines were written when their files were last changed, if most nodes agree on one; else UTC.
+
+    Of each node the file with the latest line counts: others have been rotated, or are written at elections alone.
+    """
     zones: Counter[int] = Counter()
+    newest: dict[int | Absent, tuple[int, LogFile]] = {}
     for file in files:
         last = file.last_time_ms
-        if isinstance(last, Absent):
-            continue
+        known = newest.get(file.node_id)
+        if isinstance(last, int) and (known is None or known[0] < last):
+            newest[file.node_id] = (last, file)
+    for last, file in newest.values():
         difference = file.mtime_ns // 1_000_000 - last
         zone = round(difference / ZONE_STEP_MS) * ZONE_STEP_MS
         if abs(zone) <= WIDEST_ZONE_MS and 0 <= difference - zone <= MTIME_TOLERANCE_MS:
             zones[zone] += 1
     best = max(zones, key=lambda zone: (zones[zone], -abs(zone)), default=None)
     # Copies often carry the time of the copying: one file in thirty then fits some zone by chance.
-    if best is None or zones[best] < 2 or zones[best] * 2 <= len(files):
+    if best is None or zones[best] < 2 or zones[best] * 2 <= len(newest):
         return Clock(shift_ms=0, source="assumed")
     return Clock(shift_ms=best, source="file-time")
 

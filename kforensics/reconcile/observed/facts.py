@@ -1,8 +1,8 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -43,6 +43,8 @@ class Restart:
     """It had announced its stop, or found the marker of a clean one."""
     other_disk: bool = False
     """A log directory that it had registered before is not there any more."""
+    missing_directories: frozenset[str] = frozenset()
+    """The ids of those directories, where the metadata log names them."""
 
 
 class LogLoad(NamedTuple):
@@ -65,50 +67,50 @@ class GroupCommit:
     citation: Citation
 
 
-class ClusterFacts(Protocol):
-    """Facts beyond the replicas of one partition; any of them may be unknown."""
+class ClusterFacts:
+    """Facts beyond the replicas of one partition; each is unknown, or there is none, unless a kind of evidence shows it."""
 
-    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
+    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:  # noqa: ARG002
         """Return every recorded state of the partition, the oldest first; empty if no metadata is among the inputs.
 
         Args:
             partition: the topic and number.
             topic_id: that of the directory in question; absent for every topic that had the name.
         """
-        ...
+        return ()
 
-    def topic_id(self, topic: str) -> str | Absent:
+    def topic_id(self, topic: str) -> str | Absent:  # noqa: ARG002
         """Return the topic id that the metadata log has now; unknown where it has no such topic.
 
         Args:
             topic: the name.
         """
-        ...
+        return Absent.UNKNOWN
 
-    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
         """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name.
 
         Args:
             topic: the name.
             topic_id: absent where the directory does not say.
         """
-        ...
+        return False
 
-    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
         """Return the committed offsets of consumer groups, the newest of each group and epoch.
 
         Args:
             partition: whose records the groups read.
         """
-        ...
+        return ()
 
-    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
+    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:  # noqa: ARG002
         """Return the metadata offsets where the broker registered again without a clean shutdown before.
 
         Args:
             broker_id: its node id.
         """
-        ...
+        return ()
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Return every time that the broker came back, oldest first, its first start left out.
@@ -116,57 +118,59 @@ class ClusterFacts(Protocol):
         Args:
             broker_id: its node id.
         """
-        ...
+        return tuple(
+            Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
+        )
 
-    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:
+    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
         """Return the loads of a partition's log that the broker's lines report, oldest first.
 
         Args:
             broker_id: its node id.
             partition: the topic and number.
         """
-        ...
+        return ()
 
     def verifies_clean_stops(self) -> bool:
         """Whether the controller keeps a broker in the ISR only where its disk holds the marker of its last clean stop (KIP-966)."""
-        ...
+        return False
 
     def metadata_gaps(self) -> tuple[str, ...]:
         """Return the parts of the metadata log that are missing or can't be read, as parts of a sentence."""
-        ...
+        return ()
 
     def is_newest_metadata(self) -> bool:
         """Whether no later metadata can exist than that among the inputs: it is of a voter, as it is now."""
-        ...
+        return False
 
-    def later_epoch(self, partition: TopicPartition) -> int | Absent:
+    def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
         """Return the highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does.
 
         Args:
             partition: the topic and number.
         """
-        ...
+        return Absent.NOT_APPLICABLE
 
-    def ends_before(self, time_ms: int | Absent) -> bool:
+    def ends_before(self, time_ms: int | Absent) -> bool:  # noqa: ARG002
         """Whether the metadata log ends before a time, so that it can't show who led then.
 
         Args:
             time_ms: of a log line, in UTC; absent where none is known.
         """
-        ...
+        return False
 
     def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return when the lines of each broker begin whose server.log is among the inputs, milliseconds UTC; unknown where its clock went back in between.
 
         state-change.log and controller.log do not show how a broker started.
         """
-        ...
+        return {}
 
     def named_brokers(self) -> frozenset[int]:
         """Return brokers that any log line names as leader or in sync."""
-        ...
+        return frozenset()
 
-    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
+    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
         """Return whether the broker's log lines begin before a time and report no start after an unclean shutdown up to another.
 
         Args:
@@ -174,34 +178,39 @@ class ClusterFacts(Protocol):
             since_ms: in UTC.
             until_ms: in UTC.
         """
-        ...
+        return False
 
-    def started_clean(self, broker_id: int, since_ms: int) -> bool:
-        """Return whether the broker's first start since then found the marker of a clean stop, by its own lines."""
-        ...
+    def started_clean(self, broker_id: int, since_ms: int) -> bool:  # noqa: ARG002
+        """Return whether the broker's first start since then found the marker of a clean stop, by its own lines.
 
-    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        Args:
+            broker_id: its node id.
+            since_ms: in UTC.
+        """
+        return False
+
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002
         """Return the ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log.
 
         Args:
             broker_id: its node id.
         """
-        ...
+        return Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
-        ...
+        return False
 
-    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
+    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:  # noqa: ARG002
         """Return `unclean.leader.election.enable` as it was for a topic; unknown if no input shows it.
 
         Args:
             topic: the name.
             recorded_at: the metadata offset of the election; absent for the newest setting.
         """
-        ...
+        return Absent.UNKNOWN
 
-    def needed_in_sync(self, topic: str) -> int | Absent:
+    def needed_in_sync(self, topic: str) -> int | Absent:  # noqa: ARG002
         """Return how many replicas must be in sync before a leader commits; unknown if no input shows the setting.
 
         `min.insync.replicas` since 3.7 (KIP-966), 1 before, whatever the setting says.
@@ -209,93 +218,8 @@ class ClusterFacts(Protocol):
         Args:
             topic: the name.
         """
-        ...
+        return Absent.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class NoFacts:
+class NoFacts(ClusterFacts):
     """The facts when only replicas are among the inputs: nothing else is known."""
-
-    empty: tuple[()] = field(default=())
-
-    def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:  # noqa: ARG002
-        """Return no states: no metadata is among the inputs."""
-        return self.empty
-
-    def topic_id(self, topic: str) -> str | Absent:  # noqa: ARG002
-        """Return unknown."""
-        return Absent.UNKNOWN
-
-    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
-        """Return false: whether the topic was deleted is not known."""
-        return False
-
-    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
-        """Return no committed offsets."""
-        return self.empty
-
-    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:  # noqa: ARG002
-        """Return no restarts."""
-        return self.empty
-
-    def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """Return the unclean ones."""
-        return tuple(
-            Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
-        )
-
-    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
-        """Return no loads: there are no lines."""
-        return self.empty
-
-    def verifies_clean_stops(self) -> bool:
-        """Return false: there is no metadata log."""
-        return False
-
-    def metadata_gaps(self) -> tuple[str, ...]:
-        """Return no gaps: there is no metadata log."""
-        return self.empty
-
-    def is_newest_metadata(self) -> bool:
-        """Return false: there is no metadata log."""
-        return False
-
-    def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
-        """Return that there is none: there are no lines."""
-        return Absent.NOT_APPLICABLE
-
-    def ends_before(self, time_ms: int | Absent) -> bool:  # noqa: ARG002
-        """Return false: there is no metadata log."""
-        return False
-
-    def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """Return no brokers: there are no lines."""
-        return {}
-
-    def named_brokers(self) -> frozenset[int]:
-        """Return no brokers: there are no lines."""
-        return frozenset()
-
-    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
-        """Return false: nothing shows how the broker was stopped."""
-        return False
-
-    def started_clean(self, broker_id: int, since_ms: int) -> bool:  # noqa: ARG002
-        """Return false: there are no lines."""
-        return False
-
-    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002
-        """Return unknown: there is no metadata log."""
-        return Absent.UNKNOWN
-
-    def has_metadata_log(self) -> bool:
-        """Return false: nothing shows a metadata log."""
-        return False
-
-    def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:  # noqa: ARG002
-        """Return unknown: no input shows the setting."""
-        return Absent.UNKNOWN
-
-    def needed_in_sync(self, topic: str) -> int | Absent:  # noqa: ARG002
-        """Return unknown: no input shows the setting."""
-        return Absent.UNKNOWN

@@ -6,13 +6,13 @@ truncated its log to its high watermark (before KIP-101).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.protocol.loading.node import RESERVED_DIRECTORIES
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LogLoad, Restart
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
@@ -131,7 +131,9 @@ def account_of(
         by_high_watermark: followers truncate to their high watermark when the leader changes (before KIP-101, or magic 0 and 1).
     """
     states = facts.leaderships(partition, topic_id)
-    restarts = {broker: facts.restarts(broker) for broker in _named(states)}
+    restarts = {
+        broker: tuple(_of_its_disk(one, broker, states) for one in facts.restarts(broker)) for broker in _named(states)
+    }
     loads = {broker: facts.loads(broker, partition) for broker in restarts}
     return LeadershipAccount(
         partition=partition,
@@ -150,6 +152,21 @@ def account_of(
         assigned=_assigned(states),
         restarts=restarts,
     )
+
+
+def _of_its_disk(restart: Restart, broker: int, states: Sequence[Leadership]) -> Restart:
+    """Return the restart as it was for this partition: of several disks of a broker another one may have been exchanged."""
+    known = [
+        state
+        for state in states
+        if isinstance(state.recorded_at, int)
+        and isinstance(restart.recorded_at, int)
+        and state.recorded_at <= restart.recorded_at
+    ]
+    directory = dict(known[-1].directories).get(broker) if restart.missing_directories and known else None
+    if directory is None or directory in RESERVED_DIRECTORIES or directory in restart.missing_directories:
+        return restart
+    return replace(restart, other_disk=False)
 
 
 def _named(states: Iterable[Leadership]) -> frozenset[int]:
@@ -405,8 +422,3 @@ def _gaps(
                 f"whether broker {broker} restarted before its log lines begin",
                 f"older log files of broker {broker}",
             )
-
-
-def cited(election: Election) -> Citation:
-    """Return the place where the election is on record."""
-    return election.state.citation

@@ -41,7 +41,7 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
     keyed = []
     rotated = _ends_of_rotated(files, clocks)
     for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
-        latest = 0 if _ROTATED.search(file.path) else rotated.get(log_written(file), -1) + 1
+        latest = 0 if _is_rotated(file) else rotated.get(log_written(file), -1) + 1
         for number, event in enumerate(file.events):
             time_ms = clock.utc_ms(event)
             # A clock that jumps back must not change the order of a file's lines.
@@ -52,20 +52,24 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
     return tuple(item for _, _, _, item in keyed)
 
 
-def log_written(file: LogFile) -> tuple[int, int | Absent, str]:
-    """Return what is the same of a file and of those that were rotated out of it.
+def log_written(file: LogFile) -> tuple[int | Absent, str]:
+    """Return what is the same of a file and of those that were rotated out of it, whether they are given singly or by their directory.
 
     Args:
-        file: of any node; two copies of one directory are two inputs.
+        file: of any node; copies in two directories are two logs.
     """
-    return file.input, file.node_id, _ROTATED.sub("", file.path)
+    return file.node_id, _ROTATED.sub("", file.location)
 
 
-def _ends_of_rotated(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tuple[int, int | Absent, str], int]:
+def _is_rotated(file: LogFile) -> bool:
+    return _ROTATED.search(file.location) is not None
+
+
+def _ends_of_rotated(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tuple[int | Absent, str], int]:
     """Return the latest time of the files that were rotated out of each, in UTC ms."""
-    ends: dict[tuple[int, int | Absent, str], int] = {}
+    ends: dict[tuple[int | Absent, str], int] = {}
     for file, clock in zip(files, clocks, strict=True):
-        if _ROTATED.search(file.path):
+        if _is_rotated(file):
             times = [time for event in file.events if isinstance(time := clock.utc_ms(event), int)]
             key = log_written(file)
             ends[key] = max(*times, ends.get(key, 0), 0) if times else ends.get(key, 0)

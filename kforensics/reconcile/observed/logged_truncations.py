@@ -131,6 +131,9 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
     event = item.event
     match event.kind:
         case Kind.LOG_LOADED:
+            # The broker has started: whom it followed before says nothing of whom it follows now.
+            state.leader = state.leader_epoch = state.high_watermark = Absent.UNKNOWN
+            state.decision = None
             state.know_end(item, event.number("log_end_offset"), is_exact=True)
         case Kind.FOLLOWER_START:
             state.know_end(item, event.number("offset"), is_exact=True)

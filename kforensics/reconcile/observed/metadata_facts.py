@@ -1,13 +1,13 @@
 """Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
-from kforensics.reconcile.observed.facts import GroupCommit, Leadership, LogLoad, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -18,7 +18,7 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
 
-class MetadataFacts:
+class MetadataFacts(ClusterFacts):
     """Facts of one cluster, as `facts.ClusterFacts` asks for them.
 
     Args:
@@ -79,10 +79,6 @@ class MetadataFacts:
             return ()
         return tuple(_restarts(self._history.brokers.get(broker_id, ())))
 
-    def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
-        """Return no loads: only log files show them."""
-        return ()
-
     def verifies_clean_stops(self) -> bool:
         """Whether eligible leader replicas were enabled from the first record on."""
         if self._history is None:
@@ -110,30 +106,6 @@ class MetadataFacts:
     def is_newest_metadata(self) -> bool:
         """Return a voter's log as it is now; a broker only copies it, and may have stopped long before."""
         return self._history is not None and self._is_of_now and self._history.is_of_voter
-
-    def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
-        """Return that there is none: only log files show this."""
-        return Absent.NOT_APPLICABLE
-
-    def ends_before(self, time_ms: int | Absent) -> bool:  # noqa: ARG002
-        """Return false: only log lines have times to compare with it."""
-        return False
-
-    def heard_brokers(self) -> Mapping[int, int | Absent]:
-        """Return no brokers: only log files show this."""
-        return {}
-
-    def named_brokers(self) -> frozenset[int]:
-        """Return no brokers: only log files show this."""
-        return frozenset()
-
-    def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
-        """Return false: only log lines show how a broker was stopped."""
-        return False
-
-    def started_clean(self, broker_id: int, since_ms: int) -> bool:  # noqa: ARG002
-        """Return false: only log files show this."""
-        return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the directories that the broker registered last."""
@@ -224,10 +196,12 @@ def _restarts(states: Iterable[BrokerState]) -> Iterator[Restart]:
     before: BrokerState | None = None
     for state in states:
         if before is not None and state.is_registered and state.incarnation_id != before.incarnation_id:
+            missing = frozenset(before.log_dirs) - frozenset(state.log_dirs)
             yield Restart(
                 recorded_at=state.when.offset,
                 time_ms=state.when.timestamp_ms,
                 is_clean=before.is_in_controlled_shutdown,
-                other_disk=bool(before.log_dirs) and not set(before.log_dirs) <= set(state.log_dirs),
+                other_disk=bool(missing),
+                missing_directories=missing,
             )
         before = state

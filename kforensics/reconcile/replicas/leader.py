@@ -39,12 +39,12 @@ class ProtocolChoice:
 
     @property
     def is_assumed(self) -> bool:
-        """Whether no input shows the leader: what follows from it is not certain."""
+        """Whether no input shows the version of the broker: what follows from the protocol is not certain."""
         return self.reason.startswith("assumed")
 
 
 def choose_leader(
-    views: Sequence[LoadedLog], *, wanted: int | None, leaderships: Sequence[Leadership]
+    views: Sequence[LoadedLog], *, wanted: int | None, leaderships: Sequence[Leadership], is_stopped: bool = False
 ) -> LeaderChoice | None:
     """Return the leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas.
 
@@ -54,6 +54,7 @@ def choose_leader(
         views: the live replicas of the partition.
         wanted: the broker that the caller names; None for no choice of his.
         leaderships: the recorded states of the partition, the oldest first.
+        is_stopped: no broker ran when the directories were copied: who stopped uncleanly leaves the ISR when it comes back (KIP-966).
     """
     if not views:
         return None
@@ -77,6 +78,20 @@ def choose_leader(
         led = by_broker.get(newest.leader) if not isinstance(newest.leader, Absent) else None
         source = source_of(newest)
         where = source if isinstance(newest.recorded_at, Absent) else f"metadata log, offset {newest.recorded_at}"
+        instead = _eligible_instead(newest, led, by_broker) if is_stopped and led is not None else ()
+        if led is not None and instead:
+            return LeaderChoice(
+                broker_id=instead[0].replica.broker_id,
+                leader_epoch=newest.leader_epoch,
+                source=source,
+                reason=(
+                    f"{asked}{where}: {led.replica.owner} led and did not stop cleanly, so it leaves the ISR when it comes back,"
+                    f" and {instead[0].replica.owner} is eligible (KIP-966)"
+                ),
+                view=instead[0],
+                is_known=len(newest.eligible - {newest.leader}) == 1,
+                citations=(newest.citation,),
+            )
         if led is not None:
             return LeaderChoice(
                 broker_id=newest.leader,
@@ -151,6 +166,20 @@ def _next_leader(
     return next((by_broker[b] for b in (last, *order) if b is not None and b in newest.isr and b in by_broker), None)
 
 
+def _eligible_instead(
+    newest: Leadership, led: LoadedLog, by_broker: Mapping[int | Absent, LoadedLog]
+) -> tuple[LoadedLog, ...]:
+    """Return the eligible leader replicas, in the order of the assignment, where the last leader stopped uncleanly and nobody else is in sync."""
+    leader = led.replica.broker_id
+    if isinstance(newest.isr, Absent) or isinstance(newest.replicas, Absent) or led.replica.clean_shutdown:
+        return ()
+    if not isinstance(leader, int) or newest.isr != frozenset({leader}):
+        return ()
+    return tuple(
+        by_broker[one] for one in newest.replicas if one in newest.eligible and one != leader and one in by_broker
+    )
+
+
 def last_epoch(view: LoadedLog) -> int | Absent:
     """Return the newest leader epoch that a replica knows, from its cache or its batches; absent where it knows none.
 
@@ -188,7 +217,7 @@ def choose_protocol(
     hint: ProtocolName | None = None,
     possible: Sequence[ProtocolName] = (),
 ) -> ProtocolChoice:
-    """Return the protocol from the option, else from the message format, the broker version or the feature level, else kip-595.
+    """Return the protocol from the option, else from the message format, the broker version or the feature level, else the likeliest that is possible.
 
     Args:
         follower: whose protocol it is.

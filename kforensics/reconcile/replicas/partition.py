@@ -10,15 +10,13 @@ from kforensics.evidence.model import BatchReader, Lineage, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.logs.agreement import common_range, same_batches_from, same_batches_until
 from kforensics.reconcile.logs.divergence import (
     Divergence,
     agreed_until,
-    common_range,
     damage_at,
     divergence_past_damage,
     first_divergence,
-    same_batches_from,
-    same_batches_until,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
@@ -363,7 +361,10 @@ class _Session:
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
         candidates = eligible if self.is_quorum else self.live
         leader = choose_leader(
-            candidates or self.live or self.future or self.outside, wanted=wanted_leader, leaderships=self.leaderships
+            candidates or self.live or self.future or self.outside,
+            wanted=wanted_leader,
+            leaderships=self.leaderships,
+            is_stopped=self.is_stopped and not self.is_quorum,
         )
         if leader is not None and leader.source != "option" and self.is_of_another_time:
             why = (

@@ -6,7 +6,6 @@ rose above it, a later record of its key lets a cleaner remove it, or its topic 
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
@@ -16,6 +15,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.trace.displaced import displaced_from
+from kforensics.reconcile.trace.found_record import CopyFile, FoundCopy, FoundRecord, LaterRecord
 from kforensics.reconcile.trace.model import (
     Commitment,
     CopyKind,
@@ -26,7 +26,7 @@ from kforensics.reconcile.trace.model import (
     Until,
     Visibility,
 )
-from kforensics.reconcile.trace.removal_time import NO_HORIZON, Bytes, RemovalSettings, until
+from kforensics.reconcile.trace.removal_time import Bytes, RemovalSettings, until
 from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -36,60 +36,6 @@ _WITH_EPOCHS = 2
 """The magic from which on batches have the leader epoch in which they were written."""
 
 _ORDER: tuple[Commitment, ...] = ("certain", "possible", "no", "unknown")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CopyFile:
-    """One file of a copy of the log; there is one object of each."""
-
-    replica: Replica
-    path: str
-    suffix: str
-    """Of the file's name: `deleted`, `swap` or none."""
-    kind: CopyKind
-
-
-class FoundCopy(NamedTuple):
-    """One copy of a record."""
-
-    file: CopyFile
-    position: int
-    """Of its batch in the file, in bytes."""
-    delete_horizon_ms: int = NO_HORIZON
-
-    @property
-    def replica(self) -> Replica:
-        """The directory."""
-        return self.file.replica
-
-    @property
-    def kind(self) -> CopyKind:
-        """What the copy is in."""
-        return self.file.kind
-
-    @property
-    def path(self) -> str:
-        """The path of its file in the input."""
-        return self.file.path
-
-
-class LaterRecord(NamedTuple):
-    """A record of a key, with one of its copies."""
-
-    record: Record
-    citation: Citation
-    is_live: bool
-    """Whether a live replica holds it."""
-
-
-class FoundRecord(NamedTuple):
-    """One record with all its copies."""
-
-    record: Record
-    topic_id: str | Absent
-    copies: tuple[FoundCopy, ...]
-    outcome: bool | Absent | None
-    """Whether the transaction was aborted, None where no marker follows, absent for records of none."""
 
 
 class _KnownUntil(NamedTuple):

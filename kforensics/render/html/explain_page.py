@@ -17,10 +17,10 @@ from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.root_cause import root_cause
-from kforensics.render.html.happenings import Happening, happenings, rows_within
 from kforensics.render.html.identity import identity_of
 from kforensics.render.html.lanes import draw_figure, loss_summary
 from kforensics.render.html.pages import fill_page
+from kforensics.render.html.timeline_rows import Happening, happenings, rows_within
 from kforensics.render.html.unknowns import unknowns
 from kforensics.render.html.verdict import AnswerMark, advice_of, verdict_of
 from kforensics.render.root_cause import root_cause_sentence
@@ -83,7 +83,12 @@ class _References:
 
 
 def write(result: Result[Explanation], view: View) -> str:
-    """Return the page of an explanation."""
+    """Return the page of an explanation.
+
+    Args:
+        result: of `explain`.
+        view: when the page is made.
+    """
     body = replace(result.body, findings=result.findings, problems=result.problems)
     return explain_html(
         body,

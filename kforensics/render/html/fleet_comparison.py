@@ -26,7 +26,12 @@ _FIGURES = (
 
 
 def write(result: Result[AuditComparison], view: View) -> str:
-    """Return the page of a comparison."""
+    """Return the page of a comparison.
+
+    Args:
+        result: of `fleet report --since`.
+        view: when the page is made.
+    """
     return comparison_page(result.body, result.answer, made_ms=view.made_ms)
 
 

@@ -20,7 +20,12 @@ TREND_WIDTH, TREND_HEIGHT = 240, 40
 
 
 def write(result: Result[FleetSummary], view: View) -> str:
-    """Return the page of an audit, or of a report of one."""
+    """Return the page of an audit, or of a report of one.
+
+    Args:
+        result: of `fleet audit` or `fleet report`.
+        view: when the page is made.
+    """
     assert result.answer is not None
     return fleet_page(result.body, result.answer, made_ms=view.made_ms)
 

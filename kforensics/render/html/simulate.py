@@ -31,7 +31,11 @@ _CHARACTER_WIDTH = 8
 
 
 def write(result: Result[Replays], _view: View) -> Iterator[str]:
-    """Return the page, piece by piece."""
+    """Return the page, piece by piece.
+
+    Args:
+        result: of `simulate replay`.
+    """
     assert result.answer is not None
     return page(result.body.replays, result.answer)
 

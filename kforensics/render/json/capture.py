@@ -4,12 +4,16 @@ from collections.abc import Iterator
 
 from kforensics.commands.capture import CaptureReport
 from kforensics.commands.result import Result
-from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.json.document import DocumentBody, document, fields_of
 from kforensics.render.view import View
 
 
 def write(result: Result[CaptureReport], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises.
+
+    Args:
+        result: of `capture`; its plan and what was written are in the body.
+    """
     body = result.body
-    fields = {"node_id": body.node_id, "cluster_id": body.cluster_id, "plan": body.plan, "capture": body.capture}
+    fields = {**fields_of(body, "node_id", "cluster_id", "plan", "capture")}
     return document(result, DocumentBody(name="capture", fields=fields))

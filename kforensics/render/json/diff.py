@@ -12,16 +12,20 @@ from kforensics.findings.answers.diff import partition_state
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
-from kforensics.reconcile.observed.leadership import LeadershipAccount, cited
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
-from kforensics.render.json.document import DocumentBody, document, json_line, seal_objects, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, seal_objects, to_plain
 from kforensics.render.view import View
 
 
 def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """Return the document, piece by piece."""
+    """Return the document, piece by piece.
+
+    Args:
+        result: of `diff`; the reports of its partitions are made while they are written.
+    """
     return document(
         result,
         DocumentBody(
@@ -31,7 +35,11 @@ def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """Yield an object a line: partitions, seal, findings, problems."""
+    """Yield an object a line: partitions, seal, findings, problems.
+
+    Args:
+        result: of `diff`.
+    """
     for report in _flat_reports(result.body):
         yield report + "\n"
     for value in (*seal_objects(result), *result.findings, *result.problems):
@@ -74,13 +82,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "leader": Absent.UNKNOWN
         if leader is None
         else {
-            "broker_id": leader.broker_id,
-            "leader_epoch": leader.leader_epoch,
-            "source": leader.source,
-            "reason": leader.reason,
-            "is_known": leader.is_known,
-            "tied_with": leader.tied_with,
-            "citations": leader.citations,
+            **fields_of(leader, "broker_id", "leader_epoch", "source", "reason", "is_known", "tied_with", "citations"),
         },
         "verdict": report.verdict,
         "state": (state or partition_state(report)).value,
@@ -97,10 +99,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "odd_ones_out": [{"broker_id": one.view.replica.broker_id, "reason": one.reason} for one in report.odd_ones],
         "emptied_replicas": [
             {
-                "broker_id": one.broker_id,
-                "is_certain": one.is_certain,
-                "is_electable": one.is_electable,
-                "reason": one.reason,
+                **fields_of(one, "broker_id", "is_certain", "is_electable", "reason"),
             }
             for one in report.emptied
         ],
@@ -117,7 +116,7 @@ def _plain_account(account: LeadershipAccount) -> dict[str, Any]:
                 "leader_epoch": one.state.leader_epoch,
                 "previous_leader": one.previous,
                 "risk": one.risk,
-                "citations": (cited(one),),
+                "citations": (one.state.citation,),
             }
             for one in account.risky
         ],
@@ -129,11 +128,7 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
     view, replica = report.view, report.view.replica
     protocol = report.protocol
     return {
-        "broker_id": replica.broker_id,
-        "input": replica.input,
-        "path": replica.path,
-        "state": replica.state,
-        "topic_id": replica.topic_id,
+        **fields_of(replica, "broker_id", "input", "path", "state", "topic_id"),
         "log_start_offset": view.log_start_offset,
         "local_log_start_offset": view.content_start_offset,
         "log_end_offset": view.log_end_offset,
@@ -154,11 +149,7 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         "first_divergence": Absent.NOT_APPLICABLE
         if report.divergence is None
         else {
-            "offset": report.divergence.offset,
-            "kind": report.divergence.kind,
-            "detail": report.divergence.detail,
-            "is_open": report.divergence.is_open,
-            "citations": report.divergence.citations,
+            **fields_of(report.divergence, "offset", "kind", "detail", "is_open", "citations"),
         },
     }
 
@@ -244,8 +235,5 @@ def _plain_what_if(choice: WhatIf) -> dict[str, Any]:
             for view, expected in choice.truncations
         ],
         "discarded": _plain_counts(choice.discarded),
-        "lost_certain": choice.lost_certain,
-        "lost_possible": choice.lost_possible,
-        "kept_divergent": choice.kept_divergent,
-        "is_emptied": choice.is_emptied,
+        **fields_of(choice, "lost_certain", "lost_possible", "kept_divergent", "is_emptied"),
     }

@@ -19,7 +19,7 @@ from kforensics import __version__
 from kforensics.commands.result import Result
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation, Problem
-from kforensics.render.json.answer import plain_answer
+from kforensics.findings.answers.model import Answer
 from kforensics.units import EpochEntry
 
 if TYPE_CHECKING:
@@ -76,7 +76,11 @@ def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
 
 
 def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
-    """Return the seal as the document of a report shows it."""
+    """Return the seal as the document of a report shows it.
+
+    Args:
+        seal: the manifest, and what differs from it.
+    """
     from kforensics.evidence.seal.state import Change  # noqa: PLC0415 - few reports name a seal
 
     return {
@@ -89,6 +93,16 @@ def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
         "changes": {change.value: seal.changes[change] for change in Change},
         "uncovered": seal.uncovered,
     }
+
+
+def fields_of(value: object, *names: str) -> dict[str, Any]:
+    """Return fields of a value under their own names.
+
+    Args:
+        value: of any class that has them.
+        names: in the order in which they are wanted.
+    """
+    return {name: getattr(value, name) for name in names}
 
 
 def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
@@ -214,4 +228,20 @@ def _plain_citation(citation: Citation) -> dict[str, Any]:
         "position": span.position if isinstance(span, Span) else to_plain(span),
         "length": span.length if isinstance(span, Span) else to_plain(span),
         "line": to_plain(citation.line),
+    }
+
+
+def plain_answer(answer: Answer) -> dict[str, Any]:
+    """Return the fields that `docs/json.md` promises, in their order.
+
+    Args:
+        answer: of any command.
+    """
+    return {
+        "state": answer.state.value,
+        "headline": answer.headline,
+        "now": list(answer.now),
+        "tell": list(answer.tell),
+        "later": list(answer.later),
+        "unknown": list(answer.unknown),
     }

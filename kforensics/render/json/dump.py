@@ -11,14 +11,15 @@ from kforensics.evidence.content.record_meaning import MemberBlob, Message, Reco
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
+    CODECS,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Undecoded
-from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.json.document import plain_bytes, to_plain
 
 NOT_APPLICABLE = {"absent": Absent.NOT_APPLICABLE.value}
@@ -46,7 +47,14 @@ def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str
 
 
 def plain_batch(batch: BatchItem) -> dict[str, Any]:
-    """Return a batch with the names of its header fields."""
+    """Return a batch with the names of its header fields.
+
+    Args:
+        batch: as its header has it; of magic 0 and 1 a message or its wrapper.
+
+    Returns:
+        The fields in the order of `docs/json.md`; one that the magic does not have is marked as not applicable.
+    """
     attributes = batch.attributes
     codec = attributes & CODEC_MASK
     has_producer = batch.magic >= 2 and batch.producer_id >= 0
@@ -79,7 +87,13 @@ def plain_batch(batch: BatchItem) -> dict[str, Any]:
 
 
 def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
-    """Return a record; key, value and headers only where they were asked for."""
+    """Return a record; key, value and headers only where they were asked for.
+
+    Args:
+        item: a record, with its control type and its meaning where it has them.
+        show_payload: whether key, value and headers are in it, not only their lengths.
+        as_text: payloads as strings where they are UTF-8.
+    """
     record = item.record
     plain: dict[str, Any] = {
         "type": "record",
@@ -102,14 +116,24 @@ def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict
 
 
 def plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
-    """Return a time as on disk; magic 0 has none, and -1 says that none was given."""
+    """Return a time as on disk; magic 0 has none, and -1 says that none was given.
+
+    Args:
+        magic: of the batch.
+        time_ms: milliseconds since 1970, UTC.
+    """
     if magic == 0:
         return NOT_APPLICABLE
-    return NOT_WRITTEN if time_ms == NO_TIME else time_ms
+    return NOT_WRITTEN if time_ms == NO_TIMESTAMP else time_ms
 
 
 def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
-    """Return bytes as base64, or as a string where that is asked for and they are UTF-8."""
+    """Return bytes as base64, or as a string where that is asked for and they are UTF-8.
+
+    Args:
+        payload: a key or a value; None for null.
+        as_text: whether a string is asked for.
+    """
     if payload is None:
         return None
     if as_text:
@@ -142,7 +166,11 @@ def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any
 
 
 def plain_damage(damage: Damage) -> dict[str, Any]:
-    """Return a damaged place."""
+    """Return a damaged place.
+
+    Args:
+        damage: of any file.
+    """
     plain = {
         "type": "damage",
         "position": damage.span.position,
@@ -161,7 +189,11 @@ def plain_damage(damage: Damage) -> dict[str, Any]:
 
 
 def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
-    """Return key and value of a record of Kafka's own."""
+    """Return key and value of a record of Kafka's own.
+
+    Args:
+        meaning: of a record of the metadata log or of an internal topic.
+    """
     return {
         "key": None if meaning.key is None else plain_message(meaning.key),
         "value": None if meaning.value is None else plain_message(meaning.value),
@@ -169,7 +201,11 @@ def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
 
 
 def plain_message(message: Message) -> dict[str, Any]:
-    """Return a message by name and version, its fields as they are decoded; one that was not understood says why."""
+    """Return a message by name and version, its fields as they are decoded; one that was not understood says why.
+
+    Args:
+        message: decoded by Kafka's schema of its version, or not decoded.
+    """
     plain: dict[str, Any] = {
         "name": message.name if message.name is not None else {"absent": Absent.UNKNOWN.value},
         "version": message.version if message.version is not None else UNREADABLE,

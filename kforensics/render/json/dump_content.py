@@ -42,7 +42,12 @@ def write(result: Result[DumpContent], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[DumpContent], view: View) -> Iterator[str]:
-    """Return an entry a line."""
+    """Return an entry a line.
+
+    Args:
+        result: of `dump`; its files are read while the lines are written.
+        view: whether payloads are shown, and as text.
+    """
     return _lines(result.body, view, view)
 
 

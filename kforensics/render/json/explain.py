@@ -12,25 +12,37 @@ from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
-from kforensics.render.json.document import DocumentBody, document, json_line, seal_objects
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, seal_objects
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
 
 
 def write(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return the document."""
+    """Return the document.
+
+    Args:
+        result: of `explain`.
+    """
     return document(result, DocumentBody(name="explain", fields=plain_explanation(result.body)))
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return an object a line: the explanation, seal, findings, problems."""
+    """Return an object a line: the explanation, seal, findings, problems.
+
+    Args:
+        result: of `explain`.
+    """
     items = (*explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
     return (json_line(item) for item in items)
 
 
 def plain_explanation(result: Explanation) -> dict[str, Any]:
-    """Return the body of the document."""
+    """Return the body of the document.
+
+    Args:
+        result: the body of a result of `explain`.
+    """
     return {
         "timeline": [plain_entry(entry) for entry in result.timeline],
         "truncations": [
@@ -62,7 +74,11 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
 
 
 def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
-    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type."""
+    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type.
+
+    Args:
+        result: the body of a result of `explain`.
+    """
     body = plain_explanation(result)
     for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
         for item in body[name]:
@@ -72,7 +88,14 @@ def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
 
 
 def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
-    """Return one event of the timeline."""
+    """Return one event of the timeline.
+
+    Args:
+        entry: an event with its time, in milliseconds UTC, and its citations.
+
+    Returns:
+        Its fields; `kind` is the name that schema 1 promises, `event` that of `EventKind`.
+    """
     return {
         "time_ms": entry.time_ms,
         "time_utc": _utc(entry.time_ms),
@@ -88,7 +111,11 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
-    """Return one truncation that happened."""
+    """Return one truncation that happened.
+
+    Args:
+        truncation: of one broker's log.
+    """
     return {
         "broker_id": truncation.broker_id,
         **_names(truncation.topic_partition),
@@ -97,11 +124,7 @@ def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
         "from_offset": truncation.from_offset,
         "to_offset": truncation.to_offset,
         "rule": truncation.protocol,
-        "decided_by": truncation.decided_by,
-        "leader": truncation.leader,
-        "leader_epoch": truncation.leader_epoch,
-        "expected_offset": truncation.expected_offset,
-        "agrees": truncation.agrees,
+        **fields_of(truncation, "decided_by", "leader", "leader_epoch", "expected_offset", "agrees"),
         "steps": list(truncation.steps),
         "logged": truncation.is_logged,
         "cause": truncation.cause.name,
@@ -118,26 +141,22 @@ def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
 
 
 def plain_loss(loss: LossEntry) -> dict[str, Any]:
-    """Return one run of records that the final leader does not hold."""
+    """Return one run of records that the final leader does not hold.
+
+    Args:
+        loss: with whoever still holds the records.
+    """
     return {
         **_names(loss.topic_partition),
         "first_offset": loss.offsets.first,
         "last_offset": loss.offsets.last,
-        "records": loss.records,
-        "markers": loss.markers,
-        "committed": loss.committed,
-        "was_committed": loss.was_committed,
+        **fields_of(loss, "records", "markers", "committed", "was_committed"),
         "replaced": loss.is_replaced,
         "leader_epoch": loss.leader_epoch,
         "reason": loss.reason,
         "held_by": [
             {
-                "input": h.input,
-                "path": h.path,
-                "broker_id": h.broker_id,
-                "in_use": h.in_use,
-                "is_vanishing": h.is_vanishing,
-                "is_stray": h.is_stray,
+                **fields_of(h, "input", "path", "broker_id", "in_use", "is_vanishing", "is_stray"),
             }
             for h in loss.held_by
         ],
@@ -147,24 +166,21 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
 
 
 def plain_bug(bug: BugTrace) -> dict[str, Any]:
-    """Return one known bug whose trace is there."""
+    """Return one known bug whose trace is there.
+
+    Args:
+        bug: of Kafka, by its JIRA.
+    """
     return {
         "reference": bug.jira,
-        "broker_id": bug.broker_id,
-        "confidence": bug.confidence,
-        "effect": bug.effect,
-        "trace": bug.trace,
-        "citations": bug.citations,
+        **fields_of(bug, "broker_id", "confidence", "effect", "trace", "citations"),
     }
 
 
 def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
     return {
         **_names(incident.partition),
-        "state": incident.state,
-        "leader": incident.leader,
-        "log_start_offset": incident.log_start_offset,
-        "log_end_offset": incident.log_end_offset,
+        **fields_of(incident, "state", "leader", "log_start_offset", "log_end_offset"),
         "groups": [
             {"group": group.group, "offset": group.offset, "kind": group.kind, "citations": [group.citation]}
             for group in incident.groups

@@ -1,36 +1,52 @@
 """The audit of a fleet, and the comparison of two, as JSON documents."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 from kforensics.commands.result import Result
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
-from kforensics.render.json.document import DocumentBody, document, json_line, typed_lines
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, typed_lines
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
 
 def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """Return the document of an audit, or of a report of one."""
+    """Return the document of an audit, or of a report of one.
+
+    Args:
+        result: of `fleet audit` or `fleet report`.
+    """
     return document(result, DocumentBody(name=result.command.replace(" ", "-"), fields=plain_summary(result.body)))
 
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
-    """Return the document of `fleet report --since`."""
+    """Return the document of `fleet report --since`.
+
+    Args:
+        result: of `fleet report --since`.
+    """
     names = tuple(one.name for one in fields(AuditComparison))
-    return document(result, DocumentBody(name="fleet-comparison", fields=_fields(result.body, names)))
+    return document(result, DocumentBody(name="fleet-comparison", fields=fields_of(result.body, *names)))
 
 
 def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
-    """Return the document of `fleet scan`."""
+    """Return the document of `fleet scan`.
+
+    Args:
+        result: of `fleet scan`.
+    """
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
-    return document(result, DocumentBody(name="fleet-scan", fields=_fields(result.body, names)))
+    return document(result, DocumentBody(name="fleet-scan", fields=fields_of(result.body, *names)))
 
 
 def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return the document of `fleet trend`."""
+    """Return the document of `fleet trend`.
+
+    Args:
+        result: of `fleet trend`, an audit a line, the oldest first.
+    """
     body = {"tables": result.body.tables, "audit_count": result.body.audit_count}
     return document(
         result, DocumentBody(name="fleet-trend", fields={**body, "audits": [*map(_plain_line, result.body.lines)]})
@@ -38,16 +54,24 @@ def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
 
 
 def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return one line for each audit."""
+    """Return one line for each audit.
+
+    Args:
+        result: of `fleet trend`.
+    """
     return typed_lines(("audit", map(_plain_line, result.body.lines)))
 
 
 def _plain_line(line: TrendLine) -> dict[str, Any]:
-    return {**_fields(line, [one.name for one in fields(TrendLine)]), "audited_utc": utc_text(line.audited_ms)}
+    return {**fields_of(line, *(one.name for one in fields(TrendLine))), "audited_utc": utc_text(line.audited_ms)}
 
 
 def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """Yield the audit in one line."""
+    """Yield the audit in one line.
+
+    Args:
+        result: of `fleet audit`.
+    """
     summary = result.body
     names = (
         "audit_id",
@@ -75,7 +99,7 @@ def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     yield json_line(
         {
             "type": "audit",
-            **_fields(summary, names),
+            **fields_of(summary, *names),
             "audited_utc": utc_text(summary.audited_ms),
             "state": result.answer.state,
             "headline": result.answer.headline,
@@ -90,12 +114,12 @@ def _changes_of(comparison: AuditComparison) -> dict[str, Any]:
     return {"findings_by_change": comparison.findings_by_change, "gone_nodes": comparison.gone_nodes}
 
 
-def _fields(value: object, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
-
-
 def plain_summary(summary: FleetSummary) -> dict[str, Any]:
-    """Return the numbers and the worst partitions, which are as `diff` gives them."""
+    """Return the numbers and the worst partitions, which are as `diff` gives them.
+
+    Args:
+        summary: of one audit.
+    """
     names = (
         "clusters",
         "nodes",
@@ -141,7 +165,7 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         *(("gate",) if summary.gate else ()),
     )
     return {
-        **_fields(summary, names),
+        **fields_of(summary, *names),
         "audited_utc": utc_text(summary.audited_ms),
         "partitions": [json.loads(one.report) for one in summary.worst],
         "tables": summary.tables,

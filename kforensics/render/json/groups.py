@@ -9,12 +9,16 @@ from kforensics.damage import Absent
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, to_plain
 from kforensics.render.view import View
 
 
 def write(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises; `commits` only where the history was asked for."""
+    """Return the fields that `docs/json.md` promises; `commits` only where the history was asked for.
+
+    Args:
+        result: of `groups`.
+    """
     body = result.body
     fields = {"complete_since": body.complete_since_ms, "skipped_records": body.skipped_records}
     streams = {"groups": (json_line(_group(one)).rstrip() for one in body.groups)}
@@ -24,7 +28,11 @@ def write(result: Result[Groups], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return a commit a line."""
+    """Return a commit a line.
+
+    Args:
+        result: of `groups`.
+    """
     return (json_line({"type": "commit", **_change(change)}) for change in result.body.changes())
 
 
@@ -75,10 +83,7 @@ def _change(change: Change) -> dict[str, Any]:
         "partition": change.key.partition,
         "offset": nothing if change.offset is None else change.offset,
         "previous_offset": nothing if change.previous is None else change.previous,
-        "time_ms": change.time_ms,
-        "by": change.by,
-        "confidence": change.confidence,
-        "reason": change.reason,
+        **fields_of(change, "time_ms", "by", "confidence", "reason"),
         "transactional": change.is_transactional,
         "citations": change.citations,
     }

@@ -5,13 +5,17 @@ from collections.abc import Iterable, Iterator
 
 from kforensics.commands.ls import Listing
 from kforensics.commands.result import Result
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, to_plain, typed_lines
+from kforensics.render.json.document import DocumentBody, document, plain_answer, to_plain, typed_lines
 from kforensics.render.view import View
 
 
 def write(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return the document, piece by piece: rows of a million files are too much to hold."""
+    """Return the document, piece by piece: rows of a million files are too much to hold.
+
+    Args:
+        result: of `ls`.
+        view: whether every file is listed, not only counts by kind.
+    """
     inventory = result.body.inventory
     lists: dict[str, Iterable[object]] = {
         "partitions": inventory.partitions,
@@ -28,7 +32,12 @@ def write(result: Result[Listing], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return an object a line, each with its type."""
+    """Return an object a line, each with its type.
+
+    Args:
+        result: of `ls`.
+        view: whether every file is listed, not only counts by kind.
+    """
     inventory = result.body.inventory
     assert result.answer is not None
     return typed_lines(

@@ -15,7 +15,11 @@ from kforensics.render.view import View
 
 
 def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """Return the document, piece by piece."""
+    """Return the document, piece by piece.
+
+    Args:
+        result: of `metadata`.
+    """
     body = result.body
     fields = {**plain_comparison(body.comparison), "state": _selected(plain_state(body.state), body.request)}
     events = (json_line(plain_event(event)).rstrip() for event in body.events)
@@ -23,7 +27,11 @@ def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """Return an event a line."""
+    """Return an event a line.
+
+    Args:
+        result: of `metadata`.
+    """
     return (json_line(plain_event(event)) for event in result.body.events)
 
 
@@ -39,7 +47,11 @@ def _selected(plain: dict[str, Any], asked: MetadataRequest) -> dict[str, Any]:
 
 
 def plain_when(when: When) -> dict[str, Any]:
-    """Return the place of a change."""
+    """Return the place of a change.
+
+    Args:
+        when: the metadata offset and the epoch of the quorum; its time is below 0 where none is known.
+    """
     known = when.timestamp_ms >= 0
     return {
         "offset": when.offset,
@@ -52,7 +64,11 @@ def plain_when(when: When) -> dict[str, Any]:
 
 
 def plain_event(event: MetadataEvent) -> dict[str, Any]:
-    """Return one change of the metadata."""
+    """Return one change of the metadata.
+
+    Args:
+        event: of the metadata log or of a snapshot of it.
+    """
     return {
         "type": "event",
         "kind": event.kind.value,
@@ -68,19 +84,32 @@ def plain_event(event: MetadataEvent) -> dict[str, Any]:
 
 
 def plain_partition(state: PartitionState) -> dict[str, Any]:
-    """Return a partition's state."""
+    """Return a partition's state.
+
+    Args:
+        state: after a record that created or changed it.
+    """
     plain: dict[str, Any] = to_plain(state._replace(when=None))  # type: ignore[arg-type]
     plain["leader_recovery_state"] = "recovering" if plain.pop("is_recovering") else "recovered"
     return {**plain, "when": plain_when(state.when)}
 
 
 def plain_broker(state: BrokerState) -> dict[str, Any]:
-    """Return a broker's registration."""
+    """Return a broker's registration.
+
+    Args:
+        state: after a record that registered or changed it.
+    """
     return {**to_plain(state._replace(when=None)), "when": plain_when(state.when)}  # type: ignore[arg-type]
 
 
 def plain_topic(topic: TopicState, partitions: Iterable[PartitionState]) -> dict[str, Any]:
-    """Return a topic with its partitions."""
+    """Return a topic with its partitions.
+
+    Args:
+        topic: by its id.
+        partitions: of this topic.
+    """
     return {
         "name": to_plain(topic.name),
         "topic_id": topic.topic_id,
@@ -91,7 +120,14 @@ def plain_topic(topic: TopicState, partitions: Iterable[PartitionState]) -> dict
 
 
 def plain_state(state: MetadataState) -> dict[str, Any]:
-    """Return the metadata at one offset."""
+    """Return the metadata at one offset.
+
+    Args:
+        state: of the whole cluster, once the record at its offset is applied.
+
+    Returns:
+        Features, topics by name, brokers by id and settings.
+    """
     by_topic: dict[str, list[PartitionState]] = {topic_id: [] for topic_id in state.topics}
     for (topic_id, _), partition in sorted(state.partitions.items()):
         by_topic[topic_id].append(partition)
@@ -116,7 +152,11 @@ def plain_state(state: MetadataState) -> dict[str, Any]:
 
 
 def plain_comparison(comparison: LogComparison) -> dict[str, Any]:
-    """Return the logs side by side."""
+    """Return the logs side by side.
+
+    Args:
+        comparison: of the metadata logs among the inputs with the newest of them.
+    """
     return {
         "logs": [
             {

@@ -15,12 +15,16 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     WayOut,
 )
-from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain
 from kforensics.render.view import View
 
 
 def write(result: Result[Prediction], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises.
+
+    Args:
+        result: of `predict`.
+    """
     body = result.body
     fields: dict[str, Any] = {
         "depth": body.depth,
@@ -31,22 +35,15 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
                 "number": start.number,
                 "input": start.input,
                 "outcome": start.result,
-                "exception": start.exception,
-                "reason": start.reason,
-                "clean": start.clean,
-                "bytes_scanned": start.bytes_scanned,
-                "logs_scanned": start.logs_scanned,
-                "kafka": start.kafka,
-                "loads_logs": start.loads_logs,
+                **fields_of(
+                    start, "exception", "reason", "clean", "bytes_scanned", "logs_scanned", "kafka", "loads_logs"
+                ),
             }
             for start in body.starts
         ],
         "metadata_logs": [
             {
-                "input": one.input,
-                "path": one.path,
-                "log_end_offset": one.log_end_offset,
-                "snapshot_end": one.snapshot_end,
+                **fields_of(one, "input", "path", "log_end_offset", "snapshot_end"),
                 "records_lost": one.lost.records,
                 "held_by": _holders(one.lost),
             }
@@ -124,24 +121,15 @@ def _way_out(way: WayOut, rank: int) -> dict[str, Any]:
         "starts": way.start_count,
         "records_lost": way.records,
         "committed": {"certain": way.certain, "possible": way.possible},
-        "only_here": way.only_here,
-        "holes": way.holes,
-        "epochs_wrong": way.epochs_wrong,
-        "transactions_forgotten": way.transactions_forgotten,
-        "bytes_scanned": way.bytes_scanned,
-        "bytes_due": way.bytes_due,
-        "assumed": way.assumed,
+        **fields_of(
+            way, "only_here", "holes", "epochs_wrong", "transactions_forgotten", "bytes_scanned", "bytes_due", "assumed"
+        ),
     }
 
 
 def _log(log: PredictedLog) -> dict[str, Any]:
     return {
-        "start": log.start,
-        "input": log.input,
-        "path": log.path,
-        "topic": log.topic,
-        "partition": log.partition,
-        "outcome": log.outcome,
+        **fields_of(log, "start", "input", "path", "topic", "partition", "outcome"),
         "becomes": log.fate,
         "exception": log.exception,
         "message": log.message,
@@ -180,10 +168,6 @@ def _holders(lost: LostRecords) -> list[dict[str, Any]]:
 
 def _state(state: LogAtStart) -> dict[str, Any]:
     return {
-        "log_start_offset": state.log_start_offset,
-        "log_end_offset": state.log_end_offset,
-        "recovery_point": state.recovery_point,
-        "last_stable_offset": state.last_stable_offset,
-        "epochs": state.epochs,
+        **fields_of(state, "log_start_offset", "log_end_offset", "recovery_point", "last_stable_offset", "epochs"),
         "segments": [list(segment) for segment in state.segments],
     }

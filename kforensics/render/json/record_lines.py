@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.formats.log.records import parse_headers
-from kforensics.render.batches import NO_TIME
 from kforensics.render.json.dump import NOT_APPLICABLE, NOT_WRITTEN, plain_header
 
 _NOT_APPLICABLE = json.dumps(NOT_APPLICABLE).encode()
@@ -68,10 +68,10 @@ def _times(times: np.ndarray, magics: np.ndarray) -> Column:
     if (magics == 0).any():
         # Wrappers never mix magics, but neighbours do.
         return b"%b", [
-            _NOT_APPLICABLE if magic == 0 else _NOT_WRITTEN if time == NO_TIME else b"%d" % time
+            _NOT_APPLICABLE if magic == 0 else _NOT_WRITTEN if time == NO_TIMESTAMP else b"%d" % time
             for time, magic in zip(times.tolist(), magics.tolist(), strict=True)
         ]
-    return _numbers(times, times == NO_TIME, _NOT_WRITTEN)
+    return _numbers(times, times == NO_TIMESTAMP, _NOT_WRITTEN)
 
 
 def _payloads(

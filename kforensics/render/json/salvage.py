@@ -6,21 +6,22 @@ from typing import Any
 
 from kforensics.commands.result import Result
 from kforensics.commands.salvage import SalvageReport
-from kforensics.commands.salvaging.manifest import plain_file, plain_gap
+from kforensics.commands.salvaging.manifest import plain_end, plain_file, plain_gap
 from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition
 from kforensics.damage import Absent
-from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain
 from kforensics.render.view import View
 
 
 def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises.
+
+    Args:
+        result: of `salvage`.
+    """
     body = result.body
     fields = {
-        "what": body.what,
-        "form": body.form,
-        "out": body.out,
-        "records": body.records,
+        **fields_of(body, "what", "form", "out", "records"),
         "carved": body.carved or Absent.NOT_APPLICABLE,
         "missing": sum(one.missing for one in body.partitions),
         "files": [plain_file(file) for file in body.files],
@@ -47,6 +48,7 @@ def _partition(one: SavedPartition) -> dict[str, Any]:
         "files": [] if best is None else [plain_file(file) for file in best.files],
         "runs": 0 if best is None else len(best.runs),
         "gaps": [plain_gap(gap) for gap in one.gaps],
+        "unread_ends": [plain_end(end) for end in one.unread_ends],
         "alternates": [_alternate(label) for label in one.labels if label.owner],
     }
 

@@ -13,12 +13,20 @@ from kforensics.render.view import View
 
 
 def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
-    """Return the manifest, made while it is written."""
+    """Return the manifest, made while it is written.
+
+    Args:
+        result: of `seal`.
+    """
     return result.body.pieces
 
 
 def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
-    """Return the document of a check; what differs is written as it is met, so that a million differences need no memory."""
+    """Return the document of a check; what differs is written as it is met, so that a million differences need no memory.
+
+    Args:
+        result: of `seal --check`.
+    """
     body, check = result.body, result.body.check
     return document(
         result,
@@ -39,7 +47,11 @@ def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
 
 
 def plain_difference(one: Difference) -> Mapping[str, Any]:
-    """Return a difference as the document has it; either side is absent where it does not exist."""
+    """Return a difference as the document has it; either side is absent where it does not exist.
+
+    Args:
+        one: between what was sealed and what is there now.
+    """
     return {
         "input": one.subject.input,
         "path": one.subject.path,

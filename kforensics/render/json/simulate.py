@@ -6,7 +6,7 @@ from typing import Any
 from kforensics.commands.result import Result
 from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
-from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.json.document import DocumentBody, document, fields_of
 from kforensics.render.view import View
 from kforensics.simulation.explore import Exploration, TraceStep
 from kforensics.simulation.model_values import ModelReplica, ModelState
@@ -15,24 +15,40 @@ from kforensics.simulation.scenario import Replay, Scenario
 
 
 def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]:
-    """Return the built-in scenarios."""
+    """Return the built-in scenarios.
+
+    Args:
+        result: of `simulate list`.
+    """
     return _document(result, {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
 
 
 def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
-    """Return a scenario under the one protocol that was asked for, or under each."""
+    """Return a scenario under the one protocol that was asked for, or under each.
+
+    Args:
+        result: of `simulate replay`, with one replay or several of the same scenario.
+    """
     bodies = [replay_body(each) for each in result.body.replays]
     several = {"scenario": result.body.replays[0].scenario.name, "protocols": bodies}
     return _document(result, bodies[0] if result.body.is_one else several)
 
 
 def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]:
-    """Write what a search found."""
+    """Write what a search found.
+
+    Args:
+        result: of `simulate explore`.
+    """
     return _document(result, exploration_body(result.body))
 
 
 def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
-    """Write what was written."""
+    """Write what was written.
+
+    Args:
+        result: of a `simulate` that writes data directories or a file; its body says which.
+    """
     return _document(result, {"written": result.body})
 
 
@@ -41,7 +57,11 @@ def _document(result: Result[Any], fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def replay_body(one: Replay) -> dict[str, Any]:
-    """Return one scenario under one protocol."""
+    """Return one scenario under one protocol.
+
+    Args:
+        one: with its rows and its outcome.
+    """
     return {
         "scenario": one.scenario.name,
         "protocol": one.protocol,
@@ -51,7 +71,11 @@ def replay_body(one: Replay) -> dict[str, Any]:
 
 
 def exploration_body(found: Exploration) -> dict[str, Any]:
-    """Return what a search found."""
+    """Return what a search found.
+
+    Args:
+        found: a broken invariant with the shortest way to it, or none.
+    """
     violation: Any = found.violation
     if not isinstance(found.violation, Absent):
         violation = {
@@ -60,11 +84,7 @@ def exploration_body(found: Exploration) -> dict[str, Any]:
             "trace": [_trace_step(step) for step in found.violation.trace],
         }
     return {
-        "model": found.model,
-        "size": found.size,
-        "complete": found.complete,
-        "distinct_states": found.distinct_states,
-        "depth": found.depth,
+        **fields_of(found, "model", "size", "complete", "distinct_states", "depth"),
         "violation": violation,
     }
 
@@ -80,12 +100,7 @@ def _step(row: Row) -> dict[str, Any]:
         "leader_hw": leader.high_watermark if leader else no_replica,
         "follower_leo": follower.log_end_offset if follower else no_replica,
         "follower_hw": follower.high_watermark if follower else no_replica,
-        "time_ms": row.time_ms,
-        "leader": row.leader,
-        "leader_epoch": row.leader_epoch,
-        "follower": row.follower,
-        "isr": row.isr,
-        "replicas": row.replicas,
+        **fields_of(row, "time_ms", "leader", "leader_epoch", "follower", "isr", "replicas"),
         "truncation": _truncation(row),
     }
 

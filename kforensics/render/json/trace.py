@@ -9,13 +9,17 @@ from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
 from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord, Until
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, to_plain, typed_lines
+from kforensics.render.json.document import DocumentBody, document, fields_of, plain_answer, to_plain, typed_lines
 from kforensics.render.view import View
 
 
 def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises; keys, values and headers only where they are asked for."""
+    """Return the fields that `docs/json.md` promises; keys, values and headers only where they are asked for.
+
+    Args:
+        result: of `trace`; its records are read while they are written.
+        view: whether payloads are shown.
+    """
     body = result.body
     fields = {
         "topic": body.topic,
@@ -36,7 +40,12 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched."""
+    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched.
+
+    Args:
+        result: of `trace`.
+        view: whether payloads are shown.
+    """
     body = result.body
     yield from typed_lines(("answer", [plain_answer(result.answer)]), ("input", result.inputs))
     for one in body.records:
@@ -54,12 +63,7 @@ def _partition(one: SearchedPartition) -> dict[str, Any]:
         "topic": one.partition.topic,
         "partition": one.partition.partition,
         "leader": {"broker_id": one.leader, "is_known": one.is_leader_known},
-        "replicas": one.replicas,
-        "segments": one.segments,
-        "bytes": one.bytes,
-        "records": one.records,
-        "log_start_offset": one.log_start_offset,
-        "log_end_offset": one.log_end_offset,
+        **fields_of(one, "replicas", "segments", "bytes", "records", "log_start_offset", "log_end_offset"),
         "offsets": [{"first": run.first, "last": run.last} for run in one.covered],
         "gaps": [_gap(gap) for gap in one.gaps],
     }

@@ -9,12 +9,16 @@ from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
-from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
+from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, to_plain
 from kforensics.render.view import View
 
 
 def write(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
+    """Return the fields that `docs/json.md` promises.
+
+    Args:
+        result: of `transactions`.
+    """
     body = result.body
     partitions = (json_line(_partition(body, one)).rstrip() for one in body.partitions)
     fields = {
@@ -26,7 +30,11 @@ def write(result: Result[Transactions], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return a replica a line."""
+    """Return a replica a line.
+
+    Args:
+        result: of `transactions`.
+    """
     return (json_line({"type": "partition", **_partition(result.body, one)}) for one in result.body.partitions)
 
 
@@ -53,18 +61,10 @@ def _open(body: Transactions, partition: PartitionTransactions, one: JudgedTrans
     ending = body.ending(partition, one)
     judged = one.judgement
     return {
-        "producer_id": one.open.producer_id,
-        "producer_epoch": one.open.producer_epoch,
-        "first_offset": one.open.first_offset,
-        "last_offset": one.open.last_offset,
-        "records": one.open.records,
+        **fields_of(one.open, "producer_id", "producer_epoch", "first_offset", "last_offset", "records"),
         "first_time_ms": _time(one.open.first_time_ms),
         "last_time_ms": _time(one.open.last_time_ms),
-        "transactional_id": judged.transactional_id,
-        "coordinator_state": judged.coordinator_state,
-        "verdict": judged.verdict,
-        "confidence": judged.confidence,
-        "reason": judged.reason,
+        **fields_of(judged, "transactional_id", "coordinator_state", "verdict", "confidence", "reason"),
         "to_end_it": ending.to_end_it,
         "blocks": {"records": ending.blocked_records, "groups": list(ending.blocked_groups)},
         "citations": judged.citations,
@@ -73,11 +73,7 @@ def _open(body: Transactions, partition: PartitionTransactions, one: JudgedTrans
 
 def _torn(one: TornTransaction) -> dict[str, Any]:
     return {
-        "producer_id": one.producer_id,
-        "producer_epoch": one.producer_epoch,
-        "first_offset": one.first_offset,
-        "last_offset": one.last_offset,
-        "records": one.records,
+        **fields_of(one, "producer_id", "producer_epoch", "first_offset", "last_offset", "records"),
         "marker": one.marker.kind,
         "marker_offset": one.marker.offset,
         "committed_in": Absent.NOT_APPLICABLE
@@ -87,11 +83,7 @@ def _torn(one: TornTransaction) -> dict[str, Any]:
             "partition": one.committed_in.partition,
             "offset": one.commit_offset,
         },
-        "transactional_id": one.transactional_id,
-        "coordinator_state": one.coordinator_state,
-        "confidence": one.confidence,
-        "reason": one.reason,
-        "citations": one.citations,
+        **fields_of(one, "transactional_id", "coordinator_state", "confidence", "reason", "citations"),
     }
 
 

@@ -11,14 +11,25 @@ from kforensics.damage import Absent, Damage, DamageCause
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
-from kforensics.render.json.answer import plain_answer
-from kforensics.render.json.document import DocumentBody, document, seal_objects, to_plain, typed_lines
+from kforensics.render.json.document import (
+    DocumentBody,
+    document,
+    fields_of,
+    plain_answer,
+    seal_objects,
+    to_plain,
+    typed_lines,
+)
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
 
 
 def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return the document piece by piece: a row a file is too much to hold where there are a million."""
+    """Return the document piece by piece: a row a file is too much to hold where there are a million.
+
+    Args:
+        result: of `verify`.
+    """
     body = result.body
     rows = (json.dumps(to_plain(file_row(report, body.intact))) for report in body.files)
     fields = {"level": body.level.value, "totals": totals(body.verification)}
@@ -26,7 +37,11 @@ def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return an object a line, each with its type."""
+    """Return an object a line, each with its type.
+
+    Args:
+        result: of `verify`.
+    """
     body = result.body
     assert result.answer is not None
     return typed_lines(
@@ -41,7 +56,12 @@ def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
-    """Return one element of `files`."""
+    """Return one element of `files`.
+
+    Args:
+        report: of one file.
+        intact: the replicas that hold what is damaged elsewhere; only segments have any.
+    """
     owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
     return {
         "input": report.input,
@@ -59,11 +79,7 @@ def _place_row(place: Damage, holders: Sequence[IntactReplica]) -> dict[str, Any
     row: dict[str, Any] = {
         "position": place.span.position,
         "length": place.span.length,
-        "kind": place.kind,
-        "gravity": place.gravity,
-        "expected": place.expected,
-        "found": place.found,
-        "offsets_lost": place.offsets_lost,
+        **fields_of(place, "kind", "gravity", "expected", "found", "offsets_lost"),
         "next_good": place.next_good
         if isinstance(place.next_good, Absent)
         else {"offset": place.next_good[0], "position": place.next_good[1]},

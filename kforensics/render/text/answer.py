@@ -42,14 +42,26 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
 
 
 def answer_style(answer: Answer, command: str) -> str:
-    """Return the style of a headline: good only where the state is calm, bad where it exits with 1."""
+    """Return the style of a headline: good only where the state is calm, bad where it exits with 1.
+
+    Args:
+        answer: of the command.
+        command: a key of `STATES`, by which the exit code of the answer's state is known.
+    """
     if answer.state in CALM:
         return Style.ANSWER_GOOD
     return {0: Style.HEADING, 1: Style.ANSWER_BAD}.get(STATES[command][answer.state], Style.ANSWER_WARNING)
 
 
 def brief_lines(answer: Answer) -> list[str]:
-    """Return an answer for a chat, in Markdown: the headline and one line each of what to do, whom to tell, later and unknown; five lines at most."""
+    """Return an answer for a chat, in Markdown: the headline and one line each of what to do, whom to tell, later and unknown; five lines at most.
+
+    Args:
+        answer: of any command.
+
+    Returns:
+        Lines without line breaks, control characters escaped.
+    """
     lines = [f"**{answer.headline}**"]
     for label, name in _SECTIONS:
         sentences = getattr(answer, name)
@@ -60,5 +72,9 @@ def brief_lines(answer: Answer) -> list[str]:
 
 
 def write_brief(result: Result[Any], _view: View) -> Iterator[str]:
-    """Return the answer of a result for a chat."""
+    """Return the answer of a result for a chat.
+
+    Args:
+        result: of any command with the format `brief`.
+    """
     return (f"{line}\n" for line in brief_lines(result.answer))

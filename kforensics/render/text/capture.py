@@ -13,12 +13,14 @@ from kforensics.render.view import View
 from kforensics.words import byte_count, counted, form
 
 
-def write(result: Result[CaptureReport], view: View) -> Iterator[str]:
-    """Return the answer first, then figures; with -v all that could not be read, and what changed meanwhile."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
+    """Yield figures, and with -v all that could not be read and what changed meanwhile.
 
-
-def _lines(result: Result[CaptureReport], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `capture`.
+        view: of the screen, and whether all is listed.
+    """
     width, verbose = view.width, view.verbose
     yield ""
     one = result.body.capture

@@ -47,39 +47,43 @@ _WORDS = {
 }
 
 
-def write(result: Result[DiffResult], view: View) -> Iterator[str]:
-    """Return the answer, what to do, a block for each partition that needs attention, records where they are asked for, what was not read."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
+    """Yield a block for each partition that needs attention, records where they are asked for, and what was not read.
 
-
-def _lines(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
-    compared = replace(result.body, findings=result.findings, problems=result.problems)
+    Args:
+        result: of `diff`.
+        view: of the screen, and which of blocks, steps, records and payloads are shown.
+    """
+    compared, width = replace(result.body, findings=result.findings, problems=result.problems), view.width
     if view.only_findings:
-        yield from finding_lines(compared, view.width)
+        yield from finding_lines(compared, width)
     else:
-        yield from diff_screen(compared, verbose=view.verbose, steps=view.steps, width=view.width, unicode=view.unicode)
+        for one in compared.partitions:
+            if one.report is not None:
+                yield ""
+                yield from _block(
+                    one.report, one.state, one.findings, steps=view.steps, width=width, unicode=view.unicode
+                )
+                yield from _legend(one.report, compared.inputs, width)
+        yield from _loose_findings(compared.findings, width)
+        yield from _closing(compared, verbose=view.verbose, width=width)
     problems = compared.problems
     if view.show_records:
         problems = (*problems, *compared.not_captured)
         yield from record_lines(compared.dropped(), show_payload=view.show_payload)
     if problems:
         yield ""
-    yield from problem_lines(problems, compared.inputs, view.width)
-
-
-def diff_screen(result: DiffResult, *, verbose: bool, steps: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """Yield a block for each partition that needs attention, and the rest counted."""
-    for one in result.partitions:
-        if one.report is not None:
-            yield ""
-            yield from _block(one.report, one.state, one.findings, steps=steps, width=width, unicode=unicode)
-            yield from _legend(one.report, result.inputs, width)
-    yield from _loose_findings(result.findings, width)
-    yield from _closing(result, verbose=verbose, width=width)
+    yield from problem_lines(problems, compared.inputs, width)
 
 
 def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
-    """Yield one entry a finding, the gravest first."""
+    """Yield one entry a finding, the gravest first.
+
+    Args:
+        result: the body of a result of `diff`.
+        width: of the screen, in columns.
+    """
     for item in result.findings:
         yield from wrapped(
             f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT

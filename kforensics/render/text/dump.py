@@ -11,13 +11,14 @@ from kforensics.evidence.content.record_meaning import MemberBlob, Message
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
+    CODECS,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
-from kforensics.render.batches import CODECS, NO_TIME
 from kforensics.render.escape import escape_text
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
@@ -35,7 +36,12 @@ _MEANINGS = {
 
 
 def write(result: Result[DumpContent], view: View) -> Iterator[str]:
-    """Yield the content, as it is read; the answer is known only when all of it has been."""
+    """Yield the content, as it is read; the answer is known only when all of it has been.
+
+    Args:
+        result: of `dump`.
+        view: whether payloads are shown, and as text.
+    """
     content = result.body
     several = len(content) > 1
     for number, file in enumerate(content.files()):
@@ -51,7 +57,13 @@ def write(result: Result[DumpContent], view: View) -> Iterator[str]:
 
 
 def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator[str]:
-    """Yield the lines of one item, without line breaks."""
+    """Yield the lines of one item, without line breaks.
+
+    Args:
+        item: a batch, a record, an entry of another file, or a damaged place.
+        show_payload: whether key, value and headers of a record are shown.
+        as_text: payloads as text where they are UTF-8.
+    """
     match item:
         case BatchItem():
             yield _batch_line(item)
@@ -64,7 +76,11 @@ def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator
 
 
 def damage_lines(damage: Damage) -> Iterator[str]:
-    """Yield the lines of a damaged place: the expected and the found bytes, then the lost offsets."""
+    """Yield the lines of a damaged place: the expected and the found bytes, then the lost offsets.
+
+    Args:
+        damage: of any file.
+    """
     what = {Gravity.DAMAGE: "DAMAGE", Gravity.TORN_TAIL: "torn tail"}.get(damage.gravity, "note")
     span = damage.span
     yield (
@@ -92,7 +108,7 @@ def _batch_line(batch: BatchItem) -> str:
         parts.append(f"magic {batch.magic}")
     elif batch.partition_leader_epoch >= 0:
         parts.append(f"leader epoch {batch.partition_leader_epoch}")
-    if batch.magic and batch.max_timestamp != NO_TIME:
+    if batch.magic and batch.max_timestamp != NO_TIMESTAMP:
         kind = "appended" if attributes & TIMESTAMP_TYPE_BIT else "created"
         parts.append(f"{kind} {utc_text(batch.max_timestamp)}")
     if batch.magic >= 2:
@@ -117,7 +133,7 @@ def _producer_parts(batch: BatchItem) -> Iterator[str]:
 def _record_lines(item: RecordItem, *, show_payload: bool, as_text: bool) -> Iterator[str]:
     record = item.record
     parts = [f"{record.offset}"]
-    if record.magic and record.timestamp_ms != NO_TIME:
+    if record.magic and record.timestamp_ms != NO_TIMESTAMP:
         parts.append(utc_text(record.timestamp_ms))
     parts += [f"key {_length(record.key)}", f"value {_length(record.value)}"]
     if record.headers:
@@ -156,7 +172,11 @@ def _payload_lines(title: str, payload: bytes | None, *, as_text: bool) -> Itera
 
 
 def message_text(message: Message) -> str:
-    """Format a message in one line: name, version, and the fields that differ from their defaults."""
+    """Format a message in one line: name, version, and the fields that differ from their defaults.
+
+    Args:
+        message: decoded by Kafka's schema of its version, or not decoded.
+    """
     name = escape_text(message.name or "message")
     version = "" if message.version is None else f" v{message.version}"
     if isinstance(message, Undecoded):
@@ -167,7 +187,11 @@ def message_text(message: Message) -> str:
 
 
 def field_text(value: Any) -> str:
-    """Format the value of a field in one line, escaped."""
+    """Format the value of a field in one line, escaped.
+
+    Args:
+        value: text, a number, bytes, a tuple or a structure of these, or the reason why there is none.
+    """
     match value:
         case Absent():
             return f"({value.value})"

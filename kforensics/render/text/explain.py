@@ -26,39 +26,40 @@ MOST_ENTRIES = 40
 MOST_LOSSES = 60
 
 
-def write(result: Result[Explanation], view: View) -> Iterator[str]:
-    """Return the conclusion, then what happened, what was lost, why, and what more evidence would show."""
+@whole_screen
+def write(result: Result[Explanation], view: View) -> Iterator[Text | str]:
+    """Yield the rest of the conclusion, then what happened, what was lost, why, and what more evidence would show.
+
+    Args:
+        result: of `explain`.
+        view: of the screen, and whether what is of no concern is listed too.
+    """
     body = replace(result.body, findings=result.findings, problems=result.problems)
-    lines = explain_screen(body, verbose=view.verbose, width=view.width, unicode=view.unicode)
-    return whole_screen(result, view, lines)
-
-
-def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: bool) -> Iterator[Text | str]:
-    """Yield the screen behind the answer, laid out for `width` columns."""
-    yield from _more(behind_headline(result.conclusion, result.answer, result.incidents), width)
-    truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
-    entries = shown_entries(result.timeline, result.incidents, verbose=verbose)
+    verbose, width, unicode = view.verbose, view.width, view.unicode
+    yield from _more(behind_headline(body.conclusion, body.answer, body.incidents), width)
+    truncations = [truncation for incident in body.incidents for truncation in incident.truncations]
+    entries = shown_entries(body.timeline, body.incidents, verbose=verbose)
     if entries:
         yield ""
         yield Text("What happened", style=Style.HEADING)
-        shifts = {path: clock.shift_ms for path, clock in result.clocks}
-        yield from _happened(entries, truncations, result.inputs, shifts, verbose=verbose, width=width, unicode=unicode)
+        shifts = {path: clock.shift_ms for path, clock in body.clocks}
+        yield from _happened(entries, truncations, body.inputs, shifts, verbose=verbose, width=width, unicode=unicode)
     if truncations:
         yield ""
         yield Text("What was truncated", style=Style.HEADING)
         for truncation in truncations:
-            yield from _truncation_lines(truncation, result.inputs, verbose=verbose, width=width, unicode=unicode)
+            yield from _truncation_lines(truncation, body.inputs, verbose=verbose, width=width, unicode=unicode)
     losses = [
         loss
-        for incident in result.incidents
+        for incident in body.incidents
         for loss in incident.losses
         if verbose or incident.partition.topic not in METADATA_TOPICS
     ]
     if losses:
         yield ""
-        yield Text(f"What the {_leaders(result.incidents)} do not hold", style=Style.HEADING)
-        yield from _loss_lines(losses, result.inputs, width=width)
-    groups = [(incident, group) for incident in result.incidents for group in incident.groups]
+        yield Text(f"What the {_leaders(body.incidents)} do not hold", style=Style.HEADING)
+        yield from _loss_lines(losses, body.inputs, width=width)
+    groups = [(incident, group) for incident in body.incidents for group in incident.groups]
     if groups:
         yield ""
         yield Text("Consumer groups with offsets of lost records", style=Style.HEADING)
@@ -75,8 +76,8 @@ def explain_screen(result: Explanation, *, verbose: bool, width: int, unicode: b
                 indent=INDENT * 2,
                 first=INDENT,
             )
-    yield from _torn_transactions(result.incidents, width)
-    yield from _closing(result, verbose=verbose, width=width)
+    yield from _torn_transactions(body.incidents, width)
+    yield from _closing(body, verbose=verbose, width=width)
 
 
 def _leaders(incidents: Sequence[PartitionIncident]) -> str:

@@ -20,12 +20,15 @@ _SHOWN_FINDINGS = 20
 _SHOWN_NODES = 10
 
 
-def write(result: Result[FleetSummary], view: View) -> Iterator[str]:
-    """Return the answer, the worst partitions, brokers, disks, placement, and where the rest is."""
-    return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
+@whole_screen
+def write(result: Result[FleetSummary], view: View) -> Iterator[Text | str]:
+    """Yield the worst partitions, brokers, disks, placement, and where the rest is.
 
-
-def _lines(summary: FleetSummary, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    Args:
+        result: of `fleet audit` or `fleet report`.
+        view: of the screen, and whether all of each list is shown.
+    """
+    summary, verbose, width = result.body, view.verbose, view.width
     yield ""
     yield from wrapped(totals_words(summary), width=width)
     for sentence in summary.gate.sentences() if summary.gate else ():

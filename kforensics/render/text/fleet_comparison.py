@@ -17,17 +17,15 @@ from kforensics.words import listed
 _SHOWN_FINDINGS = 20
 
 
-def write(result: Result[AuditComparison], view: View) -> Iterator[str]:
-    """Return what is new and what is no longer there.
+@whole_screen
+def write(result: Result[AuditComparison], view: View) -> Iterator[Text | str]:
+    """Yield what is new and what is no longer there.
 
     Args:
         result: of the comparison.
         view: the width, and whether all findings are listed.
     """
-    return whole_screen(result, view, _lines(result.body, verbose=view.verbose, width=view.width))
-
-
-def _lines(comparison: AuditComparison, *, verbose: bool, width: int) -> Iterator[Text | str]:
+    comparison, verbose, width = result.body, view.verbose, view.width
     most = None if verbose else _SHOWN_FINDINGS
     yield ""
     audits = f"Audit {comparison.later_audit}, compared with {comparison.earlier_audit}"

@@ -13,12 +13,15 @@ from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 
 
-def write(result: Result[ScanResult], view: View) -> Iterator[str]:
-    """Return the answer, what is wrong with single logs, and what to do with the evidence."""
-    return whole_screen(result, view, _lines(result, view.width))
+@whole_screen
+def write(result: Result[ScanResult], view: View) -> Iterator[Text | str]:
+    """Yield what is wrong with single logs, and what to do with the evidence.
 
-
-def _lines(result: Result[ScanResult], width: int) -> Iterator[Text | str]:
+    Args:
+        result: of `fleet scan`.
+        view: of the screen.
+    """
+    width = view.width
     grave = [one for one in result.findings if one.severity.rank >= Severity.WARNING.rank]
     for item in grave:
         yield from wrapped(

@@ -15,17 +15,14 @@ from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
 
-def write(result: Result[AuditTrend], view: View) -> Iterator[str]:
-    """Return one line for each audit, the oldest first.
+@whole_screen
+def write(result: Result[AuditTrend], _view: View) -> Iterator[Text | str]:
+    """Yield one line for each audit, the oldest first.
 
     Args:
         result: of the audits of a history.
-        view: only the frame of the screen depends on it.
     """
-    return whole_screen(result, view, _lines(result.body))
-
-
-def _lines(trend: AuditTrend) -> Iterator[Text | str]:
+    trend = result.body
     yield ""
     yield from columns([("audited (UTC)", "findings", "since the one before", "audit"), *map(_row, trend.lines)])
 

@@ -26,12 +26,14 @@ MOST_CHANGES = 200
 """Changes that are shown without -v."""
 
 
-def write(result: Result[Groups], view: View) -> Iterator[str]:
-    """Return the answer, the groups, the set-backs and, where it was asked for, the history; -v lists all of it."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[Groups], view: View) -> Iterator[Text | str]:
+    """Yield the groups, the set-backs and, where it was asked for, the history; -v lists all of it.
 
-
-def _lines(result: Result[Groups], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `groups`.
+        view: of the screen, and whether all is listed.
+    """
     body, width = result.body, view.width
     shown = body.groups if view.verbose else body.groups[:MOST_GROUPS]
     for group in shown:

@@ -24,12 +24,14 @@ HEADINGS = ("partition", "epoch", "from", "HW", "recovery", "end", "segs", "byte
 MOST_ALIKE = 5
 
 
-def write(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return the answer, then what is odd, then a table a node."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[Listing], view: View) -> Iterator[Text | str]:
+    """Yield what is odd, then a table a node.
 
-
-def _lines(result: Result[Listing], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `ls`.
+        view: of the screen, and whether what is fine is listed too.
+    """
     inventory, inputs, findings = result.body.inventory, result.inputs, result.findings
     width, verbose = view.width, view.verbose
     yield from wrapped(_second_line(inventory), width=width)

@@ -16,12 +16,15 @@ from kforensics.render.view import View
 from kforensics.words import counted, form, listed
 
 
+@whole_screen
 def write(result: Result[MetadataView], view: View) -> Iterator[str]:
-    """Return the answer, how the logs compare, the state, and the history as it is put into words."""
-    return whole_screen(result, view, _lines(result.body, view))
+    """Yield how the logs compare, the state, and the history as it is put into words.
 
-
-def _lines(body: MetadataView, view: View) -> Iterator[str]:
+    Args:
+        result: of `metadata`.
+        view: of the screen, and whether the whole history is listed.
+    """
+    body = result.body
     asked = body.request
     yield from comparison_lines(body.comparison)
     yield ""
@@ -38,7 +41,11 @@ def _lines(body: MetadataView, view: View) -> Iterator[str]:
 
 
 def comparison_lines(comparison: LogComparison) -> Iterator[str]:
-    """Yield how the other logs compare with the newest."""
+    """Yield how the other logs compare with the newest.
+
+    Args:
+        comparison: of the metadata logs among the inputs with the newest of them.
+    """
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
     if tails:
         yield (
@@ -95,7 +102,13 @@ def _node(node_id: int | Absent) -> str:
 
 
 def state_lines(state: MetadataState, *, topic: str | None = None, partition: int | None = None) -> Iterator[str]:
-    """Yield the partitions and brokers at one offset."""
+    """Yield the partitions and brokers at one offset.
+
+    Args:
+        state: of the whole cluster.
+        topic: the only one that is shown; all where it is None, and then the brokers too.
+        partition: its only partition that is shown; all where it is None.
+    """
     partitions = [
         one
         for one in sorted(state.partitions.values(), key=lambda one: (one.topic, one.partition))
@@ -112,7 +125,14 @@ def state_lines(state: MetadataState, *, topic: str | None = None, partition: in
 
 
 def partition_row(state: PartitionState) -> tuple[str, ...]:
-    """Return the row of one partition."""
+    """Return the row of one partition.
+
+    Args:
+        state: after a record that created or changed it.
+
+    Returns:
+        A cell for each column of the table; the last one is empty where there is nothing to note.
+    """
     leader = "no leader" if isinstance(state.leader, Absent) else f"leader {state.leader}"
     notes = []
     if state.is_recovering:

@@ -217,7 +217,11 @@ def subject(event: MetadataEvent) -> str:
 
 
 def event_words(event: MetadataEvent) -> str:
-    """Describe a change in words."""
+    """Describe a change in words.
+
+    Args:
+        event: of the metadata log or of a snapshot of it.
+    """
     words, behind = _words_around_epoch(event)
     return words if behind is None else f"{words}{event.leader_epoch}{behind}"
 

@@ -49,12 +49,14 @@ SOURCES = {
 RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts, a log directory goes offline"}
 
 
-def write(result: Result[Prediction], view: View) -> Iterator[str]:
-    """Return the answer, each start, and the logs that change; -v lists the others too, and every file."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[Prediction], view: View) -> Iterator[Text | str]:
+    """Yield each start, and the logs that change; -v lists the others too, and every file.
 
-
-def _lines(result: Result[Prediction], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `predict`.
+        view: of the screen, and whether all is listed.
+    """
     width, verbose = view.width, view.verbose
     yield Text()
     yield from wrapped(f"Kafka {result.body.kafka}, {SOURCES[result.body.kafka_source]}", width=width)
@@ -123,7 +125,7 @@ def _comes_to(way: WayOut) -> str:
     parts.append(
         f"{lost} ({way.certain} certainly committed, {way.only_here} on no other replica given)"
         if way.records
-        else "no record lost"
+        else "loading discards no record"
     )
     parts += [
         words

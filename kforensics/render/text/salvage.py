@@ -32,12 +32,14 @@ _REASONS = {
 }
 
 
-def write(result: Result[SalvageReport], view: View) -> Iterator[str]:
-    """Return the answer, then runs, gaps and files; -v lists all of them."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
+    """Yield runs, gaps and files; -v lists all of them.
 
-
-def _lines(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `salvage`.
+        view: of the screen, and whether all is listed.
+    """
     body, most = result.body, 1 << 30 if view.verbose else MOST_RUNS
     rows = [row for one in body.partitions for row in _rows(one, result.inputs)]
     if rows:
@@ -53,6 +55,14 @@ def _lines(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
             yield from wrapped(_gap_line(one, gap), width=view.width, indent=INDENT * 2, first=INDENT)
     if len(gaps) > most:
         yield Text(f"{INDENT}and {len(gaps) - most:,} more gaps (-v lists them)")
+    ends = [f"{one.name}: {end.words} can't be read" for one in body.partitions for end in one.unread_ends]
+    if ends:
+        yield Text()
+        for words in ends[:most]:
+            line = f"{escape_text(words)}; their offsets are unknown"
+            yield from wrapped(line, width=view.width, indent=INDENT * 2, first=INDENT)
+    if len(ends) > most:
+        yield Text(f"{INDENT}and {len(ends) - most:,} more ends of logs (-v lists them)")
     yield Text()
     yield from _tail(body, view)
     yield from problem_lines(result.problems, result.inputs, view.width)

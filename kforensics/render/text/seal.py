@@ -6,7 +6,6 @@ from rich.text import Text
 
 from kforensics.commands.result import Result
 from kforensics.commands.seal import CheckedManifest
-from kforensics.commands.sealing.seal import SealCheck
 from kforensics.commands.sealing.signature import CheckedSignature, SignatureState
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
@@ -26,15 +25,16 @@ _HEADINGS = {
 }
 
 
-def write(result: Result[CheckedManifest], view: View) -> Iterator[str]:
-    """Return the answer, who sealed when, then the differences by kind."""
-    answer = result.answer  # once it is there, all has been compared
-    assert answer is not None
-    assert result.body.signature is not None
-    return whole_screen(result, view, _lines(result.body.check, result.body.signature, view))
+@whole_screen
+def write(result: Result[CheckedManifest], view: View) -> Iterator[Text | str]:
+    """Yield who sealed when, then the differences by kind.
 
-
-def _lines(check: SealCheck, signature: CheckedSignature, view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `seal --check`, which is compared to its end here.
+        view: of the screen, and whether all is listed.
+    """
+    check, signature = result.body.check, result.body.signature
+    assert signature is not None  # once the answer is there, all has been compared
     width, verbose = view.width, view.verbose
     yield from wrapped(_sealed_words(check.head), width=width)
     yield from wrapped(_signature_words(signature), width=width)

@@ -1,6 +1,6 @@
 """Screens of `kforensics simulate`: the step tables, or the shortest way that breaks a model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
@@ -23,28 +23,15 @@ _NUMBERS = ("L LEO", "remote", "L HW", "F LEO", "F HW")
 _MOST_RECORDS = 6
 
 
-def write_list(result: Result[Sequence[Scenario]], view: View) -> Iterator[str]:
-    """Return the built-in scenarios with their titles."""
-    return whole_screen(result, view, scenario_list(result.body, width=view.width))
+@whole_screen
+def write_list(result: Result[Sequence[Scenario]], view: View) -> Sequence[Text]:
+    """Return the built-in scenarios with their titles.
 
-
-def write_replays(result: Result[Replays], view: View) -> Iterator[str]:
-    """Write what came of a scenario, then the steps of each different course."""
-    return whole_screen(result, view, replays(result.body.replays, width=view.width))
-
-
-def write_exploration(result: Result[Exploration], view: View) -> Iterator[str]:
-    """Write what a search found: the shortest way to the broken invariant, or how many states hold it."""
-    return whole_screen(result, view, exploration(result.body, width=view.width))
-
-
-def write_written(result: Result[Any], view: View) -> Iterator[str]:
-    """Write what was written where."""
-    return whole_screen(result, view, ())
-
-
-def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
-    """List the built-in scenarios with their titles."""
+    Args:
+        result: of `simulate list`.
+        view: of the screen.
+    """
+    scenarios, width = result.body, view.width
     longest = max(len(scenario.name) for scenario in scenarios)
     lines: list[Text] = []
     for scenario in scenarios:
@@ -54,13 +41,15 @@ def scenario_list(scenarios: Sequence[Scenario], *, width: int) -> list[Text]:
     return lines
 
 
-def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
-    """Return one scenario under one or more protocols: the table of what came of it, then the steps of each different course.
+@whole_screen
+def write_replays(result: Result[Replays], view: View) -> Sequence[Text]:
+    """Return what came of a scenario under each protocol, then the steps of each different course.
 
     Args:
-        found: at least one; those whose steps are the same share a table.
-        width: in columns.
+        result: of `simulate replay`.
+        view: of the screen.
     """
+    found, width = result.body.replays, view.width
     lines = wrapped(escape_text(found[0].scenario.title), width=width)
     lines.append(Text(""))
     heading = ("protocol", "lost committed", "lost acknowledged", "diverged at", "logs")
@@ -75,14 +64,41 @@ def replays(found: Sequence[Replay], *, width: int) -> list[Text]:
     lines += _table(rows)
     courses: dict[tuple[str, ...], tuple[list[str], list[Text]]] = {}
     for one in found:
-        table = step_table(one, width=width)
+        table = _step_table(one, width=width)
         courses.setdefault(tuple(line.plain for line in table), ([], table))[0].append(one.protocol.value)
     for protocols, table in courses.values():
         lines += [Text(""), Text(listed(protocols), style=Style.HEADING), *table]
     return lines
 
 
-def step_table(one: Replay, *, width: int) -> list[Text]:
+@whole_screen
+def write_exploration(result: Result[Exploration], view: View) -> Sequence[Text]:
+    """Return what a search found: the shortest way to the broken invariant, and how many states it visited.
+
+    Args:
+        result: of `simulate explore`.
+        view: of the screen.
+    """
+    found, width = result.body, view.width
+    size = found.size
+    configuration = (
+        f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "
+        f"{counted(size.max_records, 'record')}, epochs 0 to {size.max_epoch}"
+    )
+    visited = (
+        f"{counted(found.distinct_states, 'state')} visited, {counted(found.depth, 'level')} deep; {configuration}"
+    )
+    lines = [] if isinstance(found.violation, Absent) else [*_way(found.violation, width=width), Text("")]
+    return [*lines, *wrapped(visited, width=width)]
+
+
+@whole_screen
+def write_written(_result: Result[Any], _view: View) -> Sequence[Text]:
+    """Return nothing: the answer says what was written where."""
+    return ()
+
+
+def _step_table(one: Replay, *, width: int) -> list[Text]:
     """Show one row per step: with two brokers the log end and HW of leader and follower, with more those of each broker."""
     two = len(one.scenario.brokers) <= 2
     brokers = sorted(one.scenario.brokers)
@@ -102,20 +118,6 @@ def step_table(one: Replay, *, width: int) -> list[Text]:
         else:
             lines.append(next(drawn))
     return lines
-
-
-def exploration(found: Exploration, *, width: int) -> list[Text]:
-    """Return what a search found: the shortest way to the broken invariant, and how many states it visited."""
-    size = found.size
-    configuration = (
-        f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "
-        f"{counted(size.max_records, 'record')}, epochs 0 to {size.max_epoch}"
-    )
-    visited = (
-        f"{counted(found.distinct_states, 'state')} visited, {counted(found.depth, 'level')} deep; {configuration}"
-    )
-    lines = [] if isinstance(found.violation, Absent) else [*_way(found.violation, width=width), Text("")]
-    return [*lines, *wrapped(visited, width=width)]
 
 
 def _way(violation: Violation, *, width: int) -> list[Text]:

@@ -25,12 +25,14 @@ MOST_PAYLOAD = 200
 """Bytes of a key, a value or a header that a screen shows."""
 
 
-def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Return the answer, then records and what was searched; -v lists all of them."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
+    """Yield records and what was searched; -v lists all of them.
 
-
-def _lines(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `trace`.
+        view: of the screen, whether payloads are shown, and whether all is listed.
+    """
     body, most = result.body, 1 << 30 if view.verbose else MOST_RECORDS
     for one in islice(body.records, most):
         yield Text()

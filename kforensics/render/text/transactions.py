@@ -22,12 +22,14 @@ MOST_PARTITIONS = 20
 """Replicas that are shown without -v."""
 
 
-def write(result: Result[Transactions], view: View) -> Iterator[str]:
-    """Return the answer, then the replicas; -v lists all of them."""
-    return whole_screen(result, view, _lines(result, view))
+@whole_screen
+def write(result: Result[Transactions], view: View) -> Iterator[Text | str]:
+    """Yield the replicas; -v lists all of them.
 
-
-def _lines(result: Result[Transactions], view: View) -> Iterator[Text | str]:
+    Args:
+        result: of `transactions`.
+        view: of the screen, and whether all is listed.
+    """
     body, width = result.body, view.width
     alike = _alike(body)
     shown = alike if view.verbose else alike[:MOST_PARTITIONS]

@@ -26,12 +26,15 @@ MOST_PLACES = 5
 """The most damaged places of one file that the screen shows in full."""
 
 
-def write(result: Result[VerifyResult], view: View) -> Iterator[str]:
-    """Return the verdict, what to do, then the evidence."""
-    return whole_screen(result, view, _lines(result, view.width))
+@whole_screen
+def write(result: Result[VerifyResult], view: View) -> Iterator[Text | str]:
+    """Yield what to do, then the evidence.
 
-
-def _lines(result: Result[VerifyResult], width: int) -> Iterator[Text | str]:
+    Args:
+        result: of `verify`.
+        view: of the screen.
+    """
+    width = view.width
     verification, intact, inputs, findings = (
         result.body.verification,
         result.body.intact,

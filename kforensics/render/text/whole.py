@@ -1,7 +1,8 @@
 """The frame of every screen: the seal where it does not hold, the answer, what the command shows, the seal."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.text import Text
 
@@ -15,18 +16,25 @@ from kforensics.render.view import View
 if TYPE_CHECKING:
     from kforensics.commands.sealing.report import CheckedSeal
 
+Body = TypeVar("Body")
+
 _ALL = 1 << 30
 
 
-def whole_screen(result: Result[Any], view: View, lines: Iterable[Text | str]) -> Iterator[str]:
-    """Return a screen, line by line.
+def whole_screen(
+    lines: Callable[[Result[Body], View], Iterable[Text | str]],
+) -> Callable[[Result[Body], View], Iterator[str]]:
+    """Make the writer of a screen, line by line: the answer and the seal around what a command shows.
 
     Args:
-        result: gives the answer and the seal.
-        view: of the screen.
-        lines: what follows the answer, as they are laid out.
+        lines: lays out what follows the answer.
     """
-    return screen_pieces(_framed(result, view, lines), colour=view.colour)
+
+    @wraps(lines)
+    def write(result: Result[Body], view: View) -> Iterator[str]:
+        return screen_pieces(_framed(result, view, lines(result, view)), colour=view.colour)
+
+    return write
 
 
 def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input], width: int) -> Iterator[Text]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kforensics.damage import DamageKind, Gravity
-from kforensics.evidence import parallel
-from kforensics.evidence.checks import consistency, splitting
+from kforensics.evidence import parallel, segment_parts
+from kforensics.evidence.checks import consistency
 from kforensics.evidence.checks.consistency import Verification, verify_inputs
 from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.discovery.inputs import find_inputs
@@ -241,7 +241,7 @@ def test_processes_and_parts_change_nothing(incident, monkeypatch):
     monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 1)
     assert look(snapshot, jobs=3).files == alone.files
     monkeypatch.setattr(consistency, "SPLIT_LENGTH", 1)
-    monkeypatch.setattr(splitting, "SMALLEST_PART", 4096)
+    monkeypatch.setattr(segment_parts, "SMALLEST_PART", 4096)
     assert look(snapshot, jobs=3).files == alone.files
 
 

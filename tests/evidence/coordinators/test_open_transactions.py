@@ -1,9 +1,16 @@
 """Open transactions of made logs, held against a model of a few lines."""
 
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.evidence.coordinators.open_transactions import scan_transactions
+from kforensics.evidence import parallel, segment_parts
+from kforensics.evidence.coordinators.open_transactions import read_producers, scan_transactions
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
 from kforensics.formats.messages.control import ControlType
 from tests.builders.coordinators import NOW, batch, marker, write_log
@@ -15,12 +22,27 @@ STEPS = st.one_of(
 )
 
 
+@contextmanager
+def in_parts(smallest):
+    """Segments are walked in parts of a few batches, one part after the other; yields how many parts were walked."""
+    counts = []
+
+    def one_by_one(work, tasks, **_options):
+        counts.append(len(tasks))
+        return [work(task, lambda _: None) for task in tasks]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_parts, "SMALLEST_PART", smallest)
+        patch.setattr(segment_parts, "spread", one_by_one)
+        yield counts
+
+
 def records(count):
     return [(b"k", b"v")] * count
 
 
-@given(steps=st.lists(STEPS, max_size=30), cuts=st.sets(st.integers(0, 29)))
-def test_what_is_open_is_what_no_marker_ended(tmp_path_factory, steps, cuts):
+@given(steps=st.lists(STEPS, max_size=30), cuts=st.sets(st.integers(0, 29)), smallest=st.integers(60, 400))
+def test_what_is_open_is_what_no_marker_ended(tmp_path_factory, steps, cuts, smallest):
     segments, content, base, offset = [], b"", 0, 0
     known: dict = {}
     lone: list = []
@@ -41,8 +63,11 @@ def test_what_is_open_is_what_no_marker_ended(tmp_path_factory, steps, cuts):
         offset += value
     segments.append((base, content))
 
-    found = scan_transactions(write_log(tmp_path_factory.mktemp("log"), "t-0", *segments))
+    place = write_log(tmp_path_factory.mktemp("log"), "t-0", *segments)
+    found = scan_transactions(place)
 
+    with in_parts(smallest):
+        assert scan_transactions(place, jobs=3) == found
     assert {one.producer_id: (one.first_offset, one.last_offset, one.records) for one in found.open} == known
     assert sorted((one.offset, one.kind) for one in found.lone) == lone
     assert [one.first_offset for one in found.open] == sorted(one.first_offset for one in found.open)
@@ -80,3 +105,50 @@ def test_lone_markers_are_kept_up_to_a_number_and_counted_beyond(tmp_path, monke
     found = scan_transactions(write_log(tmp_path, "t-0", (0, content)))
 
     assert (len(found.lone), found.lone_count) == (3, 10)
+
+
+@given(
+    steps=st.lists(STEPS, min_size=8, max_size=30),
+    flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), max_size=2),
+    smallest=st.integers(60, 400),
+    until=st.booleans(),
+)
+def test_parts_of_a_damaged_log_give_what_the_log_gives(tmp_path_factory, steps, flips, smallest, until):
+    content, offset = b"", 0
+    for what, producer, value in steps:
+        if what == "end":
+            content += marker(offset, producer, commits=value)
+        else:
+            content += batch(offset, records(value), producer=producer, transactional=what == "data")
+        offset += 1 if what == "end" else value
+    damaged = bytearray(content)
+    for place, bit in flips:
+        damaged[int(place * len(damaged))] ^= 1 << bit
+    place = write_log(tmp_path_factory.mktemp("log"), "t-0", (0, bytes(damaged)))
+    until_ms = NOW if until else None
+    wanted = np.array([3, 5])
+
+    whole, batches = scan_transactions(place, until_ms=until_ms), read_producers(place, wanted, until_ms=until_ms)
+
+    with in_parts(smallest) as counts:
+        assert scan_transactions(place, until_ms=until_ms, jobs=3) == whole
+        split = read_producers(place, wanted, until_ms=until_ms, jobs=3)
+    assert (split.markers, split.last_epoch, split.log_end_offset) == batches[2:]
+    assert np.array_equal(split.rows, batches.rows)
+    assert max(counts, default=1) <= 6
+
+
+def test_recorded_logs_are_the_same_in_parts_and_by_processes(coordinators, monkeypatch):
+    root = coordinators("transactions-3.9") / "snapshots"
+    found = find_places(find_inputs([root / "02-hanging-live"])).by_partition
+    places = [place for group in found.values() for place in group if place.length > 400]
+    whole = [scan_transactions(place) for place in places]
+
+    with in_parts(128) as counts:
+        assert [scan_transactions(place, jobs=2) for place in places] == whole
+
+    assert sum(one > 1 for one in counts) > len(places) // 2
+    assert sum(len(one.open) for one in whole) > 2
+    monkeypatch.setattr(segment_parts, "SMALLEST_PART", 128)
+    monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 1)
+    assert scan_transactions(places[0], jobs=2) == whole[0]

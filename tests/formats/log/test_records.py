@@ -59,7 +59,7 @@ def test_a_wrong_count_is_an_error(records, more):
         list(parse_body_records(body, count))
 
 
-# All ways through the column reader: many lanes at once, lane after lane, and lanes longer than a group.
+# All ways through the column reader: many lanes at once, lane after lane, and lanes longer than a piece.
 WAYS = {"lanes": (1, 1, 1 << 16), "one by one": (10**6, 10**6, 1 << 16), "pieces": (2, 2, 3)}
 
 
@@ -69,6 +69,7 @@ def way_through(way: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_chain, "FEW_LANES", few_lanes)
         patch.setattr(record_chain, "GROUP_RECORDS", group)
+        patch.setattr(record_chain, "PIECE_RECORDS", group)
         patch.setattr(record_columns, "FEW_RECORDS", few_records)
         yield
 

@@ -178,9 +178,9 @@ def judge_case(
     return told, judged
 
 
-def _of_0_10(case: Case, dice: Random) -> Case:
+def _of_0_10(case: Case, dice: Random, kafka: str) -> Case:
     """The case with messages of 0.10, or some that it can't read. A broker parses the name before it loads the log, this loader behind it: one that does not parse is replaced."""
-    parses = partition_of_directory(case.name, knows_strays=False, knows_futures=False) is not None
+    parses = partition_of_directory(case.name, loading_rules(parse_version(kafka))) is not None
     return replace(case, magic=dice.choice([0, 1, 1, 1, 2]), name=case.name if parses else "orders-0")
 
 
@@ -210,7 +210,7 @@ def main() -> None:
         cases = enumerate(targeted_cases()) if given.targeted else ((seed, make(Random(seed))) for seed in seeds)
         for seed, made in cases:
             is_old = parse_version(given.kafka) < FIRST_OF_MAGIC_2
-            case = _of_0_10(made, Random(seed)) if is_old else made
+            case = _of_0_10(made, Random(seed), given.kafka) if is_old else made
             change = Random(seed) if given.ways_out else None
             told, judged = judge_case(judge, case, given.kafka, Path(work), change=change)
             if "unpredictable" in told:

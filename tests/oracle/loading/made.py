@@ -224,6 +224,16 @@ def targeted_cases() -> list[Case]:
     ]
     past_end = encode_producers([ProducerEntry(1001, 1, 0, 5, 0, NOW_MS, -1, 900)]).hex()
     return [
+        # A batch that belongs further back in a segment whose name is so far above its offsets that relative ones wrap: before 1.1 its index stays.
+        Case(
+            batches=six,
+            clean=False,
+            edits=[
+                ["exchange", log, one, 4 * one, one],
+                ["rename", log, f"{1 << 40:020d}.log"],
+                ["write", f"{1 << 40:020d}.index", "0000000500000000"],
+            ],
+        ),
         # A batch that belongs further back, two index entries apart: the segment is emptied.
         Case(batches=six, clean=False, edits=[["exchange", log, one, 4 * one, one]]),
         Case(batches=six, clean=False, edits=[["exchange", log, 0, 4 * one, one]]),

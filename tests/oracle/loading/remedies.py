@@ -479,7 +479,13 @@ def main() -> int:
     )
     parser.add_argument("--versions", nargs="*", default=[], help="other versions that are started, in one scenario")
     parser.add_argument("--at-once", type=int, default=1, help="brokers that run at the same time")
+    parser.add_argument(
+        "--skip", type=int, default=0, help="so many rows of all scenarios are chosen and not carried out"
+    )
+    parser.add_argument("--rows", type=int, default=None, help="rows that are carried out behind those")
     given = parser.parse_args()
+    behind = sys.maxsize if given.rows is None else given.skip + given.rows
+    row = 0
     tally: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(given.at_once) as pool:
@@ -499,12 +505,14 @@ def main() -> int:
             shutil.rmtree(node.home)
 
         for at, (name, edit) in enumerate(scenarios().items()):
-            if given.only not in name:
+            if given.only not in name or row >= behind:
                 continue
             damaged = base.copied_to(Path(work) / str(at))
             edit(damaged)
             chosen = list(_chosen(predict(damaged, ways_out=True).ways_out, kinds, given.best, given.versions))
-            list(pool.map(lambda each: tried(name, damaged, *each), enumerate(chosen)))  # noqa: B023
+            wanted = [each for each in enumerate(chosen) if given.skip <= row + each[0] < behind]
+            row += len(chosen)
+            list(pool.map(lambda each: tried(name, damaged, *each), wanted))  # noqa: B023
     print(dict(tally), dict(kinds))
     return tally["different"]
 

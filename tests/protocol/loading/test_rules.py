@@ -585,18 +585,92 @@ def test_before_0_11_a_batch_of_magic_2_fails_its_checksum_and_ends_at_its_first
 
 
 @pytest.mark.parametrize(
-    ("length", "end", "reason"),
-    [(1_000_025, 1_000_025, "max.message.bytes"), (100, 115, "last bytes of a segment"), (0, 15, "last bytes")],
+    ("length", "end", "header", "reason"),
+    [
+        (1_000_025, 1_000_025, None, "max.message.bytes"),
+        (100, 115, None, "a length at the end"),
+        (0, 15, None, "a length at the end"),
+        (0, 15, (0, 2**31 - 12), "past 2"),
+    ],
 )
-def test_before_0_11_what_hangs_on_settings_or_on_bytes_that_later_versions_do_not_read_is_not_modelled(
-    length, end, reason
-):
+def test_before_0_11_what_hangs_on_settings_or_on_bytes_that_are_not_there_is_not_modelled(length, end, header, reason):
     batches = (batch(magic=1)._replace(length=length),) if length else ()
-    contents = {Need(LOG, Content.CHECKED_BATCHES): Batches(batches=batches, end=length)}
+    found = Batches(batches=batches, end=length, header_at_end=header)
+    contents = {Need(LOG, content): found for content in (Content.BATCHES, Content.CHECKED_BATCHES)}
     segment = Segment(Disk(directory({LOG: end}, contents)), 0, LoadSettings(), loading_rules(KafkaVersion(0, 10, 2)))
 
     with pytest.raises(NotModelledError, match=reason):
-        list(segment.batches(0, checked=True))
+        list(segment.batches(0, checked=length > 100))
+
+
+@pytest.mark.parametrize(
+    ("version", "header", "outcome"),
+    [
+        ((0, 10, 2), (7, 13), "CorruptRecordException"),
+        ((0, 10, 1), (7, 13), "IllegalStateException"),
+        ((0, 10, 0), (7, 13), 100),
+        ((0, 10, 0), (4, 13), "IllegalStateException"),
+        ((0, 10, 1), (7, 14), 100),
+        ((0, 10, 1), (4, 14), None),
+        ((0, 10, 2), (7, 14), None),
+    ],
+)
+def test_what_is_found_in_a_message_that_is_cut_short_depends_on_the_version(version, header, outcome):
+    found = Batches(batches=(batch(base=3, magic=1),), end=100, header_at_end=header)
+    contents = {Need(LOG, Content.BATCHES): found, Need(INDEX, Content.OFFSET_INDEX): ()}
+    disk = Disk(directory({LOG: 115, INDEX: 0, TIME_INDEX: 0}, contents))
+    segment = Segment(disk, 0, LoadSettings(), loading_rules(KafkaVersion(*version)))
+
+    assert segment.position_of(3) == 0
+    if isinstance(outcome, str):
+        with pytest.raises(LoadingError) as thrown:
+            segment.position_of(5)
+        assert thrown.value.failure.exception == outcome
+    else:
+        assert segment.position_of(5) == outcome
+
+
+def test_before_0_10_2_nothing_is_found_behind_what_a_scan_has_truncated():
+    found = Batches(batches=(batch(base=3, magic=1), batch(position=100, base=5, magic=1)), end=200)
+    contents = {Need(LOG, Content.BATCHES): found, Need(INDEX, Content.OFFSET_INDEX): ()}
+    disk = Disk(directory({LOG: 200, INDEX: 0}, contents))
+    segment = Segment(disk, 0, LoadSettings(), loading_rules(KafkaVersion(0, 10)))
+
+    assert segment.position_of(5) == 100
+    disk.resize(LOG, 100, "corruption-found")
+    assert segment.position_of(5) is None
+
+
+def test_before_0_10_2_no_name_of_a_directory_ends_in_delete():
+    name = "orders-0.0a1b2c3d4e5f60718293a4b5c6d7e8f9-delete"
+    outcomes = {
+        version: load_partition(
+            directory({}, name=name), clean_shutdown=True, rules=loading_rules(KafkaVersion(*version))
+        )
+        for version in ((0, 10, 1), (0, 10, 2))
+    }
+
+    failures = {version: one.failure for version, one in outcomes.items() if isinstance(one, LoadOutcome)}
+    assert failures[0, 10, 1] == LoadFailure("NumberFormatException", 'For input string: "delete"')
+    assert failures[0, 10, 2] is Absent.NOT_APPLICABLE
+    assert is_loaded(name, loading_rules(KafkaVersion(0, 10, 1)))
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "exception"),
+    [
+        ((0, 10, 1), "lost+found", "KafkaException"),
+        ((0, 10, 1), "orders-x", "NumberFormatException"),
+        ((0, 10, 2), "orders-x", "KafkaException"),
+    ],
+)
+def test_a_name_that_does_not_parse_throws_what_its_version_throws(version, name, exception):
+    outcome = load_partition(directory({}, name=name), clean_shutdown=True, rules=loading_rules(KafkaVersion(*version)))
+
+    assert isinstance(outcome, LoadOutcome)
+    assert isinstance(outcome.failure, LoadFailure)
+    assert outcome.failure.exception == exception
+    assert outcome.changes == ()
 
 
 def test_before_3_5_the_index_cache_of_tiered_storage_ends_the_start():
@@ -699,7 +773,7 @@ def test_a_start_in_one_word_by_names_alone(name, given, word):
 def test_a_node_ends_where_the_directory_of_its_metadata_log_fails_since_3_7():
     log_dirs = (LoadedLogDir("a", clean=True, has_metadata_log=True), LoadedLogDir("b", clean=True))
 
-    start = start_of(log_dirs, [load("t-0", failure=STORAGE)])
+    start = start_of(log_dirs, [load("t-0", failure=STORAGE)], rules=loading_rules(KafkaVersion(3, 7)))
     before = start_of(log_dirs, [load("t-0", failure=STORAGE)], rules=loading_rules(KafkaVersion(3, 6)))
     other = start_of(log_dirs, [load("t-0", log_dir="b", failure=STORAGE)])
 

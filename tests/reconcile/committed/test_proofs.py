@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+import pytest
+
 from kforensics.damage import Absent
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import NoFacts, Restart
+from kforensics.units import OffsetRange
 from tests.builders.history import leadership
 from tests.builders.logs import MemoryReader, batch, replica
 
@@ -39,7 +42,7 @@ class Lines(NoFacts):
 
 def bound(*states, starts=(), **asked):
     judge = CommitJudge(
-        [LOG], lambda one, other: agreed_until(one, other, None), Lines((), states, starts), MemoryReader({})
+        [LOG], lambda one, other: agreed_until(one, other, None), Lines(states, starts), MemoryReader({})
     )
     found = judge.never_after(0, 0, 2, **asked)
     return None if found is None else found.offset
@@ -67,3 +70,42 @@ def test_a_metadata_log_that_ends_before_a_truncation_leaves_open_who_led_by_the
 
     assert [20, 20] == [bound(*states, by_ms=1_000), bound(*states, by_ms=Absent.NOT_APPLICABLE)]
     assert bound(*states, by_ms=1_001) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "states", "reason"),
+    [
+        (
+            38,
+            5,
+            (leadership(1, 0),),
+            "the recorded high watermark 38 is above the log end 30: it may speak of other records",
+        ),
+        (
+            12,
+            5,
+            (leadership(1, 0),),
+            "above the recorded high watermark 12, which is written every 5 s; nothing speaks against it",
+        ),
+        (
+            None,
+            5,
+            (leadership(1, 0),),
+            "no high watermark is recorded; nothing speaks against it",
+        ),
+        (12, 14, (), "above every recorded high watermark; no metadata shows which replicas were in sync"),
+        (12, 26, (), "no recorded high watermark proves them committed; no metadata shows which replicas were in sync"),
+    ],
+)
+def test_what_is_possibly_committed_is_above_a_high_watermark_only_where_it_is(own, others, states, reason):
+    mine = load_log(replica(1, [batch(0, 19, 0), batch(20, 29, 1)], high_watermark=own))
+    other = load_log(replica(2, [batch(0, 19, 0), batch(20, 29, 2)], high_watermark=others))
+    judge = CommitJudge(
+        [mine, other],
+        lambda one, other: one.log_end_offset if one is other else 15,
+        Lines(states),
+        MemoryReader({}),
+    )
+    run = next(run for run in judge.runs(mine, OffsetRange(20, 29)) if run.certainty == "possible")
+
+    assert reason == run.reason

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kforensics.evidence.coordinators import group_log
 from kforensics.evidence.coordinators.group_log import GroupLogReader, outline
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.reconcile.groups.replay import MINUTE_MS, Replay, Retention, infer_retention
@@ -32,12 +33,13 @@ def log_of(tmp_path, *records, name="__consumer_offsets-0"):
     return write_log(tmp_path, name, (0, content))
 
 
-@given(steps=st.lists(STEPS, max_size=25))
-def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
-    content = b""
+@given(steps=st.lists(STEPS, max_size=25), longest=st.sampled_from([1, 5, group_log.LONGEST_RUN]))
+def test_positions_are_those_of_the_rules(tmp_path_factory, steps, longest):
+    segments: list[tuple[int, bytes]] = []
     known: dict = {}
     pending: dict = {}
     for at, (what, *rest) in enumerate(steps):
+        content = b""
         if what == "commit":
             key, offset, producer, version = rest
             content += batch(
@@ -59,14 +61,20 @@ def test_positions_are_those_of_the_rules(tmp_path_factory, steps):
             for key, one in pending.pop(producer, {}).items():
                 if commits and (key not in known or known[key][1] < one[1]):
                     known[key] = one
+        if at % 4:
+            content = segments.pop()[1] + content
+        segments.append((at - at % 4, content))
 
-    replay, changes, reader = play(write_log(tmp_path_factory.mktemp("log"), "__consumer_offsets-0", (0, content)))
+    place = write_log(tmp_path_factory.mktemp("log"), "__consumer_offsets-0", *(segments or [(0, b"")]))
+    replay, changes, reader = play(place)
 
     assert {tuple(key): (one.offset, one.at.offset) for key, one in replay.positions.items()} == known
     assert reader.skipped == 0
     # Played for its end alone, in runs of commits, it ends alike and has the same set-backs.
     settled = Replay(place=replay.place, known_from=0, retention=NEVER)
-    setbacks = list(settled.settle(GroupLogReader(list_log(replay.place)).parts()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group_log, "LONGEST_RUN", longest)
+        setbacks = list(settled.settle(GroupLogReader(list_log(replay.place)).parts()))
     assert settled.positions == replay.positions
     assert {(one.key, one.previous, one.offset, one.time_ms, one.by) for one in setbacks} == {
         (one.key, one.previous, one.offset, one.time_ms, one.by) for one in changes if one.set_back

@@ -25,6 +25,23 @@ def test_the_epoch_that_took_the_place_tells_the_election(epoch, election):
     assert election is election_behind(replace(truncation(33, 20), replacement=Replacement(0, epoch)), ELECTIONS[2:])
 
 
+@pytest.mark.parametrize(
+    ("leader", "elections", "found"),
+    [
+        (1, [leadership(1, 1, at=5)], 1),
+        (Absent.UNKNOWN, [leadership(1, 1, at=5)], 1),
+        (2, [leadership(1, 1, at=5)], None),
+        (1, [leadership(1, 0, at=5)], None),
+        (1, [leadership(1, 1, at=11)], None),
+    ],
+)
+def test_by_time_alone_only_the_last_recorded_leader_that_was_followed_is_behind_it(leader, elections, found):
+    one = truncation(25, 20, broker=3, leader=leader, leader_epoch=Absent.UNKNOWN, time_ms=10)
+    election = election_behind(one, elections)
+
+    assert found == (election if election is None else election.leader)
+
+
 def test_without_a_later_log_the_leaders_epoch_tells_it():
     assert UNCLEAN is election_behind(replace(truncation(33, 20), leader_epoch=4), ELECTIONS)
 
@@ -85,6 +102,7 @@ def test_an_election_of_which_lines_name_no_isr_is_not_called_clean(isr, is_clea
     lines = [replace(one, recorded_at=Absent.NOT_APPLICABLE) for one in (before, leadership(2, 1, {2}))]
 
     assert is_clean is ("took over cleanly in leader epoch 1" in why(truncation(30, 24), *lines).reason)
+    assert (CauseName.UNCOMMITTED_TAIL if is_clean else CauseName.UNKNOWN) is why(truncation(30, 24), *lines).name
     assert "took over cleanly in leader epoch 1" in why(truncation(30, 24), before, leadership(2, 1, {2})).reason
 
 
@@ -262,3 +280,40 @@ def test_what_a_leader_wrote_in_its_term_it_lost_after_its_election():
     found = cause_of(first, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
 
     assert (CauseName.UNCLEAN_ELECTION, elections[1].citation) == (found.name, found.citations[0])
+
+
+@pytest.mark.parametrize(
+    ("risk", "epoch", "none_committed", "cause"),
+    [
+        (Risk.UNCLEAN_RESTART, 4, False, CauseName.POWER_LOSS),
+        (Risk.UNCLEAN_RESTART, 4, True, CauseName.UNCOMMITTED_TAIL),
+        (Risk.UNCLEAN_RESTART, 6, False, CauseName.UNCOMMITTED_TAIL),
+        (None, 4, False, CauseName.UNCOMMITTED_TAIL),
+    ],
+)
+def test_a_leader_that_led_after_an_unclean_shutdown_may_have_lost_what_its_followers_truncate(
+    risk, epoch, none_committed, cause
+):
+    states = (leadership(1, 0, {1, 2}), leadership(2, 2, {2}), leadership(2, epoch, {2}))
+    account = LeadershipAccount(
+        partition=TopicPartition("t", 0),
+        states=states,
+        elections=(Election(states[1], states[2], risk, 2),),
+        gaps=(),
+        source="metadata-log",
+        assigned=frozenset({1, 2}),
+    )
+    one = replace(truncation(33, 20), replacement=Replacement(0, 5))
+    evidence = CauseEvidence(
+        leaderships=(*states, leadership(2, 5, {2})), truncations=(one,), incarnation=Incarnation(), account=account
+    )
+    found = cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=none_committed, is_by_protocol=True)
+
+    assert cause is found.name
+    assert found.confidence == ("proven" if none_committed else "possible")
+    # Where lines alone name the leader and no ISR, it may as well have been out of sync.
+    lines = [replace(one, recorded_at=Absent.NOT_APPLICABLE, isr=Absent.UNKNOWN) for one in evidence.leaderships]
+    named = replace(account, elections=(account.elections[0]._replace(state=lines[2]),))
+    by_lines = replace(evidence, leaderships=lines, account=named)
+    found = cause_of(one, by_lines, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+    assert CauseName.UNKNOWN is found.name

@@ -1,14 +1,14 @@
 """A ZooKeeper broker that alone is in sync keeps its leader epoch over a restart: no election is on record, and its log may be shorter all the same."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts, facts_from_logs
+from kforensics.reconcile.observed.facts import ClusterFacts, NoFacts, Restart
 from kforensics.reconcile.observed.leadership import Risk, account_of
-from tests.builders.history import PARTITION, logged_events, shifted
+from tests.builders.history import PARTITION, leadership, logged_events, shifted
 
 LED = "[Partition t-0 broker=1] t-0 starts at Leader Epoch {} from offset 0. Previous Leader Epoch was: {} (kafka.cluster.Partition)"
 ISR = "[Partition t-0 broker=1] ISR updated to 1 and version updated to [2]"
@@ -148,3 +148,32 @@ def test_the_first_start_after_a_moment_was_clean_where_no_log_but_that_of_the_m
     assert not facts_from_logs(events, NoFacts()).started_clean(1, since - 2_000)
     assert not facts_from_logs(events, NoFacts()).started_clean(1, ended + 1)
     assert not facts_from_logs(logged_events(*unclean), NoFacts()).started_clean(1, since)
+
+
+def test_facts_of_log_lines_answer_every_question_themselves():
+    asked = {name for name in vars(ClusterFacts) if not name.startswith("_")}
+
+    assert len(asked) > 15
+    assert asked - vars(BrokerLogFacts).keys() == set()  # else what the metadata log shows would be unknown
+
+
+@dataclass(frozen=True)
+class Disks(NoFacts):
+    """A broker of two log directories that registered again without one of them."""
+
+    directory: str = ""
+
+    def leaderships(self, partition, topic_id):
+        led = replace(leadership(1, 1, {1}, at=5), directories=((1, self.directory), (2, "b")))
+        return (led, replace(led, leader=Absent.NOT_APPLICABLE, recorded_at=6), leadership(1, 2, {1}, at=9))
+
+    def restarts(self, broker_id):
+        missing = frozenset({"gone"} if broker_id == 1 else ())
+        return (Restart(recorded_at=8, time_ms=8, is_clean=True, other_disk=True, missing_directories=missing),)
+
+
+@pytest.mark.parametrize(("directory", "is_other"), [("kept", False), ("gone", True), ("A" * 22, True)])
+def test_a_partition_on_a_disk_that_stayed_was_not_led_with_another_disk(directory, is_other):
+    account = account_of(PARTITION, "", Disks(directory=directory))
+
+    assert is_other is (Risk.OTHER_DISK in {one.risk for one in account.risky})

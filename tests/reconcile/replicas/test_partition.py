@@ -201,6 +201,26 @@ def test_without_a_leader_the_next_of_the_isr_is_taken():
     assert "names no leader" in leader.reason
 
 
+@pytest.mark.parametrize(
+    ("eligible", "options", "found"),
+    [
+        ({2}, {"is_stopped": True}, (2, True)),
+        ({2}, {}, (1, True)),
+        ({2, 3}, {"is_stopped": True}, (2, False)),
+        ((), {"is_stopped": True}, (1, True)),
+    ],
+)
+def test_a_leader_that_stopped_uncleanly_leaves_its_place_to_an_eligible_replica(eligible, options, found):
+    """Broker 1 was alone in the ISR when it was killed and lost its tail; the controller takes it out of the ISR when it registers (KIP-966)."""
+    short = replace(replica(1, [batch(0, 19, 0)]), clean_shutdown=False)
+    state = replace(leadership(1, 0, {1}, 10), eligible=frozenset(eligible))
+    report = judge(short, replica(2, [batch(0, 27, 0)], high_watermark=24), facts=Facts(states=(state,)), **options)
+
+    assert found == (report.leader.broker_id, report.leader.is_known)
+    clean = judge(replace(short, clean_shutdown=True), facts=Facts(states=(state,)), **options)
+    assert 1 == clean.leader.broker_id
+
+
 def test_a_leader_that_is_not_here_is_said():
     leader = judge(OLD_LEADER, NEW_LEADER, wanted_leader=77).leader
 

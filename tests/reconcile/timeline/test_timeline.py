@@ -18,7 +18,7 @@ from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import build_timeline
 from kforensics.units import TopicPartition
-from tests.builders.history import log_file, read_logs
+from tests.builders.history import log_file, logged_events, read_logs
 
 HOUR_MS = 3_600_000
 ORDERS = TopicPartition("orders", 0)
@@ -63,24 +63,38 @@ def test_every_truncation_of_a_recording_with_both_its_offsets(name, incident):
     assert wanted == found
 
 
+def test_after_a_start_a_broker_follows_none_that_its_lines_named_before():
+    """Brokers before 2.4 log no line at INFO when they become followers."""
+    led = "Partition [orders,0] on broker 1: orders-0 starts at Leader Epoch 4 from offset 20. Previous Leader Epoch was: 3"
+    loaded = "Completed load of log orders-0 with 1 log segments, log start offset 0 and log end offset 27 in 35 ms"
+    lines = (led, "Truncating log orders-0 to offset 20.")
+    (on,), (again,) = (logged_truncations(logged_events(*given)) for given in (lines, (led, loaded, lines[1])))
+
+    assert (1, 4) == (on.leader, on.leader_epoch)
+    assert (Absent.UNKNOWN, Absent.UNKNOWN, 27) == (again.leader, again.leader_epoch, again.from_offset)
+
+
 def test_a_file_that_is_being_written_follows_those_rotated_out_of_it_though_the_clock_went_back():
     started = "INFO [KafkaServer id=1] started (kafka.server.KafkaServer)"
-    rotated = replace(log(f"12:00:00,000] {started}"), path="server.log.1")
-    written = replace(log(f"11:00:00,000] {started}", f"11:00:20,000] {started}"), path="server.log")
-    other = replace(written, path="server.log.bak")
+    rotated = replace(log(f"12:00:00,000] {started}"), location="/logs/server.log.1.gz")
+    written = replace(log(f"11:00:00,000] {started}", f"11:00:20,000] {started}"), location="/logs/server.log")
+    others = [replace(written, location=place) for place in ("/logs/server.log.bak", "/copy/server.log")]
     clocks = [Clock(shift_ms=0, source="assumed")] * 2
 
     def order(*files):
-        return [event.file.path for event in order_events(files, clocks)]
+        return [event.file.location for event in order_events(files, clocks)]
 
-    assert ["server.log.1", "server.log", "server.log"] == order(written, rotated)
-    assert ["server.log.bak", "server.log.bak", "server.log.1"] == order(other, rotated)
+    # The files may be given singly: then each is an input of its own.
+    for one in (written, replace(written, input=1)):
+        assert [rotated.location, *[one.location] * 2] == order(one, rotated)
+    for other in others:
+        assert [*[other.location] * 2, rotated.location] == order(other, rotated)
 
     def began(*files):
         return facts_from_logs(order_events(files, clocks), NoFacts()).heard_brokers()[1]
 
     assert began(written, rotated) is Absent.UNKNOWN
-    assert isinstance(began(other, rotated), int)
+    assert isinstance(began(others[0], rotated), int)
 
 
 @pytest.mark.parametrize("name", ["fast-failover-1.1", "unclean-election-2.8", "unclean-election-4.x", "hw-loss-0.10"])
@@ -188,6 +202,10 @@ def test_a_clock_that_disagrees_is_aligned_and_named():
 
     assert [0, -60_000] == [clock.shift_ms for clock in clocks]
     assert {2: -60_000} == clocks_that_disagree([good, late], clocks)
+    # Its broker came back late after the first epoch: no line is written before its epoch begins.
+    in_time = [one if at else one._replace(time_ms=good.events[0].time_ms) for at, one in enumerate(late.events)]
+    [clock] = choose_clocks([replace(late, events=tuple(in_time))], dated)
+    assert (0, "metadata") == (clock.shift_ms, clock.source)
 
 
 def test_times_are_not_shifted_to_make_lines_of_another_cluster_fit():
@@ -228,6 +246,10 @@ def test_file_times_show_the_zone_if_most_files_agree():
 
     assert {("file-time", -HOUR_MS)} == {(clock.source, clock.shift_ms) for clock in choose_clocks(files, {})}
     assert {"assumed"} == {clock.source for clock in choose_clocks([replace(files[0])], {})}
+    # Files that were rotated or compressed later say nothing where the node's newest one fits.
+    rotated = [replace(log("11:40:00,000] INFO Truncating log orders-0 to offset 70.", node=node)) for node in range(3)]
+    late = [replace(file, mtime_ns=noon_ns + 9_000_000_000_000) for file in rotated for _ in range(2)]
+    assert {("file-time", -HOUR_MS)} == {(one.source, one.shift_ms) for one in choose_clocks([*files, *late], {})}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.sampled_from("LFTRN")), max_size=30))

@@ -12,11 +12,11 @@ from kforensics.commands.cited import CitedFile
 from kforensics.commands.simulate import ReplayRequest, run
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
-from kforensics.render.emit import emit
+from kforensics.render.emit import OutputFormat, emit
 from kforensics.render.html.explain_page import explain_html
 from kforensics.render.html.fleet_page import fleet_page
 from kforensics.render.html.lanes import COLOURS
-from kforensics.render.view import OutputFormat, View
+from kforensics.render.view import View
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
 from tests.render.html.page_checks import SIGHTS, Tree, colours, complaints, contrast, difference

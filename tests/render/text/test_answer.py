@@ -1,7 +1,7 @@
 """The first lines of every screen."""
 
 from kforensics.findings.answers.model import Answer, State
-from kforensics.render.json.answer import plain_answer
+from kforensics.render.json.document import plain_answer
 from kforensics.render.text.answer import MOST_LINES, answer_lines, brief_lines
 from kforensics.render.text.screen import Style
 

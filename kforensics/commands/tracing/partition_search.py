@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kforensics.commands.diff import compare_replicas
-from kforensics.commands.explain import ExplainOptions, explain_replicas, open_account, settled
+from kforensics.commands.partition_account import ExplainOptions, explain_replicas, open_account, settled
+from kforensics.commands.partition_comparison import compare_replicas
 from kforensics.commands.tracing.by_time import search_by_time
 from kforensics.commands.tracing.coverage import searched
-from kforensics.commands.tracing.ground import Ground, TracedPartition, current_id
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
 from kforensics.commands.tracing.scan import MOST_HELD, Hit, Markers, ScannedPartition, ScannedReplica, scan_partitions
+from kforensics.commands.tracing.topic_evidence import TopicEvidence, TracedPartition, current_id
 from kforensics.commands.without_batches import without_tables
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -22,7 +22,8 @@ from kforensics.evidence.replica.collect import CollectedReplica
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
+from kforensics.reconcile.trace.fate import FateJudge
+from kforensics.reconcile.trace.found_record import LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, TracedRecord
 from kforensics.source.naming import FileSuffix, parse_file_name
 from kforensics.units import TopicPartition
@@ -31,25 +32,25 @@ MOST_KEYS = 10_000
 """Keys of found records whose later records are looked for in compacted logs."""
 
 
-class Inquiry:
+class PartitionSearch:
     """Searches partitions.
 
     Args:
-        ground: the inputs, and what is searched for.
+        shared: the inputs, and what is searched for.
         jobs: the most processes to use.
     """
 
-    def __init__(self, ground: Ground, *, jobs: int) -> None:
-        self._ground = ground
-        self._search = ground.search
-        self._ranks = ground.evidence.ranks
+    def __init__(self, shared: TopicEvidence, *, jobs: int) -> None:
+        self._shared = shared
+        self._search = shared.search
+        self._ranks = shared.evidence.ranks
         self._jobs = jobs
-        self._problems = ground.problems
-        request = ground.request
+        self._problems = shared.problems
+        request = shared.request
         self._account = open_account(
-            ground.evidence,
-            ground.places,
-            ground.gathered,
+            shared.evidence,
+            shared.places,
+            shared.gathered,
             ExplainOptions(
                 topics=frozenset({request.topic}),
                 partitions=request.partitions,
@@ -65,7 +66,7 @@ class Inquiry:
         Args:
             wanted: partitions of one topic.
         """
-        groups = [self._ground.places.by_partition.get(partition, ()) for partition in wanted]
+        groups = [self._shared.places.by_partition.get(partition, ()) for partition in wanted]
         found = self._by_time(wanted, groups) if self._search.time_ms is not None else None
         if found is not None:
             return found
@@ -110,7 +111,7 @@ class Inquiry:
         if not now:
             return None
         compared = compare_replicas(
-            self._ground.comparison, [one.place for one in now], [_without_swap(one.collected) for one in now]
+            self._shared.comparison, [one.place for one in now], [_without_swap(one.collected) for one in now]
         )
         self._problems += compared.problems
         return compared.report
@@ -136,9 +137,9 @@ class Inquiry:
         reread = Reread(replicas=tuple(replicas), search=self._search, slices=slices_of(replicas))
         markers = {(one.replica.input, one.replica.path): one.markers for one in replicas}
         successors = self._successors(scanned, reread, markers) if is_compacted else {}
-        judge = self._ground.judge(partition, replicas, report, incident, successors, is_compacted=is_compacted)
+        judge = self._shared.judge(partition, replicas, report, incident, successors, is_compacted=is_compacted)
         looked = searched(
-            partition, replicas, report=report, incident=incident, current=current, account=self._ground.truncations
+            partition, replicas, report=report, incident=incident, current=current, account=self._shared.truncations
         )
         segments = [(one.replica.input, segment) for one in replicas for segment in one.files()]
         files = [(number, segment.path) for number, segment in segments]
@@ -160,7 +161,7 @@ class Inquiry:
         return any(
             not isinstance(one.replica.cleaner_point, Absent)
             or one.log.cleaned_below > 0
-            or self._ground.settings(one.replica.broker_id).is_surely_compacted
+            or self._shared.settings(one.replica.broker_id).is_surely_compacted
             for one in replicas
         )
 

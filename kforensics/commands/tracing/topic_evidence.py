@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
-from kforensics.commands.diff import Comparison, DiffOptions, comparison_of
+from kforensics.commands.partition_comparison import Comparison, DiffOptions, comparison_of
 from kforensics.commands.snapshots import Evidence
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.records import Place
@@ -16,7 +16,8 @@ from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.model import Problem, Replica
 from kforensics.reconcile.replicas.partition import PartitionReport
-from kforensics.reconcile.trace.fate import FateJudge, LaterRecord
+from kforensics.reconcile.trace.fate import FateJudge
+from kforensics.reconcile.trace.found_record import LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord
 from kforensics.units import TopicPartition
 
@@ -36,7 +37,7 @@ class TracedPartition(NamedTuple):
     """Those of them that can't be read at some place."""
 
 
-class Ground:
+class TopicEvidence:
     """The inputs of a search, and what is known of them before any log is read.
 
     Args:

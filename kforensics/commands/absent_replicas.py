@@ -1,0 +1,112 @@
+"""Partitions that the brokers of the inputs should hold, and of which directories are missing."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.partition_dirs import LostDirectory
+from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.model import Node, Problem
+from kforensics.findings.diff import missing_isr_findings
+from kforensics.findings.model import Finding
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.partition import (
+    PartitionReport,
+    partition_without_replicas,
+)
+from kforensics.source.naming import FileKind
+from kforensics.units import METADATA_TOPICS, TopicPartition
+
+
+def known_partitions(
+    history: MetadataHistory | None, lost: Iterable[LostDirectory]
+) -> dict[TopicPartition, str | Absent]:
+    """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id.
+
+    Args:
+        history: the newest metadata log, None where there is none.
+        lost: partitions that checkpoints name and that have no directory.
+    """
+    if history is None:
+        # A topic that a metadata log does not know was deleted.
+        return {one.topic_partition: Absent.UNKNOWN for one in lost}
+    names = {topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)}
+    return {
+        TopicPartition(names[topic_id], number): topic_id
+        for topic_id, number in history.partitions
+        if topic_id in names
+    }
+
+
+def without_directories(
+    known: Mapping[TopicPartition, str | Absent], facts: ClusterFacts, options: DiffOptions, *, has_metadata: bool
+) -> Iterator[PartitionReport]:
+    """Yield partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
+
+    Args:
+        known: partitions without a directory, with their topic ids.
+        facts: what the metadata says.
+        options: of the comparison.
+        has_metadata: whether a metadata log is among the inputs.
+    """
+    for partition, topic_id in known.items() if options.given else ():
+        states = facts.leaderships(partition, topic_id)
+        state = states[-1] if states and isinstance(states[-1].replicas, tuple) else None
+        if has_metadata and state is None:
+            continue
+        report = partition_without_replicas(
+            partition, state, facts=facts, given=options.given, is_stopped=options.is_stopped
+        )
+        if report.emptied:
+            yield report
+
+
+def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
+    """Return the nodes among the inputs: each that has log directories.
+
+    Args:
+        inputs: all that were given.
+    """
+    return tuple(
+        Node(
+            input=index,
+            node_id=found.described.broker_id,
+            kind=found.described.kind,
+            cluster_id=found.described.cluster_id,
+            version_hint=found.described.kafka_version_hint,
+        )
+        for index, found in enumerate(inputs.found)
+        if found.log_dirs
+    )
+
+
+def missing_isr(
+    partition: TopicPartition, held_by: frozenset[int], given: frozenset[int], facts: ClusterFacts
+) -> Iterator[Finding]:
+    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers.
+
+    Args:
+        partition: which.
+        held_by: brokers with a live directory of it.
+        given: brokers whose log directories are among the inputs.
+        facts: what the metadata says.
+    """
+    topic_id = facts.topic_id(partition.topic)
+    if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, topic_id):
+        return
+    states = facts.leaderships(partition, topic_id)
+    if states and held_by:  # of a deleted topic no live directory is left
+        yield from missing_isr_findings(partition, states[-1], held_by, given)
+
+
+def single_files(inputs: Inputs) -> Iterator[Problem]:
+    """Yield a problem for each segment without a partition directory: nothing says what it is a replica of.
+
+    Args:
+        inputs: all that were given.
+    """
+    for index, found in enumerate(inputs.found):
+        if found.described.kind == FileKind.SEGMENT.value:
+            words = "a segment file by itself does not say which partition it is of: name its partition directory"
+            yield Problem(input=index, path=WHOLE_INPUT, message=words)

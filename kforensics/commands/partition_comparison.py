@@ -1,0 +1,298 @@
+"""The comparison of the replicas of one partition, and of many partitions in several processes: what `diff`, an audit and `trace` share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kforensics.commands.cluster_evidence import ClusterEvidence
+from kforensics.commands.filters import is_wanted
+from kforensics.commands.processes import END_OF_LOG, in_chunks, spread
+from kforensics.commands.result import Progress
+from kforensics.commands.without_batches import without_batches
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
+from kforensics.evidence.model import BatchReader, Problem, Replica, Segment
+from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.evidence.replica.collect import (
+    CollectedReplica,
+    changes_since,
+    collect_replica,
+    scan_place,
+    segment_paths,
+)
+from kforensics.evidence.replica.read_ahead import ends_at_hand
+from kforensics.findings.answers.diff import JudgedPartition, judged_partition
+from kforensics.findings.answers.model import State
+from kforensics.findings.diff import partition_findings
+from kforensics.findings.model import Finding, Severity
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
+from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.directories import Given
+from kforensics.reconcile.replicas.partition import (
+    PartitionReport,
+    Verdict,
+    reconcile_partition,
+)
+from kforensics.units import Depth, TopicPartition
+
+CHUNK_LENGTH = 64 << 20
+CHUNK_PARTITIONS = 64
+LARGE_PARTITION = 192 << 20
+"""Bytes from which the segments of one partition are read by several processes."""
+SMALL_WORK = 24 << 20
+"""Bytes below which starting processes costs more than it saves."""
+QUIET_VERDICTS = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
+QUIET_STATES = frozenset({State.UNKNOWN, State.BEHIND, State.SAME_ENDS, State.AGREE})
+"""Of partitions that get no block on the screen where no replica has a verdict that needs one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffOptions:
+    """The options of a comparison: what is compared, and against what."""
+
+    leader: int | None = None
+    protocol: ProtocolName | None = None
+    protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    possible_protocols: Mapping[int, Sequence[ProtocolName]] = field(default_factory=dict)
+    """The protocols that the files of a broker's log directories leave possible, by broker."""
+    replicas: tuple[int, ...] = ()
+    """The brokers that every partition is assigned to, where no metadata says it."""
+    given: Given = field(default_factory=dict)
+    """Brokers whose log directories are among the inputs."""
+    is_stopped: bool = False
+    """No broker ran when its directories were copied."""
+    rename_group: Callable[[str], str] = str
+    """The function that gives the names of consumer groups in the result."""
+    depth: Depth = Depth.CONTENT
+    """How much of the logs is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionResult:
+    """One partition compared; `plain` is what the caller's `flatten` made of the report, `report` is kept where it needs attention."""
+
+    partition: TopicPartition
+    verdict: Verdict
+    judged: JudgedPartition
+    report: PartitionReport | None
+    plain: bytes | None
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    length: int
+
+    @property
+    def state(self) -> State:
+        """The state, by the words of the whole answer."""
+        return self.judged.state
+
+
+Flatten = Callable[[PartitionReport, State], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What every comparison of the replicas of a partition needs."""
+
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
+    reader: FileBatchReader
+    facts: ClusterFacts
+    options: DiffOptions
+    flatten: Flatten | None = None
+    keep_quiet: bool = True
+
+
+def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, options: DiffOptions) -> Comparison:
+    """Return what is needed to compare the partitions that the options ask for; no log is read.
+
+    Args:
+        inputs: as they are now.
+        places: their partition directories.
+        gathered: their evidence beyond the replicas.
+        options: leader, protocol, which partitions.
+    """
+    options = replace(
+        options,
+        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
+        possible_protocols=gathered.possible_protocols,
+        given=gathered.given,
+    )
+    return Comparison(
+        groups=[(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)],
+        reader=FileBatchReader([one.root for one in inputs.found]),
+        facts=gathered.facts,
+        options=options,
+    )
+
+
+def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:
+    """Compare the replicas of every partition, in several processes where there is enough to read.
+
+    Args:
+        shared: what every comparison needs; the partitions among it.
+        jobs: the most processes to use.
+        progress: called with bytes read and findings so far.
+
+    Returns:
+        A result for each partition, in their order.
+    """
+    is_by_ends = shared.options.depth is Depth.TAILS
+    weights = [
+        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
+    ]
+    if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
+        jobs = 1
+    if progress:
+        progress.expect(sum(weights))
+    large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
+    scans = _scan_large(shared, large, jobs, progress)
+    small = [at for at in range(len(weights)) if at not in set(large)]
+    chunks = [
+        tuple(small[first:end])
+        for first, end in in_chunks((weights[at] for at in small), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS)
+    ]
+    results: dict[int, PartitionResult] = {}
+    sizes = [sum(weights[at] for at in chunk) for chunk in chunks]
+    done = spread(_compare_chunk, shared, chunks, jobs=jobs, sizes=sizes, progress=progress)
+    for chunk, members in zip(chunks, done, strict=True):
+        results.update(zip(chunk, members, strict=True))
+    if progress:
+        progress(0, sum(len(one.findings) for one in results.values()))
+    for at in large:
+        results[at] = _compare_one(shared, at, scans.get(at, {}))
+    return [results[at] for at in range(len(weights))]
+
+
+def _scan_large(
+    shared: Comparison, large: Sequence[int], jobs: int, progress: Progress | None
+) -> dict[int, dict[tuple[int, str], Segment]]:
+    tasks: list[tuple[int, int, str]] = []
+    sizes: list[int] = []
+    for at in large:
+        for number, place in enumerate(shared.groups[at][1]):
+            paths = segment_paths(place)
+            tasks += [(at, number, path) for path in paths]
+            sizes += [place.length // len(paths) for _ in paths]
+    scans: dict[int, dict[tuple[int, str], Segment]] = {}
+    done = spread(_scan_one, shared, tasks, jobs=jobs, sizes=sizes, progress=progress)
+    for (at, number, path), segment in zip(tasks, done, strict=True):
+        if segment is not None:
+            scans.setdefault(at, {})[number, path] = segment
+    return scans
+
+
+def _scan_one(shared: Comparison, task: tuple[int, int, str]) -> Segment | None:
+    at, number, path = task
+    return scan_place(shared.groups[at][1][number], path)
+
+
+def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionResult]:
+    if shared.options.depth is Depth.CONTENT:
+        return [_compare_one(shared, at, {}) for at in chunk]
+    with ends_at_hand(shared.groups[at][1] for at in chunk):
+        return [_compare_one(shared, at, {}) for at in chunk]
+
+
+def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
+    _, places = shared.groups[at]
+
+    def collect(depth: Depth) -> list[CollectedReplica]:
+        return [
+            collect_replica(
+                place, scanned={path: segment for (n, path), segment in scans.items() if n == number}, depth=depth
+            )
+            for number, place in enumerate(places)
+        ]
+
+    try:
+        return compare_replicas(shared, places, collect(shared.options.depth))
+    except (EndsDoNotDecideError, EvidenceError):
+        return compare_replicas(shared, places, collect(Depth.CONTENT))
+
+
+def compare_replicas(
+    shared: Comparison, places: Sequence[PartitionPlace], collected: Sequence[CollectedReplica]
+) -> PartitionResult:
+    """Compare the replicas of one partition that have been read.
+
+    Args:
+        shared: what every comparison needs.
+        places: the directories of the partition.
+        collected: what was read of each of them.
+
+    Raises:
+        EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
+        EvidenceError: they were, and what is needed below can't be read.
+    """
+    replicas = [one.replica for one in collected]
+    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
+    problems = (
+        *(problem for one in collected for problem in one.problems),
+        *(
+            problem
+            for place, one in zip(places, collected, strict=True)
+            for problem in changes_since(place, one.replica, replicas)
+        ),
+        *shared.reader.take_lacks(),
+    )
+    return result_of(shared, report, findings, problems, sum(place.length for place in places))
+
+
+def result_of(
+    shared: Comparison,
+    report: PartitionReport,
+    findings: tuple[Finding, ...],
+    problems: tuple[Problem, ...],
+    length: int,
+) -> PartitionResult:
+    """Return the result of one partition: its state, and its report where it needs attention.
+
+    Args:
+        shared: what every comparison needs.
+        report: on its replicas.
+        findings: of the report.
+        problems: what could not be read of it.
+        length: of its logs, in bytes.
+    """
+    judged = judged_partition(report, problems)
+    grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
+    keep = shared.keep_quiet or grave or judged.state not in QUIET_STATES or report.verdict not in QUIET_VERDICTS
+    return PartitionResult(
+        partition=report.partition,
+        verdict=report.verdict,
+        judged=judged,
+        report=without_batches(report) if keep else None,
+        plain=shared.flatten(report, judged.state) if shared.flatten else None,
+        findings=findings,
+        problems=problems,
+        length=length,
+    )
+
+
+def judge_partition(
+    replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
+) -> tuple[PartitionReport, tuple[Finding, ...]]:
+    """Return the verdict on one partition and its findings, wherever its replicas were read.
+
+    Args:
+        replicas: every directory of the partition among the inputs.
+        reader: reads their batches.
+        facts: what metadata and broker logs say.
+        options: what the caller asks for and states.
+    """
+    report = reconcile_partition(
+        replicas,
+        reader=reader,
+        facts=facts,
+        wanted_leader=options.leader,
+        wanted_protocol=options.protocol,
+        protocol_hints=options.protocol_hints,
+        possible_protocols=options.possible_protocols,
+        stated_replicas=options.replicas,
+        given=options.given,
+        is_stopped=options.is_stopped,
+        depth=options.depth,
+    )
+    return report, tuple(partition_findings(report))

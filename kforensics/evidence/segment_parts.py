@@ -1,0 +1,181 @@
+"""A large segment in parts that can be walked at the same time: each begins at a batch, which the walk of the part before must reach."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kforensics.damage import Damage
+from kforensics.errors import EvidenceError
+from kforensics.evidence.parallel import Progress, spread
+from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.segment.resync import Expectation, SoundBatch, find_sound_batch
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.mapped import EvidenceFile, open_evidence
+
+SMALLEST_PART = 24 << 20
+"""Bytes of a segment for which a part of its own pays."""
+
+PARTS_PER_JOB = 2
+"""More parts than processes, so that none waits long for the others."""
+
+SEARCHED = (128 << 10, 16 << 20)
+"""Bytes behind a wished-for place in which a batch is looked for; nearly always the first few suffice."""
+
+MOST_SENT = 1 << 16
+"""Batches of a part that are sent from process to process: where more of them are wanted, walking it here costs less."""
+
+Keep = Callable[[BatchTable], BatchTable]
+"""A function that returns those of a window's sound batches that a reader needs, in their order."""
+
+
+class Part(NamedTuple):
+    """A part of a segment."""
+
+    start: int
+    """The position of its first batch."""
+    end: int | None
+    """The position behind it; none for the end of the segment."""
+
+    def length(self, size: int) -> int:
+        """Return its bytes.
+
+        Args:
+            size: of the segment.
+        """
+        return (size if self.end is None else self.end) - self.start
+
+
+class Extent(NamedTuple):
+    """What decides whether two parts of a segment fit together."""
+
+    start: int
+    stop: int
+    """The position behind its last batch."""
+    first_offset: int | None
+    """None where no batch is in it, as for the others."""
+    last_offset: int | None
+    first_epoch: int | None
+    highest_epoch: int | None
+
+    def is_followed_by(self, other: "Extent") -> bool:
+        """Whether another part begins where this one ends, and neither offsets nor leader epochs go back there.
+
+        Args:
+            other: the part behind it.
+        """
+        if self.stop != other.start:
+            return False
+        if self.last_offset is not None and other.first_offset is not None and other.first_offset <= self.last_offset:
+            return False
+        return other.first_epoch is None or self.highest_epoch is None or other.first_epoch >= self.highest_epoch
+
+
+def split_segment(path: Path, *, length: int, base_offset: int, jobs: int) -> Iterator[Part]:
+    """Yield the parts of a segment in file order; one where it is small, or can't be opened.
+
+    Args:
+        path: of the segment.
+        length: in bytes; parts are not smaller than `SMALLEST_PART`.
+        base_offset: the first offset that it may have.
+        jobs: the number of processes.
+    """
+    count = min(max(length // SMALLEST_PART, 1), jobs * PARTS_PER_JOB) if jobs > 1 else 1
+    try:
+        places = _places(path, length, base_offset, count) if count > 1 else []
+    except EvidenceError:
+        places = []
+    bounds = [0, *places]
+    for at, start in enumerate(bounds):
+        yield Part(start, bounds[at + 1] if at + 1 < len(bounds) else None)
+
+
+def _places(path: Path, length: int, base_offset: int, count: int) -> list[int]:
+    places: list[int] = []
+    with open_evidence(path) as file:
+        for part in range(1, count):
+            wished = length * part // count
+            batch = _batch_behind(file, wished, length, base_offset)
+            if batch is not None and batch.position > (places[-1] if places else 0):
+                places.append(batch.position)
+    return places
+
+
+def _batch_behind(file: EvidenceFile, wished: int, length: int, base_offset: int) -> SoundBatch | None:
+    for reach in SEARCHED:
+        batch = find_sound_batch(file, wished, min(wished + reach, length), Expectation(last_offset=base_offset))
+        if batch is not None:
+            return batch
+    return None
+
+
+def walk_sound_batches(
+    file: EvidenceFile, *, base_offset: int, keep: Keep, jobs: int
+) -> Iterator[tuple[BatchTable, tuple[Damage, ...]]]:
+    """Yield the sound batches of a segment that are kept, with the damage among all of its batches, in file order.
+
+    What is kept of a window must not depend on where it begins: a segment without damage is walked in parts by several processes.
+
+    Args:
+        file: the segment.
+        base_offset: the first offset that it may have.
+        keep: picks batches.
+        jobs: the most processes to use.
+    """
+    jobs = jobs if file.is_of_the_system else 1
+    parts = list(split_segment(file.path, length=file.size, base_offset=base_offset, jobs=jobs))
+    if len(parts) > 1:
+        tables = _walked_in_parts(file, parts, keep, jobs)
+        if tables is not None:
+            yield from ((table, ()) for table in tables)
+            return
+    for window in walk_segment(file, level=Level.CRC):
+        yield keep(window.batches[window.batches["crc_valid"]]), window.damage
+
+
+def _walked_in_parts(file: EvidenceFile, parts: list[Part], keep: Keep, jobs: int) -> list[BatchTable] | None:
+    """Return what is kept of each part; none where a part has damage, which its neighbours explain, or where parts don't fit together."""
+    weights = [part.length(file.size) for part in parts]
+    walked = spread(partial(_walk_part, file.path, keep), parts, weights=weights, jobs=jobs)
+    tables: list[BatchTable] = []
+    before: Extent | None = None
+    for one in walked:
+        if one is None or (before is not None and not before.is_followed_by(one[0])):
+            return None
+        before = one[0]
+        tables.append(one[1])
+    return tables
+
+
+def _walk_part(path: Path, keep: Keep, part: Part, progress: Progress) -> tuple[Extent, BatchTable] | None:
+    kept: list[BatchTable] = []
+    extent = Extent(part.start, part.start, None, None, None, None)
+    try:
+        with open_evidence(path) as file:
+            for window in walk_segment(file, level=Level.CRC, start=part.start, end=part.end):
+                if window.damage:
+                    return None
+                extent = _extended(extent, window.batches, window.span.end)
+                kept.append(keep(window.batches))
+                if sum(map(len, kept)) > MOST_SENT:
+                    return None
+                progress(window.span.length)
+    except EvidenceError:
+        return None  # it is met again, and named, where the segment is walked as one
+    return extent, np.concatenate(kept) if kept else empty_batches()
+
+
+def _extended(extent: Extent, batches: BatchTable, stop: int) -> Extent:
+    if not len(batches):
+        return extent._replace(stop=stop)
+    last, highest = int(batches["last_offset"].max()), int(batches["partition_leader_epoch"].max())
+    return Extent(
+        extent.start,
+        stop,
+        int(batches["base_offset"][0]) if extent.first_offset is None else extent.first_offset,
+        last if extent.last_offset is None else max(extent.last_offset, last),
+        int(batches["partition_leader_epoch"][0]) if extent.first_epoch is None else extent.first_epoch,
+        highest if extent.highest_epoch is None else max(extent.highest_epoch, highest),
+    )

@@ -1,0 +1,271 @@
+"""What to do after an incident and what not to do, whom to tell, and which evidence would show more."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+
+from kforensics.damage import Absent
+from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.model import Input
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
+from kforensics.words import counted, form, listed
+
+MOST_NAMED = 4
+"""Partitions that are named one by one."""
+
+_GROUP_WORDS = {
+    "ahead": "the offset is past the log end, so they are reset by auto.offset.reset or skip what is written up to it",
+    "replaced": "records before the offset were replaced, and are never read without a reset",
+    "set-back": "a later commit is lost, so records are read again",
+}
+
+
+def advice_on_past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Return what to look for where high watermarks are past the end of every log.
+
+    Args:
+        incidents: of all partitions.
+    """
+    if not any(incident.past_end for incident in incidents):
+        return []
+    return ["Look for another replica or an earlier snapshot of these partitions before anything is started."]
+
+
+def advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Return what to do about replicas that stay different from their leaders.
+
+    Args:
+        incidents: of all partitions.
+    """
+    every = [one for incident in incidents for one in incident.residuals]
+    if not every:
+        return []
+    if all(one.damaged_on for one in every):
+        return [
+            "Look at the damage with `kforensics verify`, copy the replicas that are sound, and replace the damaged one from them: Kafka does not."
+        ]
+    return [
+        "Look at the differing replicas with `kforensics diff`, keep a copy of each, and decide which one is to be trusted."
+    ]
+
+
+def what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
+    """Return what holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more.
+
+    Args:
+        losses: of all incidents.
+        inputs: all that were given.
+    """
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no"]
+    vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
+    if vanishing:
+        many = len(vanishing) != 1
+        advice.append(
+            f"Copy {f'these {len(vanishing)} directories' if many else 'this directory'} before any broker starts: files in {'them' if many else 'it'} that were renamed for"
+            f" deletion (.deleted, -delete) still hold lost records, and brokers remove them: cp -a {_paths(vanishing)} SAFE_PLACE"
+        )
+    strays = _places((holder for loss in lost for holder in loss.held_by if holder.is_stray), inputs)
+    if strays:
+        advice.append(
+            f"Copy the -stray {form(len(strays), 'directory', 'directories')} that still {form(len(strays), 'holds', 'hold')} lost records: cp -a {_paths(strays)} SAFE_PLACE"
+        )
+    return advice
+
+
+def _places(holders: Iterable[Holder], inputs: Sequence[Input]) -> list[str]:
+    paths = {f"{inputs[one.input].path}/{one.path}" if one.path else inputs[one.input].path for one in holders}
+    return sorted(path.replace("//", "/") for path in paths)
+
+
+def _paths(places: Sequence[str]) -> str:
+    shown = " ".join(shlex.quote(place) for place in places[:MOST_NAMED])
+    return (
+        shown if len(places) <= MOST_NAMED else f"{shown} and {len(places) - MOST_NAMED} more (--format json has them)"
+    )
+
+
+def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Return which directories to copy before their brokers start, and whether snapshots hold lost records.
+
+    Args:
+        losses: of all incidents.
+        incidents: of all partitions.
+    """
+    advice = []
+    kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
+    in_use = sorted(
+        {
+            (holder.broker_id, str(loss.topic_partition))
+            for loss in losses
+            for holder in loss.in_use
+            # A replica that no rule truncates keeps what only it holds.
+            if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept
+        },
+        key=str,
+    )
+    for broker in sorted({broker for broker, _ in in_use}, key=str):
+        names = [name for who, name in in_use if who == broker]
+        advice.append(
+            f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
+        )
+    held = sorted(
+        {
+            (holder.input, holder.path)
+            for loss in losses
+            if loss.was_committed != "no"
+            for holder in loss.held_by
+            if not holder.in_use and not holder.is_final
+        }
+    )
+    if held:
+        advice.append(
+            f"Keep the snapshots: {counted(len(held), 'directory', 'directories')} in them still {form(len(held), 'holds', 'hold')} lost records."
+        )
+    return advice
+
+
+def whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
+    """Return whom to tell of records that are lost or may be.
+
+    Args:
+        losses: of all incidents.
+    """
+    lost = [loss for loss in losses if loss.was_committed != "no"]
+    if lost and not any(loss.was_committed == "certain" for loss in lost):
+        return ["Ask the producers of these offsets which of their records were acknowledged."]
+    if lost:
+        return [
+            "Inform the producers of these offsets: those with acks=all may have got an acknowledgement of these records."
+        ]
+    if losses:
+        return ["Inform producers with acks=1: some of these records may have been acknowledged to them."]
+    return []
+
+
+def on_consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Return what consumers meet that are stuck, skip records or read them twice.
+
+    Args:
+        incidents: of all partitions.
+    """
+    sentences = []
+    stuck = [(one.partition, one.stuck_at) for one in incidents if one.stuck_at is not None]
+    for partition, (at, first) in stuck[:MOST_NAMED]:
+        sentences.append(
+            f"Consumers of {partition} with isolation.level=read_committed get nothing from offset {at} on until the transaction at {first} is ended, which no"
+            " coordinator does: `kforensics transactions` of the same inputs says how."
+        )
+    if len(stuck) > MOST_NAMED:
+        sentences.append(f"{len(stuck) - MOST_NAMED} more partitions have a last stable offset that is stuck.")
+    for kind, words in _GROUP_WORDS.items():
+        met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
+        if met:
+            names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
+            sentences.append(f"Inform {form(len(met), 'consumer group')} {names}: {words}.")
+    return sentences
+
+
+def prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Return what would prevent such losses, where their causes are known.
+
+    Args:
+        losses: of all incidents.
+        incidents: of all partitions.
+    """
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
+    unclean = {loss.topic_partition for loss in lost if loss.cause is CauseName.UNCLEAN_ELECTION}
+    elected = [one for one in incidents if one.partition in unclean]
+    if any(one.is_unclean_election_allowed is not False for one in elected):
+        advice.append(
+            "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
+        )
+    forced = sorted({one.partition.topic for one in elected if one.forced_elections})
+    if forced:
+        advice.append(
+            f"unclean.leader.election.enable was false for {listed(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
+            " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
+        )
+    if any(loss.cause is CauseName.DISK_RESTORED for loss in lost):
+        advice.append(
+            "Don't put the disk of a replica back to an earlier state: empty it and let it follow another one, or start it last."
+        )
+    if any(loss.cause is CauseName.DISK_REPLACED for loss in lost):
+        advice.append(
+            "Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied."
+        )
+    if any(loss.cause is CauseName.HIGH_WATERMARK for loss in lost):
+        advice.append(
+            "Upgrade to 0.11 or later with inter.broker.protocol.version to match: leader epochs end this kind of loss (KIP-101)."
+        )
+    if any(loss.cause is CauseName.DAMAGE and not loss.in_use for loss in lost):
+        advice.append("Check the disks of the brokers whose logs were damaged before they serve again.")
+    if any(loss.cause is CauseName.RECOVERY for loss in lost):
+        advice.append(
+            "Make room on the log directories before a broker starts after an unclean shutdown, and copy them first."
+        )
+    if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
+        advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
+    return advice
+
+
+def missing_evidence(
+    incidents: Sequence[PartitionIncident],
+    log_files: Sequence[LogFile],
+    inputs: Sequence[Input],
+    clocks: Sequence[Clock],
+) -> list[str]:
+    """Return the inputs that would show more.
+
+    Args:
+        incidents: of all partitions.
+        log_files: the log files among the inputs.
+        inputs: all that were given.
+        clocks: of each log file.
+    """
+    missing = []
+    if not any(one.kind in {"controller", "combined"} for one in inputs) and not any(
+        incident.leaderships for incident in incidents
+    ):
+        missing.append(
+            "A controller's metadata log, or state-change.log, would show which broker led and which were in sync."
+        )
+    if not log_files:
+        missing.append(
+            "server.log, state-change.log and controller.log would show when logs were truncated, by which rule and to which offset."
+        )
+    if not any(one.kind == "snapshot-before" for one in inputs):
+        missing.append("A snapshot of the data directories from before (--before) would show the lost records.")
+    with_logs = {file.node_id for file in log_files}
+    brokers = {one.broker_id for one in inputs if isinstance(one.broker_id, int) and one.kind in {"broker", "combined"}}
+    without = sorted(str(broker) for broker in brokers - with_logs)
+    if log_files and without:
+        missing.append(
+            f"The log files of {form(len(without), 'broker')} {listed(without, most=MOST_NAMED)} are not among the inputs."
+        )
+    used = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
+    if any(clock.source == "assumed" for clock in used):
+        missing.append(
+            "No input shows the time zone of the log files: their times are taken as UTC (--log-timezone sets it)."
+        )
+    for node, skew_ms in clocks_that_disagree(log_files, clocks).items():
+        missing.append(
+            f"The clock of node {node} differs by {abs(skew_ms) / 1000:.1f} s from the others; its times are corrected."
+        )
+    for incident in incidents:
+        last = next(
+            (one.leader for one in reversed(incident.leaderships) if isinstance(one.leader, int)), Absent.UNKNOWN
+        )
+        if isinstance(last, int) and isinstance(incident.leader, int) and last != incident.leader and incident.losses:
+            missing.append(
+                f"{incident.partition} was last led by broker {last}, whose log is not among the inputs;"
+                f" the strongest there, of broker {incident.leader}, takes its place."
+            )
+    unread = [incident for incident in incidents if isinstance(incident.leader, Absent) and incident.truncations]
+    if unread:
+        missing.append(
+            f"The logs of {listed([str(incident.partition) for incident in unread], most=MOST_NAMED)} are not among the inputs: whether records are lost is open."
+        )
+    return missing

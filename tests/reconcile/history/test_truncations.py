@@ -1,0 +1,45 @@
+"""A truncation that a line reports and the disks show is one truncation, whatever zone the line's time is of."""
+
+from dataclasses import replace
+
+import pytest
+
+from kforensics.reconcile.history.log_copies import Agreement
+from kforensics.reconcile.history.truncations import find_truncations
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
+from tests.builders.history import PARTITION, log_copy
+from tests.builders.logs import HERE, MemoryReader, batch, replica
+
+ZONE_MS = 9 * 3_600_000
+
+
+def written(at_ms, batches, rank, *, is_final=False):
+    held = replica(2, batches)
+    return log_copy(
+        replace(held, segments=(replace(held.segments[0], mtime_ns=at_ms * 1_000_000),)), rank=rank, is_final=is_final
+    )
+
+
+@pytest.mark.parametrize(("from_offset", "found"), [(34, [True]), (33, [False, True])])
+def test_the_same_offsets_on_disk_and_in_a_line_are_one_truncation(from_offset, found):
+    copies = [
+        written(50_000_000, [batch(0, 27, 1), batch(28, 33, 3)], 1),
+        written(60_000_000, [batch(0, 27, 1), batch(28, 31, 6)], 2, is_final=True),
+    ]
+    line = LoggedTruncation(
+        broker_id=2,
+        topic_partition=PARTITION,
+        time_ms=55_000_000 + ZONE_MS,
+        from_offset=from_offset,
+        to_offset=28,
+        rule="epoch",
+        leader=3,
+        leader_epoch=6,
+        is_full=False,
+        high_watermark=28,
+        is_exact=True,
+        citations=(HERE,),
+    )
+    truncations = find_truncations(PARTITION, [line], copies, Agreement(MemoryReader({})))
+
+    assert found == [one.is_logged for one in truncations]
