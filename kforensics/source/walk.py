@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.source.foreign import Entry as Entry  # noqa: PLC0414 - entries are asked for here
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.naming import (
     LOST_AND_FOUND,
@@ -78,20 +79,6 @@ class Obstacle(NamedTuple):
 
 
 Found = FoundDirectory | FoundFile | Obstacle
-
-
-class Entry(NamedTuple):
-    """One name in a directory with its mode, size and times."""
-
-    name: str
-    mode: int
-    length: int
-    mtime_ns: int
-
-    @property
-    def is_directory(self) -> bool:
-        """Return whether it is a directory itself, not a link to one."""
-        return stat.S_ISDIR(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +262,7 @@ def list_directory(root: Path, relative: str) -> Listing:
 
 def _list_foreign(root: ForeignPath, relative: str) -> Listing:
     try:
-        entries = sorted(map(Entry._make, root.entries_below(relative) if relative else root.entries()))
+        entries = sorted(root.entries_below(relative) if relative else root.entries())
     except OSError as error:
         return Listing((), (Obstacle(relative or ".", f"the directory can't be listed: {error.strerror or error}"),))
     return Listing(tuple(entries))
