@@ -212,6 +212,22 @@ def test_the_most_complete_copy_of_a_cleaned_batch_is_copied_whole(tmp_path, cap
     assert kept[0] | kept[1] == {json.loads(line)["offset"] for line in lines}
 
 
+def test_a_batch_that_a_cleaner_left_empty_is_copied_once(tmp_path, capsys):
+    empty = replace(build_record_batch(2, [(1_700_000_000_000, b"k", b"v")] * 3), records=())
+    head = encode_record_batch(build_record_batch(0, [(1_700_000_000_000, b"k", b"v")] * 2))
+    for broker in (1, 0):
+        root = log_dir(tmp_path / f"broker-{broker}", broker)
+        batches = head + encode_record_batch(replace(empty, base_timestamp=1_700_000_000_000 + broker))
+        (root / "orders-0" / f"{0:020d}.log").write_bytes(batches)
+    brokers = [tmp_path / "broker-1", tmp_path / "broker-0"]
+
+    code, document = salvage(
+        capsys, *brokers, "--what", "all", "--leader", "1", "--form", "segments", "-o", tmp_path / "out"
+    )
+
+    assert (0, []) == (code, [gap for gap in document["partitions"][0]["gaps"] if gap["reason"] == "overlapping"])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -443,11 +443,12 @@ class _Saver:
 
     def _merge_batches(self, merge: Merge, output: Output) -> None:
         """Copy the batches of the copy that has most records; what others have beside them is a gap, since no batch is built again."""
+        is_copied = False
         copied: set[int] = set()
         beside: set[int] = set()
         unread: list[Gap] = []
         for one in sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum())):
-            is_chosen = not copied
+            is_chosen = not is_copied
             for readable in self._readable(one):
                 if not is_chosen:
                     beside |= self._offsets_of(readable, unread)
@@ -456,6 +457,7 @@ class _Saver:
                     if isinstance(found, Gap):
                         unread.append(found)
                     elif len(found):
+                        is_copied = True
                         copied |= self._offsets_of(Run(copy=readable.copy, label=readable.label, rows=found), unread)
         for offset in sorted(beside - copied):
             place = OffsetRange(offset, offset)
