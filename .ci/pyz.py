@@ -6,12 +6,15 @@
 
 Wheels are fetched by pip at the versions of constraints.txt. What is pure is in the file once; what is compiled, once for each interpreter and machine. Only what
 the interpreter needs is unpacked when it runs (pyz_main.py). `--check` runs the file without an environment, without site-packages and without a home, on a copy of a
-recorded broker: it captures it and compares the capture with the directory.
+recorded cluster: captures each broker, and holds what commands say of captures and of directories against what they say by the first interpreter. An
+interpreter may be a command, such as `qemu-aarch64-static -L ROOT ROOT/usr/bin/python3.13`.
 """
 
 import argparse
 import hashlib
 import os
+import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -95,38 +98,61 @@ def add(packed: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def check(pyz: Path, interpreters: list[str]) -> int:
-    """Run the file by each interpreter in an empty environment; 1 where one can't."""
-    complaints = [words for interpreter in interpreters for words in failures(pyz, interpreter)]
+    """Run the file by each interpreter in an empty environment, and hold what it prints against the first one's; 1 where one can't, or differs."""
+    complaints: list[str] = []
+    expected: dict[str, str] = {}
+    for interpreter in interpreters:
+        with TemporaryDirectory() as work:
+            shown, failed = outputs(pyz, shlex.split(interpreter), Path(work))
+        complaints += [f"{interpreter}: {words}" for words in failed]
+        expected = expected or shown
+        complaints += [
+            f"{interpreter}: {name} is not as by {interpreters[0]}: {text!r}"
+            for name, text in shown.items()
+            if text != expected.get(name)
+        ]
+        sys.stdout.write(f"{interpreter}: {len(shown)} commands, {len(failed)} failed\n")
     sys.stdout.writelines(f"{words}\n" for words in complaints or [f"it runs by {', '.join(interpreters)}"])
     return 1 if complaints else 0
 
 
-def failures(pyz: Path, interpreter: str) -> Iterator[str]:
-    """Return what does not work: the version, a capture, and the same of the capture as of the directory, with and without a place to unpack to."""
-    node = ROOT / "fixtures" / "unclean-election" / "broker-1"
-    with TemporaryDirectory() as work:
-        for environment in ({"KFORENSICS_UNPACKED": f"{work}/unpacked"}, {"XDG_CACHE_HOME": "/dev/null"}):
-            out = f"{work}/{len(environment)}-{next(iter(environment))}.kfc"
-            shown = []
-            for arguments in (
-                ["--version"],
-                ["capture", str(node), "-o", out, "--quiet"],
-                ["ls", out, "--quiet"],
-                ["ls", str(node), "--quiet"],
-            ):
-                done = subprocess.run(  # noqa: S603 - what whoever runs this file names
-                    [interpreter, "-I", "-S", str(pyz), *arguments],
-                    env=environment,
-                    cwd="/",
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-                shown.append(done.stdout)
-                if done.returncode or not done.stdout:
-                    yield f"{interpreter} {arguments[0]}: exit code {done.returncode}: {done.stderr}"
-            if shown[2] != shown[3]:
-                yield f"{interpreter}: {shown[2]!r} of the capture, {shown[3]!r} of the directory"
+def outputs(pyz: Path, interpreter: list[str], work: Path) -> tuple[dict[str, str], list[str]]:
+    """Return what commands print, by name, and those that fail: a capture of each broker of a recording, what is said of the captures and of the directories."""
+    brokers = [ROOT / "fixtures" / "unclean-election" / f"broker-{number}" for number in (1, 2, 3)]
+    captures = [work / f"{broker.name}.kfc" for broker in brokers]
+    runs: list[tuple[str, dict[str, str], list[str]]] = [("version", {"XDG_CACHE_HOME": "/dev/null"}, ["--version"])]
+    kept = {"KFORENSICS_UNPACKED": f"{work}/unpacked"}
+    for broker, out in zip(brokers, captures, strict=True):
+        runs.append((f"capture of {broker.name}", kept, ["capture", str(broker), "-o", str(out), "--quiet"]))
+    runs += [
+        (f"{command} of {kind}", kept, [command, *map(str, inputs)])
+        for kind, inputs in (("captures", captures), ("directories", brokers))
+        for command in ("diff", "explain", "ls", "verify")
+    ]
+    runs.append(("seal", kept, ["seal", "--check", str(captures[0])]))
+    shown: dict[str, str] = {}
+    failed: list[str] = []
+    for name, environment, arguments in runs:
+        done = subprocess.run(  # noqa: S603 - what whoever runs this file names
+            [*interpreter, "-I", "-S", str(pyz), *arguments],
+            env=environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        text = done.stdout.replace(f"{work}/", "")
+        shown[name] = f"{done.returncode} {SECONDS.sub('', text)}"
+        if done.returncode not in FOUND or not text:
+            failed.append(f"{name}: exit code {done.returncode}: {done.stderr}")
+    return shown, failed
+
+
+FOUND = (0, 1, 3)
+"""Exit codes of commands that came to an answer: the recording has an unclean leader election in it."""
+
+SECONDS = re.compile(r"\b[0-9.,]+ (?:s|seconds?|ms|[kMG]B/s)\b")
+"""What the speed of a machine shows in."""
 
 
 if __name__ == "__main__":

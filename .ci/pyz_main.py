@@ -14,6 +14,9 @@ from pathlib import Path
 FOLDER = "KFORENSICS_UNPACKED"
 """Names a directory to unpack to; else it is one in the cache directory of the user, or a temporary one that is removed at the end."""
 
+LIBRARY = "libstdc++.so.6"
+"""What numpy needs of the system besides glibc; a package of its own in small images."""
+
 
 def main() -> None:
     """Find or make the unpacked packages, and run."""
@@ -26,6 +29,7 @@ def main() -> None:
         wanted = [name for name in names if name.startswith(("site/any/", f"site/{tag}/"))]
         build = packed.read("build-id").decode()
         folder, is_temporary = unpacked(packed, wanted, f"{build[:16]}-{tag}")
+    require_libraries()
     sys.path[:0] = [f"{folder}/site/{tag}", f"{folder}/site/any"]
     try:
         from kforensics.cli.app import main as run  # noqa: PLC0415 - it was not there before
@@ -34,6 +38,17 @@ def main() -> None:
     finally:
         if is_temporary:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def require_libraries() -> None:
+    """Say which library of the system is missing that the compiled parts need and that is no part of glibc."""
+    with suppress(ImportError):  # an interpreter without ctypes
+        import ctypes  # noqa: PLC0415 - only here
+
+        try:
+            ctypes.CDLL(LIBRARY)
+        except OSError as error:
+            sys.exit(f"kforensics.pyz: the compiled parts need {LIBRARY}, which this host does not have: {error}")
 
 
 def unpacked(packed: zipfile.ZipFile, wanted: Sequence[str], name: str) -> tuple[Path, bool]:

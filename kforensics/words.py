@@ -3,6 +3,12 @@
 from collections.abc import Sequence
 
 
+class Prohibition(str):
+    """A sentence of advice that says what not to do; in every other way the text that it is."""
+
+    __slots__ = ()
+
+
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`.
 

@@ -1,7 +1,7 @@
 """What an audit says, held against what `diff` says of the same directories.
 
 `python -m tests.audits RECORDINGS...` does so for every snapshot of every recording below the directories: its directories, captures of its nodes, and the
-evidence that `fleet scan` extracts of them; then for the last snapshot with its files damaged in each way of `BREAKS`, `--breaks N` times with other random choices; `--only TEXT` chooses among them.
+evidence that `fleet scan` extracts of them; then beside another cluster in one audit, against each in an audit of its own; then for the last snapshot with its files damaged in each way of `BREAKS`, `--breaks N` times with other random choices; `--only TEXT` chooses among them.
 `--made N` compares N clusters of random histories. One Spark session runs all audits.
 """
 
@@ -140,6 +140,27 @@ class Audits:
         shutil.rmtree(folder)
         return found
 
+    def beside(self, place: Path, other: Path) -> list[str]:
+        """Where an audit of two clusters says of a partition what an audit of its cluster does not."""
+        both, *alone = (self._judged(places) for places in ([place, other], [place], [other]))
+        return list(_unequal("judgement", both, [one for found in alone for one in found]))
+
+    def _judged(self, places: Sequence[Path]) -> list[str]:
+        """What an audit says of partitions and findings, without the numbers of inputs."""
+        out = self._work / f"tables-{next(self._numbers)}"
+        tables = audit(self._session, read_sources([str(one) for one in places]), out, options=DiffOptions()).tables
+        columns = {
+            "partitions": ("state", "verdict", "leader", "holders", "isr", "missing", "lost_certain", "lost_possible"),
+            "findings": ("finding_id", "severity", "statement"),
+        }
+        found = [
+            plain({name: row[name] for name in ("cluster_id", "topic", "partition", *names)})
+            for table, names in columns.items()
+            for row in tables.rows(table)
+        ]
+        shutil.rmtree(out)
+        return found
+
     def of_scans(self, place: Path) -> list[str]:
         """Where an audit of extracted evidence does not say what an audit of the directories says."""
         folder = self._work / f"evidence-{next(self._numbers)}"
@@ -150,6 +171,12 @@ class Audits:
         found = self.differences(nodes_of(place), sources)
         shutil.rmtree(folder)
         return found
+
+
+def clusters_of(snapshot: Path) -> set[str]:
+    """x."""
+    found = (line for path in snapshot.rglob("meta.properties") for line in path.read_text().splitlines())
+    return {line for line in found if line.startswith("cluster.id=")} or {""}
 
 
 def nodes_of(snapshot: Path) -> list[Path]:
@@ -271,13 +298,17 @@ def broken(place: Path, target: Path, name: str, seed: int) -> str | None:
 # ---------------------------------------------------------------- the command
 
 
-def comparisons(audits: Audits, recording: Path, work: Path, breaks: int) -> Iterator[tuple[str, Comparison]]:
+def comparisons(
+    audits: Audits, recording: Path, work: Path, breaks: int, other: Path | None
+) -> Iterator[tuple[str, Comparison]]:
     """Each comparison of a recording, by a name, which says where an audit says something else."""
     snapshots = sorted(one for one in (recording / "snapshots").iterdir() if one.is_dir())
     for snapshot in snapshots:
         yield f"{snapshot.name}: directories", partial(audits.differences, [snapshot])
         yield f"{snapshot.name}: captures", partial(audits.of_captures, snapshot)
         yield f"{snapshot.name}: scans", partial(audits.of_scans, snapshot)
+    if other is not None and not clusters_of(snapshots[-1]) & {"", *clusters_of(other)}:
+        yield f"{snapshots[-1].name}: a second cluster beside", partial(audits.beside, snapshots[-1], other)
     for seed in range(breaks):
         for name in BREAKS:
             yield f"{snapshots[-1].name}: {name}", partial(compare_broken, audits, snapshots[-1], work, name, seed)
@@ -324,12 +355,15 @@ def main() -> int:
         for seed in range(arguments.made):
             show(f"seed {seed}", compare_made(audits, seed, work / f"made-{seed}"))
             shutil.rmtree(work / f"made-{seed}")
+        other: Path | None = None
         for place in arguments.recordings:
             recordings = [place] if (place / "snapshots").is_dir() else sorted(place.iterdir())
             for recording in (one for one in recordings if (one / "snapshots").is_dir()):
-                for name, compare_one in comparisons(audits, recording, work, arguments.breaks):
+                for name, compare_one in comparisons(audits, recording, work, arguments.breaks, other):
                     if arguments.only in name:
                         show(f"{recording.name}: {name}", compare_one())
+                final = max((recording / "snapshots").iterdir())
+                other = other if "" in clusters_of(final) else final
     print(f"{done.total()} comparisons, {done[True]} with differences")
     return 1 if done[True] else 0
 

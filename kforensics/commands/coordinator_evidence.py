@@ -265,7 +265,14 @@ class CoordinatorEvidence:
         return "its log here can't be read as a whole" if is_damaged else None
 
     def promised_end(self, partition: TopicPartition) -> int:
-        """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records."""
+        """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
+
+        Args:
+            partition: the topic and number.
+
+        Returns:
+            0 where no replica of now has either.
+        """
         return max((value for _, value in self._promises(partition)), default=0)
 
     def promised_end_of_leader(

@@ -15,6 +15,7 @@ from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, c
 from kforensics.evidence.metadata.log import MetadataHistory, read_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.unaccounted import lost_metadata
 from kforensics.findings.answers.metadata import metadata_answer
 
 
@@ -108,6 +109,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
     newest = comparison.newest
     _check_question(request, newest)
     problems = (*inputs.problems, *(problem for one in histories for problem in _problems(one)))
+    epochs = [log_dir.broker_epoch for one in inputs.found for log_dir in one.log_dirs]
     events = change_events(
         newest, topic=request.topic, partition=request.partition, up_to=request.at, wants=request.has
     )
@@ -120,7 +122,10 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
             events=events,
             state=newest.at(request.at) if request.at is not None else newest.latest(),
         ),
-        concluded=Conclusion(answer=metadata_answer(comparison, problems), problems=problems),
+        concluded=Conclusion(
+            answer=metadata_answer(comparison, problems, cut=lost_metadata(newest.end_offset, epochs)),
+            problems=problems,
+        ),
     )
 
 

@@ -121,7 +121,9 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(coordinators, options),
-        moments=replace(_moments(evidence, gathered.histories, settings), is_stopped=options.is_stopped),
+        moments=replace(
+            _moments(evidence, gathered.histories, settings), since_ms=options.since_ms, is_stopped=options.is_stopped
+        ),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),
         deletions=deletion_requests(events),
@@ -142,7 +144,11 @@ def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionInciden
 
 
 def with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
+    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs.
+
+    Args:
+        incidents: of all partitions.
+    """
     shortened = frozenset(key for incident in incidents for key in incident.shortened)
     for incident in incidents:
         back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]

@@ -1,24 +1,25 @@
 """What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
-from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, Reads, start_node
+from kforensics.commands.predicting.directories import Reads
+from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
 from kforensics.commands.predicting.reassignments import leaving_replicas
-from kforensics.commands.predicting.settings import log_dirs_of, parse_settings
-from kforensics.commands.predicting.surroundings import Surroundings, look_around, server_properties
+from kforensics.commands.predicting.settings import parse_settings
+from kforensics.commands.predicting.start_inputs import configured_log_dirs, find_start_inputs
+from kforensics.commands.predicting.surroundings import Surroundings, look_around
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
+from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import MissingDirectories, predict_answer
@@ -91,10 +92,8 @@ def run(request: PredictRequest) -> Result[Prediction]:
         EvidenceError: a path can't be used, or with `keep_going` none can.
         UsageError: a version that is not modelled, no log directory among the inputs, or no partition that was asked for.
     """
-    inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_compared, keep_going=request.keep_going)
-    configured = [
-        {Path(os.path.realpath(path)) for path in log_dirs_of(settings)} for settings in server_properties(inputs, [])
-    ]
+    inputs = find_start_inputs(request.paths, keep_going=request.keep_going)
+    configured = configured_log_dirs(inputs)
     inputs, nodes = nodes_of(inputs, configured)
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
@@ -145,6 +144,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
                 configured=one.absent_log_dirs,
                 new=one.new_directories,
                 empty=one.empty_folders,
+                blank=one.blank_log_dirs,
             )
             for one in started
         ],

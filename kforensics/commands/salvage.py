@@ -11,9 +11,10 @@ from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, 
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
 from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
+from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition
 from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.readme import CARVED, write_readme
-from kforensics.commands.salvaging.saving import Filters, PartitionPlan, SavedPartition, save_partition
+from kforensics.commands.salvaging.saving import save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError
@@ -384,7 +385,16 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
     copies, starts = carved_copies(shared.carved, task.partition) if shared.carved else ([], {})
     reader = CarvedReader(files, shared.carved.images if shared.carved else {}, starts)
     try:
-        plans = plans_of(task, shared.evidence, shared.scope, shared.facts, problems, carved=copies, reader=reader)
+        plans = plans_of(
+            task,
+            shared.evidence,
+            shared.scope,
+            shared.facts,
+            problems,
+            carved=copies,
+            reader=reader,
+            jobs=shared.jobs,
+        )
         out.extend(_save(shared, plan, reader) for plan in plans)
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))

@@ -26,6 +26,7 @@ from kforensics.evidence.replica.unaccounted import (
     Sign,
     Unaccounted,
     find_unaccounted,
+    lost_metadata,
     merged,
     orphan_indexes,
 )
@@ -190,6 +191,8 @@ class _Partition:
     files: int = 0
     file_bytes: int = 0
     metadata_path: str = ""
+    snapshot_end: int = 0
+    """Where the newest snapshot of a metadata log ends."""
 
     def add(self, found: FoundFile) -> None:
         self.files += 1
@@ -210,6 +213,8 @@ class _Partition:
             self.indexes[name.base_offset] = found.path
         elif name.kind is FileKind.PARTITION_METADATA:
             self.metadata_path = found.path
+        elif name.kind is FileKind.METADATA_SNAPSHOT and isinstance(name.base_offset, int):
+            self.snapshot_end = max(self.snapshot_end, name.base_offset)
 
 
 class _Lister:
@@ -340,6 +345,18 @@ class _Lister:
         end = tail.log_end_offset if isinstance(tail, LogTail) else None
         if bases and end is None:
             return  # how far the log reaches can't be read
+        epochs = [log_dir.broker_epoch for log_dir in one.log_dirs if name.is_metadata and end is not None]
+        cut = lost_metadata(max(end or 0, seen.snapshot_end), epochs)
+        if cut is not None:
+            self.missing.append(
+                MissingOffsets(
+                    input=index,
+                    path=seen.directory.path or ".",
+                    topic_partition=name.topic_partition,
+                    clean_shutdown=True,
+                    unaccounted=cut,
+                )
+            )
         # Of all segments but the last only the base is known here.
         ends = [*bases[:-1], *([] if end is None else [end])]
         reach = [

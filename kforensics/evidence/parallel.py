@@ -202,7 +202,7 @@ class InTurn(Generic[Task, Result]):
             os.close(one)
 
     def submit(self, task: Task) -> Iterator[Result]:
-        """Give a task to the next process, and yield the result that it had to be asked for before.
+        """Give a task to the next process, and yield the results that had to be asked for before.
 
         Args:
             task: the processes take tasks in turn, so that results come in the order of tasks.
@@ -211,14 +211,19 @@ class InTurn(Generic[Task, Result]):
             ChildProcessError: a process was killed: what it did in order may be half done.
             Exception: what a process raised; those behind it do nothing more.
         """
-        number = self._given % len(self._tasks)
-        if len(self._waiting) == len(self._tasks):
+        message = _framed(task)
+        # A small task waits in the pipe of its process, which has it at once when the one before is done; a large one is sent to a process that reads.
+        most = len(self._tasks) * (2 if len(message) <= _HELD_BY_A_PIPE else 1)
+        while len(self._waiting) >= most:
             yield self._next()
+        number = self._given % len(self._tasks)
         self._given += 1
         self._waiting.append(number)
         try:
-            _send(self._tasks[number], task)
+            _write(self._tasks[number], message)
         except BrokenPipeError:
+            for _ in self.results():
+                pass  # one of them raises
             raise ChildProcessError(_KILLED) from None
 
     def results(self) -> Iterator[Result]:
@@ -247,6 +252,7 @@ class _Raised(NamedTuple):
 
 
 _TURN = b"."
+_HELD_BY_A_PIPE = 32 << 10  # a pipe takes 64 KiB before its writer would wait
 _KILLED = "a process that it had started was killed"
 
 
@@ -317,8 +323,16 @@ def _read_exactly(descriptor: int, length: int) -> bytes | None:
 
 
 def _send(descriptor: int, message: Any) -> None:
+    _write(descriptor, _framed(message))
+
+
+def _framed(message: Any) -> bytes:
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    view = memoryview(_FRAME.pack(len(data)) + data)
+    return _FRAME.pack(len(data)) + data
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 

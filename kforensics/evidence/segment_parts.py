@@ -114,14 +114,12 @@ def _batch_behind(file: EvidenceFile, wished: int, length: int, base_offset: int
 def walk_sound_batches(
     file: EvidenceFile, *, base_offset: int, keep: Keep, jobs: int
 ) -> Iterator[tuple[BatchTable, tuple[Damage, ...]]]:
-    """Yield the sound batches of a segment that are kept, with the damage among all of its batches, in file order.
-
-    What is kept of a window must not depend on where it begins: a segment without damage is walked in parts by several processes.
+    """Yield the sound batches of a segment with the damage among them, in file order; a segment without damage may be walked in parts by several processes.
 
     Args:
         file: the segment.
         base_offset: the first offset that it may have.
-        keep: picks batches.
+        keep: picks those that are sent from another process, of any run of batches, wherever it begins; what is read here is given whole.
         jobs: the most processes to use.
     """
     jobs = jobs if file.is_of_the_system else 1
@@ -132,7 +130,7 @@ def walk_sound_batches(
             yield from ((table, ()) for table in tables)
             return
     for window in walk_segment(file, level=Level.CRC):
-        yield keep(window.batches[window.batches["crc_valid"]]), window.damage
+        yield window.batches[window.batches["crc_valid"]], window.damage
 
 
 def _walked_in_parts(file: EvidenceFile, parts: list[Part], keep: Keep, jobs: int) -> list[BatchTable] | None:

@@ -9,6 +9,7 @@ from kforensics.reconcile.logs.divergence import first_divergence
 from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.replicas.placement import LeaderSpread, Placement
 from kforensics.units import OffsetRange
+from kforensics.words import form, listed
 
 
 def placement_findings(report: PartitionReport, placement: Placement) -> Iterator[Finding]:
@@ -30,7 +31,7 @@ def placement_findings(report: PartitionReport, placement: Placement) -> Iterato
         yield finding(
             "KF402",
             severity=Severity.WARNING,
-            statement=f"{partition} is under-replicated: in sync {_brokers(placement.isr)} of {_brokers(placement.assigned)}",
+            statement=f"{partition} is under-replicated: of {_brokers(placement.assigned)} {_in_sync(placement.isr)} in sync",
             topic_partition=partition,
         )
     for broker in placement.missing:
@@ -84,11 +85,11 @@ def node_id_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator[F
     Args:
         disagreements: by path, the inventory's id and the one in `meta.properties`.
     """
-    for path, (listed, written) in sorted(disagreements.items()):
+    for path, (given, written) in sorted(disagreements.items()):
         yield finding(
             "KF407",
             severity=Severity.ERROR,
-            statement=f"the inventory gives node {listed} for {path}, whose meta.properties says {written}",
+            statement=f"the inventory gives node {given} for {path}, whose meta.properties says {written}",
             broker_id=written,
         )
 
@@ -125,6 +126,12 @@ def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator
 
 def _brokers(brokers: tuple[int, ...] | Absent) -> str:
     return "brokers unknown" if isinstance(brokers, Absent) else f"brokers {', '.join(map(str, brokers)) or 'none'}"
+
+
+def _in_sync(isr: tuple[int, ...]) -> str:
+    if not isr:
+        return "none is"
+    return f"only {listed([str(one) for one in sorted(isr)], most=len(isr))} {form(len(isr), 'is', 'are')}"
 
 
 def _broker(broker_id: int | Absent) -> str:

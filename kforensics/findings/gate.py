@@ -103,6 +103,7 @@ class Gate:
                 f"The acceptance of {one.finding} by {one.who} ended on {one.until} ({one.why}): findings that it covers count again."
                 for one in self.expired
             ),
+            *(f"The acceptance of {one.finding} by {one.who} covers none of these findings." for one in self.unused),
         )
 
 
@@ -178,7 +179,11 @@ def parse_acceptances(text: str, name: str) -> tuple[Acceptance, ...]:
     """
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a date that is none, and lists that are nested without end
         raise UsageError(f"{name} is no YAML: {' '.join(str(error).split())}") from error
     if document is None:
         return ()
@@ -190,17 +195,24 @@ def parse_acceptances(text: str, name: str) -> tuple[Acceptance, ...]:
 def _acceptance(entry: Any, where: str) -> Acceptance:
     if not isinstance(entry, Mapping):
         raise UsageError(f"{where}: expected {', '.join(sorted(_REQUIRED))}, found {entry!r}")
-    lacking = sorted(one for one in _REQUIRED if entry.get(one) in {None, ""})
+    lacking = sorted(one for one in _REQUIRED if entry.get(one) in (None, ""))
     unknown = sorted(str(one) for one in entry.keys() - _REQUIRED - _OPTIONAL)
     if lacking or unknown:
         words = f"lacks {', '.join(lacking)}" if lacking else f"has unknown keys: {', '.join(unknown)}"
         raise UsageError(f"{where} {words}")
+    for name in ("finding", "who", "why", "severity"):
+        if isinstance(entry.get(name), (Mapping, list)):
+            raise UsageError(f"{where}: expected words for {name}, found {entry[name]!r}")
     until = entry["until"]
     try:
         until = until if isinstance(until, date) else date.fromisoformat(str(until))
+    except ValueError:
+        raise UsageError(f"{where}: expected a day such as 2026-12-01 for until, found {until!r}") from None
+    try:
         at_most = Severity(entry["severity"]) if entry.get("severity") else Absent.NOT_APPLICABLE
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from error
+    except ValueError:
+        known = ", ".join(Severity)
+        raise UsageError(f"{where}: expected one of {known} for severity, found {entry['severity']!r}") from None
     if all(fnmatchcase(f"{code}/{_ANY_FINDING}", str(entry["finding"])) for code in CATALOGUE):
         raise UsageError(f"{where}: the pattern {entry['finding']} would accept every finding; name at least a code")
     return Acceptance(

@@ -6,14 +6,21 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.evidence.replica.unaccounted import Sign, Unaccounted
 from kforensics.findings.model import Finding, Severity, finding
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 SHOWN_BY = {
     Sign.INDEX: "an index is there, and its segment is not",
     Sign.CHECKPOINT: "the checkpoints refer to records, and no segment is there",
     Sign.HOLE: "the segment before them ends too early",
     Sign.ABOVE_END: "its checkpoints are above the log end",
+    Sign.REGISTRATION: "the broker epoch in .kafka_cleanshutdown, the offset of its registration, is above the log end",
 }
+
+OF_METADATA = (
+    "A part of this copy of the metadata log was taken away, or the log was put back to an earlier state: a broker has read the record of its own registration when it stops."
+    " The node fetches what is missing from the leader of the quorum, as far as enough voters still hold it."
+)
+COMPARE_VOTERS = "Compare the metadata logs of all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
 
 
 def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, broker_id: int | Absent) -> Finding:
@@ -51,6 +58,8 @@ def missing_finding(
         "KF116",
         severity=Severity.ERROR,
         statement=f"{unaccounted.words} of {directory.path} are unaccounted for: {SHOWN_BY[unaccounted.sign]}",
+        meaning=OF_METADATA if partition.topic in METADATA_TOPICS else "",
+        advice=COMPARE_VOTERS if partition.topic in METADATA_TOPICS else "",
         topic_partition=partition,
         broker_id=broker_id,
         offsets=Absent.UNKNOWN if isinstance(last, Absent) else OffsetRange(unaccounted.first, last),

@@ -9,6 +9,7 @@ from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, PartitionContext, Remark
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import Citation, Input
+from kforensics.findings.missing import COMPARE_VOTERS, OF_METADATA
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
@@ -118,6 +119,8 @@ def _file_findings(
             meaning, advice = _of_torn_tail(context)
         elif code == "KF101" and (words := _of_clean_tail(context, report, place)):
             meaning, advice = words, _COPY_FIRST
+        elif code == "KF116" and context is not None and context.is_metadata:
+            meaning, advice = OF_METADATA, COMPARE_VOTERS
         elif owner is not None and code in {"KF103", "KF104"}:
             advice = _of_index(owner, report)
         elif owner is not None and code == "KF105":

@@ -153,6 +153,16 @@ class AuditTables(Tables):
         """
         return sum(self._counts(table).values())
 
+    def distinct(self, table: str, column: str, where: Any = None) -> set[Any]:
+        """Return the values of a column, null left out.
+
+        Args:
+            table: a key of `AUDIT_TABLES`.
+            column: its name.
+            where: a condition of pyarrow, None for all rows.
+        """
+        return set(pc.unique(self.column_table(table, [column], where)[column]).to_pylist()) - {None}
+
     def check_parts(self) -> None:
         """Compare the rows of every part with what the manifest says of it.
 
@@ -276,7 +286,17 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
             raise UsageError(f"there is no previous audit to compare {later.audit_id} with: {why}")
         return before
     of_history = next((one for one in known if one.audit_id == named), None)
-    return open_audit(parse_location(named, storage)) if of_history is None else _whole(of_history)
+    if of_history is not None:
+        return _whole(of_history)
+    try:
+        return open_audit(parse_location(named, storage))
+    except EvidenceNotFound as error:
+        if not known:
+            raise
+        words = f"there is nothing here, and {later.location} has no audit of this name"
+        raise EvidenceNotFound(
+            error.path, words, nearest=nearest_names(named, (one.audit_id for one in known))
+        ) from None
 
 
 def previous_audit(later: AuditTables) -> AuditTables | None:

@@ -1,18 +1,20 @@
 """The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kforensics.commands.filters import not_there
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
 from kforensics.findings.answers.model import exit_code
+from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
@@ -21,6 +23,7 @@ from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.replicas.partition import Verdict
 from kforensics.source.priority import lower_priority
 from kforensics.units import Depth
 
@@ -219,8 +222,9 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     place = parse_location(request.tables, request.storage)
     with _named_errors(place):
         tables = open_audit(place, request.audit_id)
+        filters = _filters(request, tables)
         earlier = _compared_with(tables, None, request.storage)
-        return _summary("fleet report", tables, earlier, most=request.most, filters=_filters(request), rules=rules)
+        return _summary("fleet report", tables, earlier, most=request.most, filters=filters, rules=rules)
 
 
 @contextmanager
@@ -262,9 +266,31 @@ def _gate_rules(request: GateRequest | None) -> "tuple[tuple[FailOn, ...], tuple
     return tuple(map(FailOn, request.fail_on)) or (FailOn.WARNING,), accepted
 
 
-def _filters(request: ReportRequest) -> "Filters":
-    from kforensics.fleet.audit_tables import Filters
+def _filters(request: ReportRequest, *audits: "AuditTables") -> "Filters":
+    """Return the filters of a report.
 
+    Raises:
+        UsageError: one matches nothing in any of the audits: an answer about nothing would be calm.
+    """
+    from kforensics.fleet.audit_tables import Filters, is_in
+
+    def known(column: str, *names: str, where: Any = None) -> set[Any]:
+        return {one for tables in audits for name in names for one in tables.distinct(name, column, where)}
+
+    if request.topics:
+        _require(
+            "no partition of topic {} is in the audit (--topic)",
+            request.topics,
+            known("topic", "partitions", "findings"),
+        )
+    if request.partitions:
+        words = "no partition {} of the wanted topics is in the audit (--partition)"
+        of_topics = is_in("topic", request.topics)
+        _require(words, request.partitions, known("partition", "partitions", "findings", where=of_topics))
+    if request.nodes:
+        _require("node {} is not in the audit (--node)", request.nodes, known("node_id", "nodes", "findings"))
+    _require("no finding has the code {} (--code)", request.codes, CATALOGUE)
+    _require("there is no verdict {} (--verdict)", request.verdicts, Verdict)
     return Filters(
         topics=request.topics,
         partitions=request.partitions,
@@ -273,6 +299,13 @@ def _filters(request: ReportRequest) -> "Filters":
         codes=request.codes,
         least_severity=Severity(request.least_severity),
     )
+
+
+def _require(words: str, wanted: Iterable[str | int], known: Iterable[str | int]) -> None:
+    names = frozenset(map(str, known))
+    for one in sorted(map(str, wanted)):
+        if one not in names:
+            raise not_there(words.format(one), one, names)
 
 
 def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
@@ -293,7 +326,7 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     with _named_errors(place):
         later = open_audit(place, request.report.audit_id)
         earlier = earlier_audit(later, request.earlier, storage)
-        comparison = compare_audits(earlier, later, _filters(request.report))
+        comparison = compare_audits(earlier, later, _filters(request.report, earlier, later))
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
     )
@@ -318,7 +351,7 @@ def run_trend(request: TrendRequest) -> Result[AuditTrend]:
         with _named_errors(place):
             audits += open_audits(place)
     audits.sort(key=lambda one: one.age)
-    trend = trend_of(audits, request.last, _filters(request.report))
+    trend = trend_of(audits, request.last, _filters(request.report, *audits))
     return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
 
 

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from kforensics.errors import EvidenceUnreadable, MissingExtra
 from kforensics.fleet.file_systems import SCHEMES, children, make_file_system, options_of
 from kforensics.fleet.secrets import hide, redacted
-from kforensics.source.foreign import ForeignEntry, ForeignPath
+from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, unreadable
 
 WITHOUT_AUTHORITY = frozenset({"file", "mock"})
@@ -156,7 +156,7 @@ class StoragePath(ForeignPath):
             raise FileNotFoundError(2, "there is no such file or directory", str(self))
         return stat.S_IFDIR if info.type == FileType.Directory else stat.S_IFREG
 
-    def entries(self) -> Iterator[ForeignEntry]:
+    def entries(self) -> Iterator[Entry]:
         """Yield the entries of the directory."""
         from pyarrow.fs import FileType
 
@@ -165,7 +165,7 @@ class StoragePath(ForeignPath):
             found = children(filesystem, path)
         for info in found:
             mode = stat.S_IFDIR if info.type == FileType.Directory else stat.S_IFREG
-            yield ForeignEntry(info.base_name, mode, info.size or 0, info.mtime_ns or 0)
+            yield Entry(info.base_name, mode, info.size or 0, info.mtime_ns or 0)
 
     def open_as_evidence(self) -> "StorageFile":
         """Return the file, open for reading.

@@ -1,9 +1,10 @@
 """Write the data directories of a fleet: many brokers and partitions of a given size, at the speed of the disk.
 
-Offset and leader epoch of a batch lie outside its checksum, so a whole segment is one sound batch repeated, with these two
-fields set for all batches at once. A few partitions get a fault whose outcome is known.
+All batches are one sound batch repeated, with offset, leader epoch, a name of its own in its first value, and checksum set: of
+two partitions no two batches are equal, and of a partition those of all replicas are. A few partitions get a fault whose outcome is known.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +26,14 @@ from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, 
 from kforensics.formats.index.offset import encode_offset_index, offset_index
 from kforensics.formats.index.producer_snapshot import encode_producers
 from kforensics.formats.index.time import encode_time_index, time_index
-from kforensics.formats.log.record_batch import BATCH_HEADER, build_record_batch, encode_record_batch
+from kforensics.formats.log.record_batch import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    CRC_POSITION,
+    build_record_batch,
+    encode_record_batch,
+)
+from kforensics.formats.primitives.checksum import crc32c
 from kforensics.protocol.assignment import assign_replicas
 from kforensics.simulation.broker_files import make_new
 from kforensics.simulation.cluster import stable_id
@@ -38,6 +46,7 @@ _START_MS = 1_700_000_000_000
 _FAULT_EVERY = 10
 _FEWEST_BATCHES = 8
 """The fewest batches of a log: enough for two leader epochs and a fault between them."""
+_FILLING = b"v"
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 
 
@@ -101,7 +110,7 @@ def write_fleet(
         UsageError: the directory is there, or so few bytes are not enough for a log on every replica.
     """
     broker_ids = tuple(range(1, brokers + 1))
-    template = _template(b"v")
+    template = _template(_FILLING)
     other = _template(b"w")
     assignment = assign_replicas(broker_ids, partitions, min(replication_factor, brokers))
     replicas = sum(len(members) for members in assignment)
@@ -191,6 +200,8 @@ class _LogWriter:
         self.length = len(template)
         self.row = np.frombuffer(template, dtype=np.uint8)
         self.other = None if other is None else np.frombuffer(other, dtype=np.uint8)
+        self.value = template.index(_FILLING * VALUE_LENGTH)
+        self.name = np.frombuffer(hashlib.blake2b(folder.name.encode(), digest_size=8).digest(), dtype=np.uint8)
         self.written = self.segments = 0
 
     def write(self, epochs: list[tuple[int, int]]) -> None:
@@ -223,6 +234,10 @@ class _LogWriter:
                 rows[odd_batch - start] = self.other
             rows[:count, :8] = offsets.view(np.uint8).reshape(count, 8)
             rows[:count, _EPOCH_POSITION : _EPOCH_POSITION + 4] = leader_epochs.view(np.uint8).reshape(count, 4)
+            rows[:count, self.value : self.value + 8] = self.name
+            rows[:count, self.value + 8 : self.value + 16] = offsets.view(np.uint8).reshape(count, 8)
+            sums = np.array([crc32c(one[CRC_COVERED_POSITION:].data) for one in rows[:count]], dtype=">u4")
+            rows[:count, CRC_POSITION : CRC_POSITION + 4] = sums.view(np.uint8).reshape(count, 4)
             yield rows[:count].data
             if is_odd:
                 rows[odd_batch - start] = self.row

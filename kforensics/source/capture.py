@@ -13,14 +13,13 @@ import zlib
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable
-from kforensics.source.foreign import ForeignEntry, ForeignPath
+from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.walk import Entry
 
 FORMAT = "kforensics/capture-file/1"
 """The schema of the manifest; another number is another layout."""
@@ -459,7 +458,11 @@ class Capture:
         return tuple(self._folders)
 
     def has_folder(self, inner: str) -> bool:
-        """Whether a directory of that path was captured."""
+        """Whether a directory of that path was captured.
+
+        Args:
+            inner: relative to the root of the capture.
+        """
         return inner in self._folders
 
     def _read_block(self, block: int) -> dict[str, dict[str, CapturedEntry]]:
@@ -536,6 +539,7 @@ def _is_folder(path: Any) -> bool:
     return isinstance(path, str) and (path == "" or all(map(_is_name, path.split("/"))))
 
 
+@lru_cache(maxsize=1 << 12)  # most directories have files of the same names
 def _is_name(name: Any) -> bool:
     return isinstance(name, str) and name not in {"", ".", ".."} and "/" not in name and "\0" not in name
 
@@ -546,12 +550,14 @@ def _entry(one: Mapping[str, Any], block: int) -> CapturedEntry:
         raise ValueError("a name leads out of the tree")
     if not isinstance(content, dict):
         raise TypeError("the content of a file is no object")
-    mode, mtime_ns = _count(one["mode"]), one["mtime_ns"]
-    if not isinstance(mtime_ns, int) or not -_LARGEST <= mtime_ns <= _LARGEST:
+    mode, length, mtime_ns = one["mode"], one["length"], one["mtime_ns"]
+    if type(mtime_ns) is not int or not -_LARGEST <= mtime_ns <= _LARGEST:
         raise ValueError("a time is none")
-    if mode > 0xFFFF or stat.S_IFMT(mode) == 0:
+    if type(mode) is not int or not 0 <= mode <= 0xFFFF or not stat.S_IFMT(mode):
         raise ValueError("a mode is none")
-    return CapturedEntry(name, mode, _count(one["length"]), mtime_ns, content, block)
+    if type(length) is not int or not 0 <= length <= _LARGEST:
+        raise ValueError("a length is none")
+    return CapturedEntry(name, mode, length, mtime_ns, content, block)
 
 
 _opened: dict[str, Capture] = {}
@@ -669,7 +675,11 @@ class CapturePath(ForeignPath):
         return CapturePath(real, inner) if inner else CapturePath(real)
 
     def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002 - as pathlib has it
-        """Return the path below the real path of the capture."""
+        """Return the path below the real path of the capture.
+
+        Args:
+            strict: as pathlib has it; of no effect.
+        """
         return self.resolved()
 
     def _entry(self) -> CapturedEntry:
@@ -697,7 +707,11 @@ class CapturePath(ForeignPath):
         return os.stat_result(numbers, {"st_mtime_ns": entry.mtime_ns, "st_mtime": entry.mtime_ns / 1e9})
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - captures follow no links
-        """Whether a directory was captured there."""
+        """Whether a directory was captured there.
+
+        Args:
+            follow_symlinks: as pathlib has it; of no effect.
+        """
         try:
             return stat.S_ISDIR(self.mode())
         except OSError:
@@ -705,12 +719,12 @@ class CapturePath(ForeignPath):
 
     is_fixed = True
 
-    def entries(self) -> Iterator[ForeignEntry]:
+    def entries(self) -> Iterator[Entry]:
         """Yield the entries of the directory."""
         return self.entries_below("")
 
-    def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
-        """Yield the entries of a directory.
+    def entries_below(self, relative: str) -> Iterator[Entry]:
+        """Return the entries of a directory.
 
         Args:
             relative: to this path.
@@ -726,8 +740,7 @@ class CapturePath(ForeignPath):
             raise FileNotFoundError(2, "it is not in the capture", str(self / relative)) from None
         except EvidenceError as error:
             raise OSError(None, error.problem) from error
-        for entry in found.values():
-            yield ForeignEntry(entry.name, entry.mode, entry.length, entry.mtime_ns)
+        return (Entry._make(entry[:4]) for entry in found.values())
 
     def open_as_evidence(self) -> EvidenceFile:
         """Return the file, with its bytes or with what was found in them."""

@@ -4,6 +4,7 @@ They are paths by name, so everything that joins, splits and shows paths works o
 the disk ask them instead of the operating system.
 """
 
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,13 +13,18 @@ if TYPE_CHECKING:
     from kforensics.source.mapped import EvidenceFile
 
 
-class ForeignEntry(NamedTuple):
-    """One name in a directory: `mode` is a directory's or a regular file's, as in `stat`."""
+class Entry(NamedTuple):
+    """One name in a directory with its mode, size and time of change, as in `stat`."""
 
     name: str
     mode: int
     length: int
     mtime_ns: int
+
+    @property
+    def is_directory(self) -> bool:
+        """Return whether it is a directory itself, not a link to one."""
+        return stat.S_ISDIR(self.mode)
 
 
 class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of this system, which pathlib chooses at run time
@@ -43,11 +49,11 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         path: ForeignPath = self / relative
         return path.open_as_evidence()
 
-    def entries(self) -> Iterator[ForeignEntry]:
+    def entries(self) -> Iterator[Entry]:
         """Yield the entries of the directory; raise `OSError` if it can't be listed."""
         raise NotImplementedError
 
-    def entries_below(self, relative: str) -> Iterator[ForeignEntry]:
+    def entries_below(self, relative: str) -> Iterator[Entry]:
         """Yield the entries of a directory.
 
         Args:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.source.foreign import Entry as Entry  # noqa: PLC0414 - entries are asked for here
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.naming import (
     LOST_AND_FOUND,
@@ -80,20 +81,6 @@ class Obstacle(NamedTuple):
 Found = FoundDirectory | FoundFile | Obstacle
 
 
-class Entry(NamedTuple):
-    """One name in a directory with its mode, size and times."""
-
-    name: str
-    mode: int
-    length: int
-    mtime_ns: int
-
-    @property
-    def is_directory(self) -> bool:
-        """Return whether it is a directory itself, not a link to one."""
-        return stat.S_ISDIR(self.mode)
-
-
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The entries of a directory by name, and the obstacles met while it was read."""
@@ -148,7 +135,11 @@ class Listings:
             yield from self._packed(relative).entries()
 
     def once(self, relative: str) -> tuple[Entry, ...]:
-        """Return the entries of a directory that is not asked for again: where it has not been listed, its listing is not kept."""
+        """Return the entries of a directory that is not asked for again: where it has not been listed, its listing is not kept.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         if f"{self._prefix}/{relative}" in self._kept:
             return self.of(relative).entries
         return list_directory(self.root, relative).entries
@@ -271,7 +262,7 @@ def list_directory(root: Path, relative: str) -> Listing:
 
 def _list_foreign(root: ForeignPath, relative: str) -> Listing:
     try:
-        entries = sorted(map(Entry._make, root.entries_below(relative) if relative else root.entries()))
+        entries = sorted(root.entries_below(relative) if relative else root.entries())
     except OSError as error:
         return Listing((), (Obstacle(relative or ".", f"the directory can't be listed: {error.strerror or error}"),))
     return Listing(tuple(entries))

@@ -2,14 +2,17 @@
 
 `--partitions N` makes a log directory of so many small clean logs, for `predict`, `predict --ways-out` and `ls`; `--megabytes N` makes three logs of that size in
 one without a clean-shutdown marker, for `predict` and `verify`. With `--jars` (those of Kafka 3.9.1) Kafka's loader loads a copy of the same logs in one JVM, whose
-start is counted and the copying not. What is printed are processor seconds of whole processes, of pairs that run in turn, and the peak of `predict`.
+start is counted and the copying not. What is printed are processor seconds of whole processes, of pairs that run in turn, the peak of `predict`, and what it keeps.
 """
 
 import argparse
+import gc
 import shutil
+import tracemalloc
 from pathlib import Path
 from random import Random
 
+from kforensics.commands.predict import PredictRequest, run
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from tests.benchmarks.measure import Measured, kforensics, measured, measured_in_turn
 from tests.oracle.loading.judge import HERE, OPEN_MODULES
@@ -39,7 +42,9 @@ def main() -> None:
     if not one.exists():
         make_clean(one, 1)
     few = measured(predict(one), runs=given.runs)
-    print(f"peak for one partition more: {(ours.peak - few.peak) / (given.partitions - 1) / 1024:.2f} KB")
+    more = given.partitions - 1
+    print(f"peak for one partition more: {(ours.peak - few.peak) / more / 1024:.2f} KB")
+    print(f"kept for one partition more: {(kept(clean) - kept(one)) / more / 1024:.2f} KB", flush=True)
     ours, ways = measured_in_turn(predict(unclean), predict(unclean, "--ways-out"), runs=given.runs)
     _print("unclean, predict --ways-out", ways, "predict", ours)
     ours, checked = measured_in_turn(
@@ -57,6 +62,19 @@ def predict(folder: Path, *options: str) -> list[str]:
     return kforensics(
         "predict", str(folder), "--kafka", KAFKA, "--now", str(NOW_MS), "--set", "log.retention.ms=-1", *options
     )
+
+
+def kept(folder: Path) -> int:
+    """Return the bytes that Python holds once a start is predicted, before anything is printed."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        result = run(PredictRequest(paths=(folder,), kafka=KAFKA, now_ms=NOW_MS, settings={"log.retention.ms": "-1"}))
+        gc.collect()
+        assert result.body.logs
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 def make_clean(folder: Path, partitions: int) -> None:

@@ -22,6 +22,7 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+from kforensics.words import Prohibition
 
 
 def explanation(word):
@@ -162,7 +163,7 @@ def explanation(word):
         answer=Answer(
             state=State.LOST,
             headline=f"43 records are lost from topic{word}.",
-            now=(f"Do not start {word}.", f"Keep {word}."),
+            now=(Prohibition(f"Do not start {word}."), f"Keep {word}."),
             unknown=(f"missing{word}",),
         ),
         conclusion=(f"43 records are lost from topic{word}.", f"more{word}"),

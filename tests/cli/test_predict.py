@@ -296,3 +296,24 @@ def test_before_0_10_1_there_are_no_time_indexes_and_retention_goes_by_when_a_se
     assert only["retention"].get("segments") == due
     created = {file["name"].rpartition(".")[2] for file in only["files"] if file["action"] == "create"}
     assert created == ({"index", "timeindex"} if due is None else {"index"})
+
+
+def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_broker(tmp_path, capsys):
+    first, second, settings = tmp_path / "data-0", tmp_path / "data-1", tmp_path / "server.properties"
+    (first / "orders-0").mkdir(parents=True)
+    (first / "orders-0" / LOG).touch()
+    (first / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (first / ".kafka_cleanshutdown").touch()
+    second.mkdir()
+    settings.write_text(f"broker.id=1\nlog.dirs={first},{second}\n")
+    asked = ["predict", str(first), str(second), "--kafka", "2.8.1", "--format", "json"]
+
+    assert run([*asked, str(settings)]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [(one["outcome"], one["clean"]) for one in document["starts"]] == [("starts", True)]
+    assert document["answer"]["headline"].endswith(f", and loading discards no record. {second} is empty.")
+    assert any(f"Whether the disk of {second} is mounted" in line for line in document["answer"]["unknown"])
+
+    settings.write_text(f"broker.id=1\nlog.dirs={first}\n")
+    assert run([*asked, str(settings)]) == 3
+    assert "an empty directory" in capsys.readouterr().err

@@ -212,6 +212,22 @@ def test_the_most_complete_copy_of_a_cleaned_batch_is_copied_whole(tmp_path, cap
     assert kept[0] | kept[1] == {json.loads(line)["offset"] for line in lines}
 
 
+def test_a_batch_that_a_cleaner_left_empty_is_copied_once(tmp_path, capsys):
+    empty = replace(build_record_batch(2, [(1_700_000_000_000, b"k", b"v")] * 3), records=())
+    head = encode_record_batch(build_record_batch(0, [(1_700_000_000_000, b"k", b"v")] * 2))
+    for broker in (1, 0):
+        root = log_dir(tmp_path / f"broker-{broker}", broker)
+        batches = head + encode_record_batch(replace(empty, base_timestamp=1_700_000_000_000 + broker))
+        (root / "orders-0" / f"{0:020d}.log").write_bytes(batches)
+    brokers = [tmp_path / "broker-1", tmp_path / "broker-0"]
+
+    code, document = salvage(
+        capsys, *brokers, "--what", "all", "--leader", "1", "--form", "segments", "-o", tmp_path / "out"
+    )
+
+    assert (0, []) == (code, [gap for gap in document["partitions"][0]["gaps"] if gap["reason"] == "overlapping"])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -301,7 +317,7 @@ def test_a_cleaned_batch_that_can_not_be_read_any_more_is_taken_of_the_other_cop
 
 
 @pytest.mark.parametrize("is_behind_a_part", [False, True])
-@pytest.mark.parametrize("options", [("segments",), ("jsonl",), ("jsonl", "--jobs", "2")])
+@pytest.mark.parametrize("options", [("segments",), ("segments in pieces",), ("jsonl",), ("jsonl", "--jobs", "2")])
 def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkeypatch, options, is_behind_a_part):
     batches = [batch(at, [(b"k%d" % at, b"v" * 50)]) for at in range(30)]
     root = log_dir(tmp_path / "broker-1")
@@ -329,6 +345,11 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
 
     monkeypatch.setattr(saving._Saver, "run", broken_from_here_on)
     form, *more = options
+    if form == "segments in pieces":  # as a batch that is larger than may be held
+        form = "segments"
+        for module in (saving, segments):
+            monkeypatch.setattr(module, "LARGEST_HELD", 1)
+        monkeypatch.setattr(segments, "_PIECE", 4)
     out = tmp_path / "out"
     code = run(["salvage", str(root), "--what", "all", "--form", form, *more, "-o", str(out), "--format", "json"])
     (partition,) = json.loads((out / "manifest.json").read_text())["partitions"]

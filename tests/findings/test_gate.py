@@ -91,14 +91,27 @@ def test_an_acceptance_can_be_of_a_severity_and_no_more():
     [
         ("- {finding: KF201/x, who: a, until: 2026-01-01}", "entry 1 lacks why"),
         ("- {finding: KF201/x, who: '', until: 2026-01-01, why: b}", "entry 1 lacks who"),
-        ("- {finding: KF201/x, who: a, until: soon, why: b}", "entry 1: Invalid isoformat"),
+        (
+            "- {finding: KF201/x, who: a, until: soon, why: b}",
+            "expected a day such as 2026-12-01 for until, found 'soon'",
+        ),
         ("- {finding: KF201/x, who: a, until: 2026-01-01, why: b, whom: c}", "unknown keys: whom"),
-        ("- {finding: KF201/x, who: a, until: 2026-01-01, why: b, severity: bad}", "'bad' is not a valid Severity"),
+        (
+            "- {finding: KF201/x, who: a, until: 2026-01-01, why: b, severity: bad}",
+            "expected one of critical, .* for severity, found 'bad'",
+        ),
         ("- {finding: '*', who: a, until: 2026-01-01, why: b}", "would accept every finding"),
         ("- {finding: 'KF*', who: a, until: 2026-01-01, why: b}", "would accept every finding"),
         ("- {finding: '[A-Z]*/*', who: a, until: 2026-01-01, why: b}", "would accept every finding"),
         ("finding: KF201", "expected a list"),
         ("- KF201", "found 'KF201'"),
+        (
+            "- {finding: [KF201/x], who: a, until: 2026-01-01, why: b}",
+            r"expected words for finding, found \['KF201/x'\]",
+        ),
+        ("- {finding: KF201/x, who: a, until: 2026-01-01, why: b, severity: {a: b}}", "expected words for severity"),
+        ("- {finding: KF201/x, who: a, until: 2026-13-45, why: b}", "no YAML: month must be in 1..12"),
+        ("[" * 20_000, "no YAML"),
         ("- {", "no YAML"),
     ],
 )

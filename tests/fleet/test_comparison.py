@@ -132,6 +132,33 @@ def test_the_command_says_it_in_every_format(two, tmp_path, capsys):
     assert 3 == run(["fleet", "report", later, "--since", str(tmp_path / "nowhere")])
 
 
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        (("--topic", "ordrs"), "no partition of topic ordrs is in the audit (--topic); did you mean orders?"),
+        (("--topic", "orders", "--partition", "99"), "no partition 99 of the wanted topics is in the audit"),
+        (("--node", "77"), "node 77 is not in the audit (--node); there is 1, 2"),
+        (("--code", "KF20"), "no finding has the code KF20 (--code); did you mean"),
+        (("--verdict", "lots"), "there is no verdict lots (--verdict); did you mean lost"),
+    ],
+)
+def test_filters_that_match_nothing_are_no_calm_answer(two, filters, words, capsys):
+    earlier, later = (str(one.location) for one in two)
+    for command in (["report", later], ["report", later, "--since", earlier], ["trend", later]):
+        assert 2 == run(["fleet", *command, *filters])
+        assert words in capsys.readouterr().err
+
+
+def test_an_audit_that_a_history_does_not_have_is_not_compared(tmp_path, capsys):
+    for name in ("night-1", "night-2"):
+        write_audit(tmp_path / "history", [one_finding()], audit_id=name, is_history=True)
+
+    assert 3 == run(["fleet", "report", str(tmp_path / "history"), "--since", "night-0"])
+    printed = capsys.readouterr().err
+    assert "has no audit of this name" in printed
+    assert "did you mean night-2 or night-1?" in printed
+
+
 @pytest.mark.spark
 def test_spark_runs_the_same_query(spark, two):
     for name, audit in (("earlier", two[0]), ("later", two[1])):

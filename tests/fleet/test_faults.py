@@ -18,7 +18,7 @@ from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
-from kforensics.source.foreign import ForeignEntry, ForeignPath
+from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from tests.builders.directories import copied
 
@@ -39,7 +39,7 @@ class DeadlyPath(ForeignPath):
     def entries(self):
         for item in os.scandir(self._local()):
             status = item.stat(follow_symlinks=False)
-            yield ForeignEntry(item.name, status.st_mode, status.st_size, status.st_mtime_ns)
+            yield Entry(item.name, status.st_mode, status.st_size, status.st_mtime_ns)
 
     def mode(self):
         return stat.S_IFDIR if Path(self._local()).is_dir() else os.lstat(self._local()).st_mode

@@ -54,6 +54,10 @@ def test_the_exit_code_follows_the_rules_that_are_given(audited, accepting, caps
     assert (1, [f"KF202/{CLUSTER}/orders-3/2"]) == (failing["exit_code"], failing["gate"]["failing_ids"])
     accepted = line_of(capsys, audited, "--accept", accepting("KF202/*/orders-*/*"))
     assert (0, 1) == (accepted["exit_code"], accepted["gate"]["accepted"])
+    assert 1 == run(["fleet", "report", audited, "--accept", accepting("KF309/*")])
+    assert "The acceptance of KF309/* by anna covers none of these findings." in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_an_acceptance_that_ended_is_said_in_every_format(audited, accepting, capsys):

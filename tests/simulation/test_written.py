@@ -134,6 +134,20 @@ def test_a_fleet_is_as_its_truth_says(tmp_path):
         assert differing == (set() if expected.first_divergence is nothing else {expected.first_divergence})
 
 
+def test_batches_of_two_partitions_differ_so_that_exchanged_directories_do(tmp_path):
+    write_fleet(tmp_path / "fleet", brokers=3, partitions=2, total_length=800_000)
+    one, two = sorted(path.parent for path in (tmp_path / "fleet" / "broker-1").glob("*/*.log"))
+    spare = one.with_name("spare")
+    for source, target in ((one, spare), (two, one), (spare, two)):
+        source.rename(target)
+
+    result = compare(find_inputs([tmp_path / "fleet"]), DiffOptions(), jobs=1, keep_quiet=True)
+
+    for found in result.partitions:
+        assert found.report is not None
+        assert {0} == {part.divergence.offset for part in found.report.replicas if part.divergence}, found.partition
+
+
 def test_a_cluster_refuses_what_cannot_be():
     cluster = SimulatedCluster.of_topic(
         (1, 2), partitions=1, replication_factor=2, protocol=ProtocolName.KIP_595, settings=Settings()

@@ -98,7 +98,11 @@ class Taking:
         return self._taken.problems
 
     def begin(self, started: dt.datetime) -> None:
-        """Say first of which node and roots the capture is, so that what is in it is of use if the process is killed."""
+        """Say first of which node and roots the capture is, so that what is in it is of use if the process is killed.
+
+        Args:
+            started: when the capture was begun, with a time zone.
+        """
         if self.redaction is None:
             known = {
                 name: self.manifest(started)[name] for name in ("tool_version", "started", "node", "roots", "options")
@@ -231,7 +235,12 @@ class Taking:
     # ------------------------------------------------------------ manifest
 
     def written(self, out: Path, length: int) -> WrittenCapture:
-        """Return the numbers of what was written."""
+        """Return the numbers of what was written.
+
+        Args:
+            out: the capture.
+            length: of its file, in bytes.
+        """
         return WrittenCapture(
             path=str(out),
             bytes=length,
@@ -277,7 +286,11 @@ class Taking:
         raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
 
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
-        """Return the manifest of the capture."""
+        """Return the manifest of the capture.
+
+        Args:
+            started: when the capture was begun, with a time zone.
+        """
         node = node_of(self.plan)
         return {
             "tool_version": __version__,

@@ -4,39 +4,40 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, TypeVar
 
-from kforensics.commands.loading import DirectoryOnDisk, bytes_scanned
+from kforensics.commands.loading import bytes_scanned
 from kforensics.commands.lost_records import lost_pieces
+from kforensics.commands.predicting.directories import (
+    ENDINGS,
+    Reads,
+    StartedDirectory,
+    StartedLogDir,
+    checkpointed,
+    end_before,
+    epochs_of,
+    further_end,
+    offset_or_zero,
+    partition_named,
+    segments_of,
+    topic_id_of,
+    unchanged_end,
+)
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.retention import find_due_segments
 from kforensics.commands.predicting.settings import Settings
 from kforensics.commands.predicting.surroundings import Surroundings
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import (
-    HIGH_WATERMARKS,
-    RECOVERY_POINTS,
-    FoundDirectory,
     FoundLogs,
     find_logs,
 )
-from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
-from kforensics.evidence.replica.log_tail import read_log_tail
+from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.protocol.loading.names import (
-    EPOCH_FILE,
     LOG,
-    METADATA_FILE,
-    SNAPSHOT,
-    SWAP,
-    offset_of,
-    padded,
-    partition_of_directory,
 )
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
@@ -50,12 +51,11 @@ from kforensics.protocol.loading.node import (
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.values import LoadedState, LoadingError, LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
-    FurtherEnd,
     LogAtStart,
     LostPiece,
     LostRecords,
@@ -63,7 +63,7 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedStart,
 )
 from kforensics.source.walk import Obstacle, join
-from kforensics.units import EpochEntry, TopicPartition
+from kforensics.units import TopicPartition
 
 MOST_STARTS = 4
 """Starts that are predicted at most; a third already changes nothing that the second did not."""
@@ -71,13 +71,8 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 NOTHING_LOST = LostRecords()
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
-ENDINGS = ("-future", "-stray", "-delete")
 
 T = TypeVar("T")
-Reads = dict[Path, dict[Need, object]]
-"""What has been read, by directory: starts of other versions and under other conditions need not read it again."""
-
-
 Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
 """Loads that were predicted, by all that they depend on."""
 
@@ -114,64 +109,14 @@ class NodeStarts:
     """Ids of directories that it registered last and that are not among its log directories."""
     empty_folders: tuple[str, ...]
     """Empty folders beside its log directories."""
+    blank_log_dirs: tuple[str, ...]
+    """Log directories of it in which nothing is; on those a broker with ZooKeeper starts."""
     absent_log_dirs: tuple[str, ...]
     """Directories that its `server.properties` names and that are not among its log directories."""
     new_directories: frozenset[str]
     """Ids of its log directories that it did not register."""
     unclean_reason: str
     """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
-
-
-@dataclass(slots=True)
-class _Directory:
-    """A directory of a log directory, as the starts so far have left it."""
-
-    input: int
-    one: FoundInput
-    log_dir: FoundLogs
-    found: FoundDirectory
-    partition: TopicPartition | None
-    directory_id: str | Absent
-    reads: Reads
-    """What has been read, of all directories."""
-    opened: DirectoryOnDisk | None = None
-    """None where it is as it was found, and nothing of it is held."""
-    links: tuple[str, ...] = ()
-    """Files of it that are symbolic links, as they were when it was opened."""
-    obstacles: tuple[Obstacle, ...] = ()
-    """What could not be read of it when it was opened."""
-    end: int | Absent | None = None
-    """Where its log ends; None until it is known."""
-
-    @property
-    def name(self) -> str:
-        """The name of the directory."""
-        return self.found.name
-
-    @property
-    def disk(self) -> DirectoryOnDisk:
-        """Its files as the starts so far have left them."""
-        if self.opened is None:
-            folder = self.one.root / self.found.path
-            content = self.found.content()
-            self.links, self.obstacles = content.links, content.obstacles
-            self.opened = DirectoryOnDisk(
-                folder, content.files, content.folders, read=self.reads.setdefault(folder, {})
-            )
-        return self.opened
-
-    def release(self) -> None:
-        """Let go what was read of a directory that no start has changed yet: it can be had again."""
-        disk = self.opened
-        if disk is not None and not disk.unreadable and not disk.is_advanced:
-            self.opened = None
-            self.reads.pop(disk.folder, None)
-            self.found.forget()
-
-    @property
-    def place(self) -> tuple[int, str]:
-        """The log directory that it is in."""
-        return self.input, self.log_dir.path
 
 
 def start_node(
@@ -222,7 +167,7 @@ class _NodeStarter:
         self._load_settings: dict[str, LoadSettings] = {}
         self._problems: list[Problem] = []
         self._log_dirs: list[tuple[int, FoundLogs]] = []
-        self._directories: list[_Directory] = []
+        self._directories: list[StartedDirectory] = []
         self._metadata: MetadataStart | None = None
         self._metadata_dirs = {
             (number, each.path) for number, one in node.members for each in one.log_dirs if each.is_metadata_dir
@@ -234,20 +179,19 @@ class _NodeStarter:
                 self._log_dirs.append((number, log_dir))
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
+                within = StartedLogDir(number, one, log_dir, directory_id, reads)
                 for found in log_dir.directories:
                     if not is_loaded(found.name, self._rules):
                         self._note(number, found.content().obstacles)
                         continue
                     if not self._is_asked_for(found.name):
                         continue
-                    self._directories.append(
-                        _Directory(number, one, log_dir, found, _partition(found.name), directory_id, reads)
-                    )
+                    self._directories.append(StartedDirectory(within, found))
             if node.is_kraft and self._metadata is None and conditions.version >= FIRST_KRAFT:
                 self._metadata = start_metadata_log(node.first, number, one, self._log_dirs, conditions.version, reads)
 
     def _is_asked_for(self, name: str) -> bool:
-        partition = _partition(name)
+        partition = partition_named(name)
         topics, partitions = self._conditions.topics, self._conditions.partitions
         if not topics and not partitions:
             return True
@@ -264,6 +208,7 @@ class _NodeStarter:
             for number, log_dir in self._log_dirs
         }
         refusal = self._refusal()
+        with_logs = {directory.place for directory in self._directories} or markers.keys()
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
                 LoadedLogDir(
@@ -279,13 +224,18 @@ class _NodeStarter:
             for directory, fate in zip(self._directories, becoming, strict=True):
                 load = self._load(directory, clean=markers[directory.place])
                 logs.append(self._predicted_log(number, directory, load, fate, is_reached=refusal is None))
-                loads.append(_without_files(load))
+                if (telling := _telling(load)) is not None:
+                    loads.append(telling)
                 if not self._keeps_reads:
                     directory.release()
             end = start_of(
                 log_dirs,
                 loads,
-                [load for load, fate in zip(loads, becoming, strict=True) if self._is_live(fate)],
+                (
+                    (_key(*directory.place), directory.name)
+                    for directory, fate in zip(self._directories, becoming, strict=True)
+                    if self._is_live(fate)
+                ),
                 self._rules,
             )
             if Fate.EXITS in becoming and isinstance(end, Start) and end.result is not StartResult.EXITS:
@@ -294,7 +244,9 @@ class _NodeStarter:
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             starts.append(
-                self._predicted_start(number, end, loads, clean=all(markers.values()), is_reached=refusal is None)
+                self._predicted_start(
+                    number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=refusal is None
+                )
             )
             is_over = isinstance(end, Unpredictable) or end.result is not StartResult.EXITS
             if is_over or not self._node.is_kraft or refusal is not None:
@@ -311,6 +263,7 @@ class _NodeStarter:
             missing_directories=missing,
             new_directories=new,
             absent_log_dirs=self._absent_log_dirs(),
+            blank_log_dirs=() if self._node.is_kraft else self._node.blank_log_dirs(),
             empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
@@ -405,23 +358,23 @@ class _NodeStarter:
         held = [
             HeldLog(
                 one.name,
-                _topic_id(one.disk),
+                topic_id_of(one.disk),
                 one.partition.partition if one.partition else -1,
                 next((ending for ending in ENDINGS if one.name.endswith(ending)), ""),
-                one.directory_id,
+                one.within.directory_id,
             )
             for one in self._directories
         ]
         found = fates(held, assigned, node_id, self._conditions.version)
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
 
-    def _load(self, directory: _Directory, *, clean: bool) -> LogLoad:
-        found, disk = directory.log_dir, directory.disk
+    def _load(self, directory: StartedDirectory, *, clean: bool) -> LogLoad:
+        found, disk = directory.within.logs, directory.disk
         if directory.links:
             reason = f"{directory.links[0]} is a symbolic link, which is not followed"
             return LogLoad(_key(*directory.place), directory.name, Unpredictable(reason))
-        point = _offset(found.recovery_points, directory.partition)
-        start = _offset(found.log_starts, directory.partition)
+        point = offset_or_zero(found.recovery_points, directory.partition)
+        start = offset_or_zero(found.log_starts, directory.partition)
         settings = self._settings_of(directory.partition)
         key = None
         if self._outcomes is not None and not disk.written and not disk.origins:
@@ -455,7 +408,7 @@ class _NodeStarter:
             )
         return self._load_settings[topic]
 
-    def _due(self, directory: _Directory, outcome: LoadOutcome, fate: Fate) -> DueSegments | Absent:
+    def _due(self, directory: StartedDirectory, outcome: LoadOutcome, fate: Fate) -> DueSegments | Absent:
         """Return what retention takes of a log that is served."""
         if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
             return Absent.NOT_APPLICABLE
@@ -497,13 +450,13 @@ class _NodeStarter:
         )
 
     def _predicted_log(
-        self, number: int, directory: _Directory, load: LogLoad, fate: Fate, *, is_reached: bool
+        self, number: int, directory: StartedDirectory, load: LogLoad, fate: Fate, *, is_reached: bool
     ) -> PredictedLog:
         partition, before = directory.partition, self._before(directory, load)
         predicted = PredictedLog(
             start=number,
             node=self._node.first,
-            input=directory.input,
+            input=directory.within.input,
             path=directory.found.path,
             topic=partition.topic if partition else Absent.NOT_APPLICABLE,
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
@@ -533,7 +486,7 @@ class _NodeStarter:
                     recovery_point=state.recovery_point,
                     last_stable_offset=state.last_stable_offset,
                     epochs=self._share("epochs", state.epochs),
-                    segments=self._share("segments", _segments(outcome.tree)),
+                    segments=self._share("segments", segments_of(outcome.tree)),
                 ),
             )
         pieces = lost_pieces(
@@ -550,26 +503,26 @@ class _NodeStarter:
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
             after=after,
             due=self._due(directory, outcome, fate),
-            further_end=_further_end(directory, before),
+            further_end=further_end(directory, before),
             files=self._share("changes", outcome.changes),
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
             lost=LostRecords(pieces=pieces) if pieces else NOTHING_LOST,
         )
 
-    def _before(self, directory: _Directory, load: LogLoad) -> LogAtStart:
-        found = directory.log_dir
+    def _before(self, directory: StartedDirectory, load: LogLoad) -> LogAtStart:
+        found = directory.within.logs
         if directory.end is None:
-            directory.end = _unchanged_end(directory, load.outcome)
+            directory.end = unchanged_end(directory, load.outcome)
         if directory.end is None:
-            directory.end = _end_before(directory)
-        start = _checkpointed(found.log_starts, directory.partition)
-        segments = self._share("segments", _segments(directory.disk.files))
+            directory.end = end_before(directory)
+        start = checkpointed(found.log_starts, directory.partition)
+        segments = self._share("segments", segments_of(directory.disk.files))
         before = LogAtStart(
             log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
             log_end_offset=directory.end,
-            recovery_point=_checkpointed(found.recovery_points, directory.partition),
+            recovery_point=checkpointed(found.recovery_points, directory.partition),
             last_stable_offset=Absent.UNKNOWN,
-            epochs=self._share("epochs", _epochs(directory.disk)),
+            epochs=self._share("epochs", epochs_of(directory.disk)),
             segments=segments,
         )
         return self._share("log", before)
@@ -584,105 +537,32 @@ class _NodeStarter:
 
     def _note_unreadable(self) -> None:
         for directory in self._directories:
-            self._note(directory.input, directory.obstacles)
+            self._note(directory.within.input, directory.obstacles)
             if directory.opened is None:
                 continue
-            folder = join(directory.log_dir.path, directory.name)
             for name, words in directory.opened.unreadable.items():
-                self._problems.append(Problem(input=directory.input, path=join(folder, name), message=words))
+                self._problems.append(
+                    Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
+                )
 
 
-_PLAIN = LoadOutcome(
-    state=LoadedState(log_start_offset=0, log_end_offset=0, recovery_point=0, last_stable_offset=0, epochs=()),
-    failure=Absent.NOT_APPLICABLE,
-    tree={},
-    changes=(),
-    scanned=(),
-    deleted_segments=(),
-    written={},
-    origins={},
-)
-"""A log that loads unscanned and has no open transaction: of those a start needs to know no more."""
+def _telling(load: LogLoad) -> LogLoad | None:
+    """Return what the start of the node depends on: the load without its files, which are in the report by then.
 
-
-def _without_files(load: LogLoad) -> LogLoad:
-    """Return what the start of the node depends on: the load without its files, which are in the report by then."""
+    Returns:
+        None for a log that loads unscanned and has no open transaction, which a start needs no more of than its name.
+    """
     if isinstance(load.outcome, Unpredictable):
         return load
     state = load.outcome.state
     is_plain = not isinstance(state, Absent) and state.last_stable_offset == state.log_end_offset
     if is_plain and not load.outcome.scanned:
-        return load._replace(outcome=_PLAIN)
+        return None
     return load._replace(outcome=replace(load.outcome, tree={}, changes=(), written={}, origins={}))
 
 
 def _key(number: int, path: str) -> str:
     return sys.intern(f"{number}:{path}")
-
-
-def _topic_id(disk: DirectoryOnDisk) -> str | Absent:
-    """Return the topic id in `partition.metadata`."""
-    if METADATA_FILE not in disk.files:
-        return Absent.NOT_WRITTEN
-    need = Need(METADATA_FILE, Content.PARTITION_METADATA)
-    if need not in disk.read:
-        try:
-            disk.read[need] = read_needed(disk.folder, need)
-        except EvidenceError as error:
-            disk.unreadable[METADATA_FILE] = error.problem
-            return Absent.UNREADABLE
-    found = disk.read[need]
-    return found.topic_id if isinstance(found, TopicIdFile) else Absent.UNREADABLE
-
-
-def _end_before(directory: _Directory) -> int | Absent:
-    """Where the log ends by its last sound batch."""
-    folder = join(directory.log_dir.path, directory.name)
-    logs = [(base, join(folder, name)) for base, name in _named_offsets(directory.disk.files, LOG)]
-    indexes = {base: join(folder, name) for base, name in _named_offsets(directory.disk.files, ".index")}
-    try:
-        tail = read_log_tail(directory.one, logs, indexes)
-    except EvidenceError:
-        return Absent.UNREADABLE
-    return tail if isinstance(tail, Absent) else tail.log_end_offset
-
-
-def _further_end(directory: _Directory, before: LogAtStart) -> FurtherEnd | Absent:
-    """Return the furthest end that checkpoints, epochs and snapshots name above the end of the log."""
-    end, found = before.log_end_offset if before.segments else 0, directory.log_dir
-    if isinstance(end, Absent) or directory.partition is None or directory.name.endswith(ENDINGS):
-        return Absent.NOT_APPLICABLE
-    named = [
-        FurtherEnd(file, offset)
-        for file, offset in (
-            (RECOVERY_POINTS, before.recovery_point),
-            (HIGH_WATERMARKS, _checkpointed(found.high_watermarks, directory.partition)),
-        )
-        if not isinstance(offset, Absent)
-    ]
-    if not isinstance(before.epochs, Absent):
-        named += [FurtherEnd(EPOCH_FILE, entry.start_offset) for entry in before.epochs]
-    named += [FurtherEnd(name, offset) for offset, name in _named_offsets(directory.disk.files, SNAPSHOT)]
-    furthest = max(named, key=lambda one: one.offset, default=None)
-    return furthest if furthest is not None and furthest.offset > end else Absent.NOT_APPLICABLE
-
-
-def _unchanged_end(directory: _Directory, outcome: LoadOutcome | Unpredictable) -> int | None:
-    """Where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for."""
-    if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
-        return None
-    logs = _named_offsets(directory.disk.files, LOG)
-    is_plain = all(name == f"{padded(base)}{LOG}" for base, name in logs)
-    if not logs or not is_plain or not directory.disk.files[logs[-1][1]]:
-        return None
-    if any(change.name.endswith((LOG, SWAP)) for change in outcome.changes):
-        return None
-    return outcome.state.log_end_offset
-
-
-def _partition(name: str) -> TopicPartition | None:
-    parsed = partition_of_directory(name)
-    return None if parsed is None else TopicPartition(*parsed)
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
@@ -691,38 +571,3 @@ def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
         if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
             return read
     return Absent.NOT_APPLICABLE
-
-
-def _checkpointed(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int | Absent:
-    if isinstance(read, LoadFailure):
-        return Absent.UNREADABLE
-    return Absent.NOT_WRITTEN if partition is None else read.get(partition, Absent.NOT_WRITTEN)
-
-
-def _offset(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int:
-    value = _checkpointed(read, partition)
-    return 0 if isinstance(value, Absent) else value
-
-
-def _named_offsets(files: Iterable[str], ending: str) -> list[tuple[int, str]]:
-    out = []
-    for name in sorted(files):
-        if name.endswith(ending):
-            try:
-                out.append((offset_of(name), name))
-            except LoadingError:
-                continue
-    return out
-
-
-def _segments(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
-    return tuple((base, files[name]) for base, name in _named_offsets(files, LOG))
-
-
-def _epochs(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:
-    """Return what the epoch file says before the load, which has read it."""
-    need = Need(EPOCH_FILE, Content.EPOCHS)
-    found = disk.written.get(need, disk.read.get(need, Absent.NOT_WRITTEN))
-    if isinstance(found, LoadFailure):
-        return Absent.UNREADABLE
-    return found if isinstance(found, Absent) else tuple(found)  # type: ignore[arg-type]

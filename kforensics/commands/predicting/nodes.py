@@ -48,6 +48,15 @@ class Node:
             for log_dir in one.log_dirs
         )
 
+    def blank_log_dirs(self) -> tuple[str, ...]:
+        """Return its log directories in which nothing is: each may be a new disk, or a mount point."""
+        return tuple(
+            join(one.described.path, log_dir.path).rstrip("/")
+            for _, one in self.members
+            for log_dir in one.log_dirs
+            if next(one.listings.each(log_dir.path), None) is None and not one.listings.of(log_dir.path).obstacles
+        )
+
     def empty_folders(self) -> tuple[str, ...]:
         """Return empty folders beside its log directories: each may be the mount point of a disk that is not mounted."""
         return tuple(

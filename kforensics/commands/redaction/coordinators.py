@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
-from kforensics.commands.redaction.explanation import redacted
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.values import redacted
 from kforensics.commands.result import Conclusion, Result
 from kforensics.evidence.coordinators.group_log import Name
 from kforensics.evidence.metadata.history import listening_hosts

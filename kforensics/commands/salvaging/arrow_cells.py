@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kforensics.commands.salvaging.cells import PlainCells
+from kforensics.commands.salvaging.cells import Cells, PlainCells
 
 try:
     from pybase64 import b64encode
@@ -35,7 +35,7 @@ def _without_bits(count: int) -> NDArray[np.uint8]:
 _BEFORE_ONE, _BEFORE_TWO = _without_bits(2), _without_bits(4)
 
 
-class ArrowCells:
+class ArrowCells(Cells):
     """Columns as Arrow's arrays of bytes."""
 
     def digits(self, values: NDArray[np.int64], codes: NDArray[np.int8], words: Sequence[bytes]) -> Any:

@@ -7,14 +7,21 @@ from collections.abc import Callable
 MOST_WAITING = 1
 """Pieces of work that wait: each holds some bytes, so there are few."""
 
+MANY_WAITING = 8
+"""Pieces of work that wait where they mostly hold places in files and no bytes."""
+
 Work = Callable[[], None]
 
 
 class Background:
-    """One thread that does work in the order in which it is given; it begins with the first, and an error of it is raised by the next call."""
+    """One thread that does work in the order in which it is given; it begins with the first, and an error of it is raised by the next call.
 
-    def __init__(self) -> None:
-        self._queue: queue.Queue[Work | None] = queue.Queue(MOST_WAITING)
+    Args:
+        most_waiting: pieces of work that may wait.
+    """
+
+    def __init__(self, most_waiting: int = MOST_WAITING) -> None:
+        self._queue: queue.Queue[Work | None] = queue.Queue(most_waiting)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kforensics.commands.salvaging.folder import safe_name
-from kforensics.commands.salvaging.saving import PartitionPlan
+from kforensics.commands.salvaging.model import PartitionPlan
 from kforensics.damage import Absent
 from kforensics.evidence.carving import CarvedReader, Chain, carve_image, identity_hashes
 from kforensics.evidence.discovery.inputs import Inputs

@@ -56,7 +56,7 @@ class Cells(Protocol):
         """
 
 
-class PlainCells:
+class PlainCells(Cells):
     """Columns as lists, an object for each cell."""
 
     def digits(self, values: NDArray[np.int64], codes: NDArray[np.int8], words: Sequence[bytes]) -> list[bytes]:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kforensics.commands.outside import check_outside
-from kforensics.commands.salvaging.background import Background
+from kforensics.commands.salvaging.background import MANY_WAITING, Background
 from kforensics.errors import KforensicsError, UsageError
 
 PARTIAL = ".partial"
@@ -102,6 +102,7 @@ class OutFile:
         """Write what waits and end the threads, so that processes can be forked that write to the same file."""
         self.digest()
         self._background.close()
+        self._background = Background(MANY_WAITING)
         self._hashing.close()
 
     def digest(self) -> Any:

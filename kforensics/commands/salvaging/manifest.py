@@ -8,7 +8,7 @@ from typing import Any
 
 from kforensics import __version__
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
-from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition, SavedRun, UnreadEnd
+from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, SavedRun, UnreadEnd
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.reconcile.salvage.gaps import Gap

@@ -17,7 +17,7 @@ from kforensics.formats.log.records import parse_headers
 from kforensics.units import TopicPartition
 
 ROW_GROUP_BYTES = 8 << 20
-"""Bytes of keys and values in one row group: three are held, one that is made, one that waits, one that is written."""
+"""Bytes of keys and values in one row group: two are held, one that is made and one that is written."""
 ROW_GROUP_RECORDS = 1 << 17
 
 _HEADER = pa.struct([pa.field("name", pa.binary(), nullable=False), pa.field("value", pa.binary())])
@@ -133,6 +133,7 @@ class ParquetRecords:
     def _write(self) -> None:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, schema=SCHEMA).unify_dictionaries()
+            self._encoder.wait()
             # Arrow compresses without the interpreter's lock.
             self._encoder.do(partial(self._writer.write_table, table, row_group_size=max(self._records, 1)))
         self._waiting, self._bytes, self._records = [], 0, 0

@@ -2,35 +2,35 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.diff import compare
-from kforensics.commands.explain import explain
 from kforensics.commands.filters import check_wanted
-from kforensics.commands.partition_account import ExplainOptions
-from kforensics.commands.partition_comparison import DiffOptions
-from kforensics.commands.salvaging.saving import PartitionPlan
+from kforensics.commands.processes import spread
+from kforensics.commands.salvaging.model import PartitionPlan
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
-from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica
-from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica, Segment
+from kforensics.evidence.replica.collect import collect_replica, segment_paths
+from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, parts_of, scan_part
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
-from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted, identities
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
 from kforensics.units import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+    from kforensics.reconcile.replicas.partition import PartitionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +94,9 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         scope: what is asked for.
         jobs: the number of processes, None for that of the processors.
     """
+    from kforensics.commands.explain import explain  # noqa: PLC0415 - much to load, and not for everything
+    from kforensics.commands.partition_account import ExplainOptions  # noqa: PLC0415
+
     options = ExplainOptions(
         topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
     )
@@ -129,7 +132,7 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
     )
 
 
-def _wanted_of(entry: LossEntry) -> Wanted:
+def _wanted_of(entry: "LossEntry") -> Wanted:
     return Wanted(
         offsets=entry.offsets,
         leader_epoch=entry.leader_epoch if isinstance(entry.leader_epoch, int) else NO_EPOCH,
@@ -138,12 +141,12 @@ def _wanted_of(entry: LossEntry) -> Wanted:
     )
 
 
-def _other_side(entry: LossEntry, leader: tuple[int, str]) -> Wanted:
+def _other_side(entry: "LossEntry", leader: tuple[int, str]) -> Wanted:
     """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
     return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
 
 
-def _leader_of(incident: PartitionIncident) -> tuple[int, str] | None:
+def _leader_of(incident: "PartitionIncident") -> tuple[int, str] | None:
     found = [
         (log.input, log.path)
         for log in incident.logs
@@ -172,6 +175,9 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
+    from kforensics.commands.diff import compare  # noqa: PLC0415 - as in `lost_tasks`
+    from kforensics.commands.partition_comparison import DiffOptions  # noqa: PLC0415
+
     options = DiffOptions(
         leader=scope.leader, topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped
     )
@@ -201,7 +207,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     )
 
 
-def _at_risk(report: PartitionReport) -> Iterator[Wanted]:
+def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:
     for one in report.replicas:
         if one.truncation is not None:
             yield from _runs(one.view.replica, one.truncation.runs)
@@ -270,6 +276,7 @@ def plans_of(
     *,
     carved: Sequence[LogCopy],
     reader: BatchReader,
+    jobs: int = 1,
 ) -> Iterator[PartitionPlan]:
     """Yield the partition, and other topics that had its name.
 
@@ -281,8 +288,17 @@ def plans_of(
         problems: what can't be read is added.
         carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.
         reader: gives batch rows of all copies.
+        jobs: the most processes that read the segments.
     """
-    collected = [collect_replica(place, left_over=(FileSuffix.DELETED, FileSuffix.SWAP)) for place in task.places]
+    scans = _scans(task.places, jobs) if jobs > 1 else {}
+    collected = [
+        collect_replica(
+            place,
+            left_over=_LEFT_OVER,
+            scanned={path: segment for (number, path), segment in scans.items() if number == at},
+        )
+        for at, place in enumerate(task.places)
+    ]
     problems += [problem for one in collected for problem in one.problems]
     replicas = [one.replica for one in collected]
     topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
@@ -303,6 +319,30 @@ def plans_of(
         leader = next((copy for copy in those.copies if choice is not None and copy.view is choice.view), None)
         plan = _plan(task, those.copies, leader, "guessed", other)
         yield replace(plan, is_other_topic=True)
+
+
+_LEFT_OVER = (FileSuffix.DELETED, FileSuffix.SWAP)
+
+
+def _scans(places: Sequence[PartitionPlace], jobs: int) -> dict[tuple[int, str], Segment]:
+    """Return segments as several processes read them, by the number of the place and the path; what is missing is read when it is collected."""
+    files = [(at, path) for at, place in enumerate(places) for path in segment_paths(place, left_over=_LEFT_OVER)]
+    most = -(-2 * jobs // max(len(files), 1))  # a few large files are read in parts, each by another process
+    parts = [
+        (at, part)
+        for at, path in files
+        for part in parts_of(places[at], path, most) or [Part(path=path, start=0, end=None)]
+    ]
+    found: dict[tuple[int, str], list[ScannedPart | None]] = {}
+    for (at, part), scanned in zip(parts, spread(_scan_part, places, parts, jobs=jobs), strict=True):
+        found.setdefault((at, part.path), []).append(scanned)
+    segments = {(at, path): joined(path, scanned) for (at, path), scanned in found.items()}
+    return {key: segment for key, segment in segments.items() if segment is not None}
+
+
+def _scan_part(places: Sequence[PartitionPlace], task: tuple[int, Part]) -> ScannedPart | None:
+    at, part = task
+    return scan_part(places[at], part)
 
 
 def _filled(task: Task, leader: LogCopy | None, carved: Sequence[LogCopy], reader: BatchReader) -> dict[str, Any]:

@@ -24,36 +24,68 @@ MOST_WAITING = 10_000
 
 
 def records_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of one file, in its order."""
+    """Yield the records of one file, in its order.
+
+    Args:
+        path: of the file, in ASCII, a record a line.
+    """
     with path.open(encoding="ascii") as lines:
         for line in lines:
             yield json.loads(line)
 
 
 def payload(value: Any) -> bytes | None:
-    """Return the bytes of a key, a value or a header; None for null."""
+    """Return the bytes of a key, a value or a header; None for null.
+
+    Args:
+        value: an object with `base64`, or None.
+    """
     return None if value is None else base64.b64decode(value["base64"], validate=True)
 
 
 def name_of(value: Any) -> str:
-    """Return the name of a header."""
+    """Return the name of a header.
+
+    Args:
+        value: text, or an object with `base64` where it is not UTF-8.
+
+    Raises:
+        UnicodeDecodeError: the name is not UTF-8.
+    """
     return value if isinstance(value, str) else base64.b64decode(value["base64"]).decode()
 
 
 def number(value: Any, otherwise: int) -> int:
-    """Return a number, or what stands for one that is absent."""
+    """Return a number, or what stands for one that is absent.
+
+    Args:
+        value: a number, or an object that says why there is none.
+        otherwise: the number to return then.
+    """
     return value if isinstance(value, int) else otherwise
 
 
 def mark_of(record: dict[str, Any]) -> bytes:
-    """Return the identity of a record: where it was, and its content."""
+    """Return the identity of a record: where it was, and its content.
+
+    Args:
+        record: as a line of the file has it.
+
+    Returns:
+        `PARTITION:OFFSET:EPOCH:DIGEST`, the value of the header `kforensics-salvage`.
+    """
     content = json.dumps([record["key"], record["value"], record["headers"], record["timestamp_ms"]], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f"{record['partition']}:{record['offset']}:{number(record['leader_epoch'], -1)}:{digest}".encode()
 
 
 def files_of(manifest: dict[str, Any], *, with_alternates: bool) -> Iterator[tuple[str, int, str, str]]:
-    """Topic, partition, path and SHA-256 of every file."""
+    """Yield topic, partition, path and SHA-256 of every file.
+
+    Args:
+        manifest: the parsed `manifest.json`.
+        with_alternates: whether the files of alternates are among them.
+    """
     for one in manifest["partitions"]:
         if one["is_other_topic"] or not isinstance(one["topic"], str):
             continue  # of another topic, or of one that is not known
@@ -64,7 +96,12 @@ def files_of(manifest: dict[str, Any], *, with_alternates: bool) -> Iterator[tup
 
 
 def is_unchanged(path: Path, sha256: str) -> bool:
-    """Whether a file is as it was written."""
+    """Whether a file is as it was written.
+
+    Args:
+        path: of the file.
+        sha256: in hexadecimal digits, by the manifest.
+    """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
@@ -73,7 +110,13 @@ def is_unchanged(path: Path, sha256: str) -> bool:
 
 
 def marks_in(config: dict[str, str], topic: str, partition: int) -> set[bytes]:
-    """Return the header of every record of the partition that was put back before."""
+    """Return the header of every record of the partition that was put back before.
+
+    Args:
+        config: the settings of the client.
+        topic: the name.
+        partition: the number.
+    """
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition  # noqa: PLC0415 - a dry run needs no client
 
     consumer = Consumer(
@@ -117,7 +160,12 @@ class Putter:
         self.errors: list[str] = []
 
     def put(self, topic: str, record: dict[str, Any]) -> None:
-        """Produce one record."""
+        """Produce one record.
+
+        Args:
+            topic: the name.
+            record: as a line of the file has it.
+        """
         try:
             headers = [(name_of(name), payload(value)) for name, value in record["headers"]]
         except UnicodeDecodeError:
@@ -146,7 +194,11 @@ class Putter:
         self.producer.poll(0)
 
     def delivered(self, error: Any, _message: Any) -> None:
-        """Note the cluster's answer for one record."""
+        """Note the cluster's answer for one record.
+
+        Args:
+            error: None where the record was acknowledged.
+        """
         if error is None:
             self.acknowledged += 1
         else:
@@ -158,7 +210,11 @@ class Putter:
 
 
 def read_config(path: Path | None) -> dict[str, str]:
-    """Return the settings of the client, one `name=value` a line."""
+    """Return the settings of the client, one `name=value` a line.
+
+    Args:
+        path: of a file of properties; None for no settings.
+    """
     lines = path.read_text(encoding="utf-8").splitlines() if path is not None else []
     pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -5,7 +5,7 @@ from importlib import resources
 
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import FormName
-from kforensics.commands.salvaging.saving import SavedPartition
+from kforensics.commands.salvaging.model import SavedPartition
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.words import counted
 

@@ -1,49 +1,31 @@
 """One partition saved: its best copy and its alternates, read run by run and handed to the writers of a form."""
 
-import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kforensics.commands.salvaging.background import Background
-from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed, WrittenFile, safe_name
-from kforensics.commands.salvaging.forms import BatchWriter, FormName, Given, RecordWriter, record_writer
+from kforensics.commands.salvaging.folder import OutFolder, WriteFailed
+from kforensics.commands.salvaging.forms import BatchWriter, FormName
 from kforensics.commands.salvaging.jsonl import JsonRecords
-from kforensics.commands.salvaging.reading import (
-    BECAME_SHORTER,
-    CERTAINTIES,
-    CopyFiles,
-    Merge,
-    Run,
-    outcomes_of,
-    runs_of,
-)
+from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition, UnreadEnd
+from kforensics.commands.salvaging.outputs import Output, Outputs
+from kforensics.commands.salvaging.reading import CopyFiles, Merge, Run, runs_of
+from kforensics.commands.salvaging.run_records import Part, RunRecords, lacking, singly, split_run
 from kforensics.commands.salvaging.segments import LARGEST_HELD
-from kforensics.damage import Absent, Damage, DamageKind
-from kforensics.errors import EvidenceError, EvidenceUnreadable
-from kforensics.evidence.model import BatchReader, CheckpointValue, Problem
+from kforensics.damage import Absent, DamageKind
+from kforensics.errors import EvidenceError
+from kforensics.evidence.model import BatchReader, CheckpointValue
 from kforensics.evidence.parallel import InTurn
-from kforensics.evidence.replica.positions import PartOfFile
-from kforensics.formats.columns.record_runs import part_of
-from kforensics.formats.columns.record_stream import RecordChunk
-from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
-from kforensics.formats.primitives.word_buffer import SegmentBytes
-from kforensics.formats.segment.walk import Buffers, iter_record_chunks
+from kforensics.formats.log.batch_table import BatchTable
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, BestCopies, Label, Selection, Wanted
+from kforensics.reconcile.salvage.best_copy import MAIN, BestCopies, Selection
 from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_gaps, without_held
-from kforensics.reconcile.salvage.transactions import Outcomes, are_transactional
-from kforensics.units import OffsetRange, TopicPartition
-
-_PIECE = 256 << 10
+from kforensics.units import OffsetRange
 
 _IN_RECORDS = "--form jsonl holds them"
 
@@ -52,143 +34,6 @@ TASK_LENGTH = 4 << 20
 
 WORTH_PROCESSES = 48 << 20
 """Bytes of a copy for which processes pay that write its records in turn."""
-
-_HOLDING_RECORDS = frozenset({DamageKind.EPOCH, DamageKind.ORDER})
-"""What is wrong between batches whose records can all be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """The part of the records that is wanted."""
-
-    offsets: OffsetRange | None = None
-    time_ms: tuple[int, int] | None = None
-    """From the first on, and before the second."""
-    with_aborted: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionPlan:
-    """The plan for one partition: what is to be saved, and the copies that there are of it."""
-
-    partition: TopicPartition
-    topic_id: str | Absent
-    copies: tuple[LogCopy, ...]
-    """The leader's first where there is one, the others with the preferred first."""
-    leader: LogCopy | None
-    leader_source: str
-    """Who says that it leads."""
-    wanted: tuple[Wanted, ...] | None
-    """None for all that there is."""
-    gaps: tuple[Gap, ...] = ()
-    """Known before anything is read."""
-    is_other_topic: bool = False
-    """Its directories are of another topic that had the name."""
-    only: int | None = None
-    """The copy of which anything is saved; the others only show what need not be."""
-    name: str = ""
-    """What its files are called; the partition where it is empty."""
-    is_named: bool = True
-    """Whether it is proven which partition it is."""
-    likely: str = ""
-    """The partition that it likely is of, where none is proven."""
-    certain_below: int = 0
-    """The offset below which the leader's log is certainly committed."""
-
-
-@dataclass(slots=True, kw_only=True)
-class SavedRun:
-    """Records that were saved out of one run of bytes."""
-
-    offsets: OffsetRange
-    records: int
-    input: int
-    path: str
-    position: int
-    length: int
-    sha256: str
-    leader_epochs: OffsetRange
-    """The lowest and the highest one, -1 for none."""
-
-
-@dataclass(slots=True, kw_only=True)
-class SavedLabel:
-    """The best copy, or one alternate."""
-
-    leader_epoch: int | Absent
-    owner: str
-    """Who holds it; empty for the best copy."""
-    is_of_leader: bool = False
-    """Whether it is what the leader holds at offsets where another replica in use keeps other content."""
-    records: int = 0
-    certain: int = 0
-    possible: int = 0
-    runs: list[SavedRun] = field(default_factory=list)
-    files: tuple[WrittenFile, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadEnd:
-    """Bytes behind the last batch of a log that may hold records, of which not even the offsets can be read."""
-
-    input: int
-    path: str
-    position: int
-    length: int
-
-    @property
-    def words(self) -> str:
-        """Which bytes they are."""
-        return f"{self.length:,} bytes of {self.path} from byte {self.position:,} on"
-
-
-@dataclass(slots=True, kw_only=True)
-class SavedPartition:
-    """The result for one partition."""
-
-    partition: TopicPartition
-    topic_id: str | Absent
-    leader: int | Absent
-    leader_source: str
-    is_other_topic: bool
-    labels: list[SavedLabel] = field(default_factory=list)
-    """The best copy first."""
-    gaps: list[Gap] = field(default_factory=list)
-    aborted_records: int = 0
-    """Of aborted transactions, and not taken."""
-    unread_ends: tuple[UnreadEnd, ...] = ()
-    markers: int = 0
-    """Control records, which no form of records holds."""
-    likely: str = ""
-    """The partition that it likely is of, where none is proven."""
-    is_named: bool = True
-    """Whether the partition is proven; else its name is that of the files."""
-    problems: list[Problem] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The partition, or what its files are called where none is proven."""
-        return str(self.partition) if self.is_named else self.partition.topic
-
-    @property
-    def records(self) -> int:
-        """Records that were saved, alternates included."""
-        return sum(one.records for one in self.labels)
-
-    @property
-    def of_leader(self) -> int:
-        """Those of them that the leader holds."""
-        return sum(one.records for one in self.labels if one.is_of_leader)
-
-    @property
-    def certain(self) -> int:
-        """Those of them that were certainly committed."""
-        return sum(one.certain for one in self.labels)
-
-    @property
-    def missing(self) -> int:
-        """Offsets that are not saved and were not removed by intention."""
-        return sum(gap.count for gap in self.gaps if gap.is_loss)
 
 
 def save_partition(
@@ -231,34 +76,10 @@ def _watermark(copy: LogCopy) -> int:
 
 
 @dataclass(slots=True)
-class _Output:
-    saved: SavedLabel
-    records: RecordWriter | None
-    batches: BatchWriter | None
-    digest: Any = None
-    """Of the bytes of the last run; a file where they are all that is in it so far."""
-
-
-@dataclass(slots=True)
-class _Part:
-    """What came of one run of batches."""
-
-    records: int = 0
-    certain: int = 0
-    possible: int = 0
-    markers: int = 0
-    aborted_records: int = 0
-    gaps: list[Gap] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    read_to: int = -1
-    """The position of the last batch whose records were read."""
-
-
-@dataclass(slots=True)
 class _Written:
     """What a process made of a task, and then what it wrote of it."""
 
-    parts: list[list[tuple[Run, _Part]]]
+    parts: list[list[tuple[Run, Part]]]
     """Of each run."""
     lines: list[bytes | memoryview] = field(default_factory=list)
     length: int = 0
@@ -278,20 +99,25 @@ class _Saver:
         jobs: int,
     ) -> None:
         self._plan = plan
-        self._folder = folder
         self._form = form
         self._filters = filters
         self._files = files
         self._reader = reader
-        self._batch_writer = batch_writer
         self._best = BestCopies(
             copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted, only=plan.only
         )
         self._holes = HoleJudge(plan.copies, plan.leader)
-        self._buffers = Buffers.empty()
-        self._outcomes: dict[int, Outcomes] = {}
-        self._outputs: dict[int, _Output] = {}
-        self._background = Background()
+        self._records = RunRecords(plan, filters, files, reader)
+        self._outputs = Outputs(
+            plan,
+            folder=folder,
+            form=form,
+            filters=filters,
+            files=files,
+            labels=self._best.labels,
+            batch_writer=batch_writer,
+            report=self._problem,
+        )
         self._gaps: list[Gap] = []
         """Those before the next run of batches."""
         largest = max((sum(one.length for one in copy.view.segments) for copy in plan.copies), default=0)
@@ -301,7 +127,6 @@ class _Saver:
         """Runs for the next process, each with the gaps before it."""
         self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
         """Those that processes have."""
-        files.before_close = self._background.wait
         self._next = self._first_offset()
         self._saved = SavedPartition(
             partition=plan.partition,
@@ -331,28 +156,13 @@ class _Saver:
             self._end()
             for gap in self._gaps:
                 join_gaps(self._saved.gaps, gap)
-            for number in sorted(self._outputs):
-                output = self._outputs[number]
-                writer = output.records or output.batches
-                assert writer is not None
-                if output.records is not None and not output.saved.records:
-                    output.records.close()
-                    output.records.file.discard()
-                    continue
-                output.saved.files = writer.finish()
-                self._seal(output)
+            self._saved.labels = self._outputs.finish()
         except ChildProcessError as error:
-            raise WriteFailed(self._stem(None), error) from error
+            raise WriteFailed(self._outputs.stem(None), error) from error
         finally:
             if self._processes is not None:
                 self._processes.close()
-            self._background.close()
-            for output in self._outputs.values():
-                for writer in (output.records, output.batches):
-                    if writer is not None:
-                        writer.close()
-        written = (self._outputs[number].saved for number in sorted(self._outputs))
-        self._saved.labels = [one for one in written if one.files]
+            self._outputs.close()
         alternates = [one.offsets for label in self._saved.labels if label.owner for one in label.runs]
         self._saved.gaps = without_held(self._saved.gaps, alternates)
         return self._saved
@@ -429,8 +239,11 @@ class _Saver:
     def _add_hole(self, hole: OffsetRange) -> None:
         self._gaps += self._holes.gaps(hole)
 
+    def _problem(self, run: Run, error: EvidenceError) -> None:
+        self._saved.problems.append(self._records.problem_of(run, error))
+
     def _lack(self, rows: BatchTable, reason: GapReason, detail: str) -> None:
-        self._gaps += _lacking(rows, reason, detail)
+        self._gaps += lacking(rows, reason, detail)
 
     # ---- runs ----
 
@@ -487,96 +300,48 @@ class _Saver:
             self._hand_out(run)
             return
         self._settle()
-        output = self._output(run.label)
+        output = self._outputs.of(run.label)
         if output.batches is not None:
             for found in self._copy(run, output):
                 if isinstance(found, Gap):
                     self._gaps.append(found)
             return
         assert output.records is not None
-        for one in _split(run):
-            for taken, part in self._parts(one, output.records.add):
+        for one in split_run(run, TASK_LENGTH):
+            for taken, part in self._records.parts(one, output.records.add):
                 self._add(taken, output, part, part.records)
 
-    def _copy(self, run: Run, output: _Output) -> Iterator[BatchTable | Gap]:
+    def _copy(self, run: Run, output: Output) -> Iterator[BatchTable | Gap]:
         """Copy whole batches: yield those that were copied when they are, and what can't be read in its place."""
         assert output.batches is not None
-        for one in _split(run):
+        for one in split_run(run, TASK_LENGTH):
             # A batch that is larger than may be held is copied in pieces, which ends well or leaves nothing.
-            for part in (one,) if one.end - one.start <= LARGEST_HELD else _singly(one):
+            for part in (one,) if one.end - one.start <= LARGEST_HELD else singly(one):
                 yield from self._copy_readable(part, output, output.batches)
 
-    def _copy_readable(self, run: Run, output: _Output, batches: BatchWriter) -> Iterator[BatchTable | Gap]:
+    def _copy_readable(self, run: Run, output: Output, batches: BatchWriter) -> Iterator[BatchTable | Gap]:
         try:
             yield self._copy_batches(run, output, batches)
         except EvidenceError as error:
             self._problem(run, error)
-            for rows, is_read in self._probed(run, run.rows):
+            for rows, is_read in self._records.probed(run, run.rows):
                 if is_read:
                     yield from self._copy_readable(Run(copy=run.copy, label=run.label, rows=rows), output, batches)
                 else:
-                    yield from _lacking(rows, GapReason.DAMAGED, error.problem)
+                    yield from lacking(rows, GapReason.DAMAGED, error.problem)
 
-    def _copy_batches(self, run: Run, output: _Output, batches: BatchWriter) -> BatchTable:
-        part = _Part()
-        if not self._continues(run, output):
-            self._seal(output)
+    def _copy_batches(self, run: Run, output: Output, batches: BatchWriter) -> BatchTable:
+        part = Part()
+        if not self._outputs.continues(run, output):
+            self._outputs.seal(output)
         left = batches.add(run, self._files)
         kept: BatchTable = run.rows[~np.isin(run.rows["position"], left["position"])] if len(left) else run.rows
-        self._count_batches(run, kept, part)
+        self._records.count_batches(run, kept, part)
         self._add(run, output, part, int(kept["count"].sum()))
         self._lack(left, GapReason.OVERLAPPING, _IN_RECORDS)
         return kept
 
-    def _parts(
-        self, run: Run, write: Callable[[RecordChunk, Given], None], seen: set[int] | None = None
-    ) -> Iterator[tuple[Run, _Part]]:
-        """Write the records of a run, and yield what came of it: in several parts where some of it can't be read."""
-        part = _Part()
-        try:
-            for chunk, given in self._records(run, part, seen):
-                write(chunk, given)
-        except EvidenceError as caught:
-            error = caught
-        else:
-            yield run, part
-            return
-        is_done = run.rows["position"] <= part.read_to
-        part.problems.append(self._problem_of(run, error))
-        yield Run(copy=run.copy, label=run.label, rows=run.rows[is_done] if is_done.any() else run.rows), part
-        for rows, is_read in self._probed(run, run.rows[~is_done]):
-            if is_read:
-                yield from self._parts(Run(copy=run.copy, label=run.label, rows=rows), write, seen)
-            else:
-                yield run, _Part(gaps=list(_lacking(rows, GapReason.DAMAGED, error.problem)))
-
-    def _probed(self, run: Run, rows: BatchTable) -> Iterator[tuple[BatchTable, bool]]:
-        """Yield batches in stretches that can be read, and that can't; never all of them as one that can."""
-        ends = (rows["position"].astype(np.int64) + rows["length"]).tolist()
-        is_read = np.array(
-            [self._unread(run, start, end) is None for start, end in zip(rows["position"].tolist(), ends, strict=True)],
-            dtype=np.bool_,
-        )
-        if is_read.all():
-            is_read[:1] = False  # it could not be read a moment ago
-        edges = [0, *(np.flatnonzero(np.diff(is_read)) + 1).tolist(), len(rows)]
-        for first, end in pairwise(edges):
-            yield rows[first:end], bool(is_read[first])
-
-    def _unread(self, run: Run, start: int, end: int) -> EvidenceError | None:
-        """Return why bytes of a run's file can't be read; None where they can."""
-        buffer = memoryview(bytearray(min(_PIECE, end - start)))
-        try:
-            source = self._files.source(run)
-            for position in range(start, end, _PIECE):
-                wanted = buffer[: end - position]
-                if source.read_into(position, wanted) < len(wanted):
-                    return EvidenceUnreadable(self._files.segment(run.copy, run.segment).path, BECAME_SHORTER)
-        except EvidenceError as error:
-            return error
-        return None
-
-    def _add(self, run: Run, output: _Output, part: _Part, records: int) -> None:
+    def _add(self, run: Run, output: Output, part: Part, records: int) -> None:
         """Take note of what came of a run, and of the gaps before it."""
         for gap in (*self._gaps, *part.gaps):
             join_gaps(self._saved.gaps, gap)
@@ -587,24 +352,13 @@ class _Saver:
         output.saved.records += part.records
         output.saved.certain += part.certain
         output.saved.possible += part.possible
-        self._note(run, output, records)
-
-    def _count_batches(self, run: Run, rows: BatchTable, part: _Part) -> None:
-        control = (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0)
-        part.markers += int(rows["count"][control].sum())
-        part.records += int(rows["count"][~control].sum())
-        if control.all():
-            return
-        kept = rows[~control]
-        codes = self._certainty(run, kept["base_offset"], kept["partition_leader_epoch"].astype(np.int64))
-        part.certain += int(kept["count"][codes == CERTAINTIES.index("certain")].sum())
-        part.possible += int(kept["count"][codes == CERTAINTIES.index("possible")].sum())
+        self._outputs.note(run, output, records)
 
     # ---- several processes ----
 
     def _hand_out(self, run: Run) -> None:
         """Give batches to a process as soon as they are enough; of a long run a part to each."""
-        for one in _split(run):
+        for one in split_run(run, TASK_LENGTH):
             self._task.append((one, self._gaps))
             self._gaps = []
             if sum(other.end - other.start for other, _ in self._task) >= TASK_LENGTH // 2:
@@ -612,14 +366,14 @@ class _Saver:
 
     def _submit(self) -> None:
         if self._processes is None:
-            for output in self._outputs.values():
+            writer = self._outputs.of(MAIN).records
+            assert isinstance(writer, JsonRecords)
+            for output in self._outputs.by_number.values():
                 if isinstance(output.records, JsonRecords):
                     output.records.file.pause()
-            writer = self._output(MAIN).records
-            assert isinstance(writer, JsonRecords)
             writer.expect_many()
-            self._background.wait()
-            self._background.close()
+            self._outputs.background.wait()
+            self._outputs.background.close()
             self._processes = InTurn(self._lines, self._append, jobs=self._jobs)
         task, self._task = self._task, []
         for done in self._processes.submit([run for run, _ in task]):
@@ -636,7 +390,7 @@ class _Saver:
     def _take_over(self, done: _Written) -> None:
         if done.failure is not None:
             raise done.failure
-        output, after = self._output(MAIN), self._gaps
+        output, after = self._outputs.of(MAIN), self._gaps
         assert isinstance(output.records, JsonRecords)
         output.records.file.appended(done.length)
         for (_, gaps), parts in zip(self._tasks.popleft(), done.parts, strict=True):
@@ -647,135 +401,21 @@ class _Saver:
 
     def _lines(self, task: list[Run]) -> _Written:
         """Make the lines of some runs, in a process of its own."""
-        writer = self._outputs[MAIN].records
+        writer = self._outputs.by_number[MAIN].records
         assert isinstance(writer, JsonRecords)
         done = _Written([])
         for run in task:
-            done.parts.append(list(self._parts(run, lambda *found: done.lines.append(writer.lines(*found)))))
+            done.parts.append(list(self._records.parts(run, lambda *found: done.lines.append(writer.lines(*found)))))
         return done
 
     def _append(self, done: _Written) -> _Written:
         """Write lines when those of every task before are written."""
-        writer = self._outputs[MAIN].records
+        writer = self._outputs.by_number[MAIN].records
         assert isinstance(writer, JsonRecords)
         try:
             return _Written(done.parts, length=writer.file.append(done.lines))
         except WriteFailed as error:
             return _Written(done.parts, failure=error)
-
-    # ---- records of a run ----
-
-    def _chunks(self, run: Run, part: _Part) -> Iterator[RecordChunk]:
-        """Yield the records of a run; damage is noted."""
-        source = PartOfFile(self._files.source(run), run.end)  # what lies behind may be what can't be read
-        for found in iter_record_chunks(source, start=run.start, end=run.end, buffers=self._buffers):
-            if isinstance(found, Damage):
-                self._damaged(run, found, part)
-            else:
-                part.read_to = int(found.batches["position"][found.rows[-1]])
-                yield found
-
-    def _damaged(self, run: Run, damage: Damage, part: _Part) -> None:
-        """Note records that break off although the checksum of their batch holds."""
-        if damage.kind in _HOLDING_RECORDS:
-            return
-        at = int(np.searchsorted(run.rows["position"], damage.span.position, side="right")) - 1
-        if not 0 <= at < len(run.rows):
-            return
-        row = run.rows[at]
-        lost = damage.offsets_lost
-        offsets = (
-            lost if isinstance(lost, OffsetRange) else OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
-        )
-        where = f"{self._files.segment(run.copy, run.segment).path}, byte {damage.span.position:,}: {damage.found}"
-        part.gaps.append(Gap(offsets=offsets, count=offsets.count, reason=GapReason.DAMAGED, detail=where))
-
-    def _problem(self, run: Run, error: EvidenceError) -> None:
-        self._saved.problems.append(self._problem_of(run, error))
-
-    def _problem_of(self, run: Run, error: EvidenceError) -> Problem:
-        replica = self._plan.copies[run.copy].view.replica
-        return Problem(input=replica.input, path=replica.segments[run.segment].path, message=error.problem)
-
-    def _records(self, run: Run, part: _Part, seen: set[int] | None = None) -> Iterator[tuple[RecordChunk, Given]]:
-        """Yield the records of a run that are wanted, and count them; control records and those of aborted transactions are counted apart.
-
-        Args:
-            run: batches.
-            part: what is counted.
-            seen: offsets that are taken already, to which these are added.
-        """
-        for chunk in self._chunks(run, part):
-            batches, rows = chunk.batches, chunk.rows
-            control = ((batches["magic"] == 2) & (batches["attributes"] & CONTROL_BIT > 0))[rows]
-            in_view = self._wanted_records(chunk)
-            if seen is not None:
-                offsets = chunk.offset.tolist()
-                in_view &= np.array([offset not in seen for offset in offsets], dtype=np.bool_)
-                seen.update(offsets)
-            aborted = self._aborted(batches, run)[rows]
-            part.markers += int((control & in_view).sum())
-            kept = in_view & ~control
-            if not self._filters.with_aborted and aborted.any():
-                for offset in chunk.offset[kept & aborted].tolist():
-                    gap = Gap(offsets=OffsetRange(offset, offset), count=1, reason=GapReason.ABORTED)
-                    join_gaps(part.gaps, gap)
-                part.aborted_records += int((kept & aborted).sum())
-                kept &= ~aborted
-            if not kept.any():
-                continue
-            found = chunk if kept.all() else part_of(chunk, kept)
-            epochs = found.batches["partition_leader_epoch"][found.rows].astype(np.int64)
-            codes = self._certainty(run, found.offset, epochs)
-            replica = self._plan.copies[run.copy].view.replica
-            part.records += len(found.rows)
-            part.certain += int((codes == CERTAINTIES.index("certain")).sum())
-            part.possible += int((codes == CERTAINTIES.index("possible")).sum())
-            path = replica.segments[run.segment].path
-            yield found, Given(input=replica.input, path=path, committed=codes, aborted=aborted[kept])
-
-    def _wanted_records(self, chunk: RecordChunk) -> NDArray[np.bool_]:
-        kept = np.ones(len(chunk.rows), dtype=np.bool_)
-        if self._filters.offsets is not None:
-            kept &= (chunk.offset >= self._filters.offsets.first) & (chunk.offset <= self._filters.offsets.last)
-        if self._filters.time_ms is not None:
-            first, end = self._filters.time_ms
-            kept &= (chunk.timestamp_ms >= first) & (chunk.timestamp_ms < end)
-        return kept
-
-    def _aborted(self, batches: BatchTable, run: Run) -> NDArray[np.bool_]:
-        if not are_transactional(batches).any():
-            return np.zeros(len(batches), dtype=np.bool_)
-        found = self._outcomes_of(run.copy).are_aborted(batches)
-        leader = self._plan.leader
-        if self._plan.wanted is None and run.label == MAIN and leader is not None:
-            # What is of the leader's lineage ends with the markers of the leader's log.
-            at = next(at for at, copy in enumerate(self._plan.copies) if copy is leader)
-            if at != run.copy:
-                found = found | self._outcomes_of(at).are_aborted(batches)
-        return found
-
-    def _outcomes_of(self, at: int) -> Outcomes:
-        if at not in self._outcomes:
-            self._outcomes[at] = outcomes_of(at, self._files, self._reader)
-        return self._outcomes[at]
-
-    def _certainty(self, run: Run, offsets: NDArray[np.int64], epochs: NDArray[np.int64]) -> NDArray[np.int8]:
-        codes = np.zeros(len(offsets), dtype=np.int8)
-        if self._plan.wanted is None:
-            codes[offsets < self._plan.certain_below] = CERTAINTIES.index("certain")
-            return codes
-        replica = self._plan.copies[run.copy].view.replica
-        low, high = int(offsets.min()), int(offsets.max())
-        for one in self._plan.wanted:
-            if one.offsets.first <= high and one.offsets.last >= low:
-                inside = (offsets >= one.offsets.first) & (offsets <= one.offsets.last)
-                if one.leader_epoch is not None:
-                    inside &= epochs == one.leader_epoch
-                elif (replica.input, replica.path) not in one.holders:
-                    continue
-                codes[inside & (codes == 0)] = CERTAINTIES.index(one.committed)
-        return codes
 
     # ---- merged batches ----
 
@@ -784,7 +424,7 @@ class _Saver:
         self._settle()
         rows = np.concatenate([part.rows for part in merge.parts])
         self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
-        output = self._output(merge.label)
+        output = self._outputs.of(merge.label)
         if output.batches is not None:
             self._merge_batches(merge, output)
             return
@@ -793,7 +433,7 @@ class _Saver:
         unread: list[Gap] = []
         for one in merge.parts:
             for readable in self._readable(one):
-                for run, part in self._parts(readable, output.records.add, seen):
+                for run, part in self._records.parts(readable, output.records.add, seen):
                     unread += [gap for gap in part.gaps if gap.reason is GapReason.DAMAGED]
                     part.gaps = [gap for gap in part.gaps if gap.reason is not GapReason.DAMAGED]
                     self._add(run, output, part, part.records)
@@ -801,13 +441,14 @@ class _Saver:
         if self._processes is not None:
             output.records.file.digest()  # what waits here is written and hashed before processes append to the file
 
-    def _merge_batches(self, merge: Merge, output: _Output) -> None:
+    def _merge_batches(self, merge: Merge, output: Output) -> None:
         """Copy the batches of the copy that has most records; what others have beside them is a gap, since no batch is built again."""
+        is_copied = False
         copied: set[int] = set()
         beside: set[int] = set()
         unread: list[Gap] = []
         for one in sorted(merge.parts, key=lambda one: -int(one.rows["count"].sum())):
-            is_chosen = not copied
+            is_chosen = not is_copied
             for readable in self._readable(one):
                 if not is_chosen:
                     beside |= self._offsets_of(readable, unread)
@@ -816,6 +457,7 @@ class _Saver:
                     if isinstance(found, Gap):
                         unread.append(found)
                     elif len(found):
+                        is_copied = True
                         copied |= self._offsets_of(Run(copy=readable.copy, label=readable.label, rows=found), unread)
         for offset in sorted(beside - copied):
             place = OffsetRange(offset, offset)
@@ -825,134 +467,9 @@ class _Saver:
     def _offsets_of(self, run: Run, unread: list[Gap]) -> set[int]:
         """Return the offsets of the records that can be read; what can't be is added to the gaps."""
         found: set[int] = set()
-        for _, part in self._parts(run, lambda chunk, _: found.update(chunk.offset.tolist())):
+        for _, part in self._records.parts(run, lambda chunk, _: found.update(chunk.offset.tolist())):
             unread += [gap for gap in part.gaps if gap.reason is GapReason.DAMAGED]
         return found
-
-    # ---- outputs ----
-
-    def _output(self, number: int) -> _Output:
-        if number in self._outputs:
-            return self._outputs[number]
-        label = self._best.labels[number]
-        stem = self._stem(label if number != MAIN else None)
-        epoch = Absent.NOT_APPLICABLE if number == MAIN or label.leader_epoch == NO_EPOCH else label.leader_epoch
-        saved = SavedLabel(leader_epoch=epoch, owner=label.owner if number != MAIN else "")
-        leader = self._plan.leader
-        if self._plan.wanted is not None and leader is not None and number != MAIN:
-            saved.is_of_leader = label.owner == leader.view.replica.owner
-        if self._form is FormName.SEGMENTS:
-            assert self._batch_writer is not None
-            output = _Output(saved, None, self._batch_writer(stem, self._plan))
-        else:
-            output = _Output(saved, record_writer(self._form, self._folder, stem, self._plan.partition), None)
-        self._outputs[number] = output
-        return output
-
-    def _stem(self, label: Label | None) -> str:
-        partition = self._plan.partition
-        name = self._plan.name or f"{safe_name(partition.topic)}-{partition.partition}"
-        folder = ""
-        if self._plan.is_other_topic:
-            topic_id = self._plan.topic_id
-            folder = f"other-topics/{safe_name(topic_id) if not isinstance(topic_id, Absent) else 'unknown'}/"
-        if label is None:
-            return folder + name
-        epoch = "no-epoch" if label.leader_epoch == NO_EPOCH else f"epoch-{label.leader_epoch}"
-        owner = safe_name(label.owner.replace(" ", "-"))
-        # A directory of its own for each: the loader of a broker takes only the name of the partition.
-        return f"{folder}alternates/{name}/{epoch}.{owner}/{name}"
-
-    def _note(self, run: Run, output: _Output, records: int) -> None:
-        """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one."""
-        if not records and (output.batches is None or not output.batches.copied):
-            return
-        replica = self._plan.copies[run.copy].view.replica
-        path = replica.segments[run.segment].path
-        first_offset, last_offset = int(run.rows["base_offset"].min()), int(run.rows["last_offset"].max())
-        if self._filters.offsets is not None and output.batches is None:
-            first_offset = max(first_offset, self._filters.offsets.first)
-            last_offset = min(last_offset, self._filters.offsets.last)
-        epochs = run.rows["partition_leader_epoch"]
-        if self._continues(run, output):
-            last = output.saved.runs[-1]
-            last.offsets = OffsetRange(min(last.offsets.first, first_offset), max(last.offsets.last, last_offset))
-            last.records += records
-            last.length += run.end - run.start
-            last.leader_epochs = OffsetRange(
-                min(last.leader_epochs.first, int(epochs.min())), max(last.leader_epochs.last, int(epochs.max()))
-            )
-        else:
-            self._seal(output)
-            output.saved.runs.append(
-                SavedRun(
-                    offsets=OffsetRange(first_offset, last_offset),
-                    records=records,
-                    input=replica.input,
-                    path=path,
-                    position=run.start,
-                    length=run.end - run.start,
-                    sha256="",
-                    leader_epochs=OffsetRange(int(epochs.min()), int(epochs.max())),
-                )
-            )
-        self._hash(run, output)
-
-    def _continues(self, run: Run, output: _Output) -> bool:
-        """Whether this run of bytes continues the last one."""
-        if output.digest is None:
-            return False
-        last = output.saved.runs[-1]
-        replica = self._plan.copies[run.copy].view.replica
-        place = (replica.input, replica.segments[run.segment].path, run.start)
-        return (last.input, last.path, last.position + last.length) == place
-
-    def _hash(self, run: Run, output: _Output) -> None:
-        """Hash the bytes of a run beside the main thread; what is copied to a file that holds nothing else is hashed once, with the file."""
-        position = run.start
-        if output.digest is None or isinstance(output.digest, OutFile):
-            position = self._hashed_with_file(run, output)
-        if position == run.end:
-            return
-        try:
-            source = self._files.source(run)
-        except EvidenceError as error:
-            self._problem(run, error)
-            return
-        self._background.do(partial(_update, output.digest, source, position, run.end))
-
-    def _hashed_with_file(self, run: Run, output: _Output) -> int:
-        """Return the position up to which the digest of the run is that of the file that it is copied to."""
-        begin, position = output.saved.runs[-1].position, run.start
-        copied = output.batches.copied if output.batches is not None else []
-        target = output.digest or (copied[0][0] if copied else None)
-        there = [one for one in copied if one[0] is target]
-        if len(there) == 1 and there[0][1:3] == (run.start - begin, run.start):
-            output.digest, position = target, there[0][3]
-        elif there:  # it holds something else, too, or not all of the run
-            output.digest, position = None, begin
-        if position < run.end:
-            output.digest = output.digest.digest() if output.digest is not None else hashlib.sha256()
-        return position
-
-    def _seal(self, output: _Output) -> None:
-        if output.digest is not None:
-            self._background.wait()
-            digest = output.digest.digest() if isinstance(output.digest, OutFile) else output.digest
-            output.saved.runs[-1].sha256 = digest.hexdigest()
-            output.digest = None
-
-
-def _split(run: Run) -> Iterator[Run]:
-    """Yield a run in parts that are small enough to be held as records."""
-    ends = np.cumsum(run.rows["length"].astype(np.int64))
-    edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
-    for first, end in pairwise(edges):
-        yield Run(copy=run.copy, label=run.label, rows=run.rows[first:end])
-
-
-def _singly(run: Run) -> Iterator[Run]:
-    return (Run(copy=run.copy, label=run.label, rows=run.rows[at : at + 1]) for at in range(len(run.rows)))
 
 
 def _without_known(gap: Gap, known: set[int]) -> Iterator[Gap]:
@@ -960,21 +477,3 @@ def _without_known(gap: Gap, known: set[int]) -> Iterator[Gap]:
     left = [offset for offset in range(gap.offsets.first, gap.offsets.last + 1) if offset not in known]
     if left:
         yield replace(gap, offsets=OffsetRange(left[0], left[-1]), count=min(gap.count, len(left)))
-
-
-def _lacking(rows: BatchTable, reason: GapReason, detail: str) -> Iterator[Gap]:
-    for row in rows:
-        offsets = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
-        yield Gap(offsets=offsets, count=int(row["count"]), reason=reason, detail=detail)
-
-
-def _update(digest: Any, file: SegmentBytes, start: int, end: int) -> None:
-    """Hash a run of a file; where it became shorter meanwhile, what is left of it."""
-    position = start
-    buffer = memoryview(bytearray(min(_PIECE, end - start)))
-    while position < end:
-        count = file.read_into(position, buffer[: min(len(buffer), end - position)])
-        if not count:
-            break
-        digest.update(buffer[:count])
-        position += count

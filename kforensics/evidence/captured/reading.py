@@ -119,7 +119,8 @@ def _batches_from(file: CapturedSegment) -> int:
 
 def _check(row: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
-        if isinstance(row[name], bool) or not isinstance(row[name], int) or not 0 <= row[name] <= _LARGEST:
+        value = row[name]
+        if type(value) is not int or not 0 <= value <= _LARGEST:
             raise ValueError(name)
     for name in (*_OPTIONAL, *_ADDED):
         value = row.get(name) if name in _ADDED else row[name]
@@ -127,8 +128,11 @@ def _check(row: Mapping[str, Any]) -> None:
             raise ValueError(name)
     for name, width in (("digests", 5), ("epochs", 2)):
         for one in row[name]:
-            if len(one) != width or not all(type(value) is int and abs(value) <= _LARGEST + 1 for value in one):
+            if len(one) != width:
                 raise ValueError(name)
+            for value in one:
+                if type(value) is not int or not -_LARGEST - 1 <= value <= _LARGEST + 1:
+                    raise ValueError(name)
     if not all(type(one) is int and 0 <= one <= 127 for one in row["magics"]):
         raise ValueError("magics")
 

@@ -17,7 +17,11 @@ _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
 
 def known(value: Any) -> Any:
-    """Return a value as the rows of tables have it: none where it is absent, whatever the reason."""
+    """Return a value as the rows of tables have it: none where it is absent, whatever the reason.
+
+    Args:
+        value: of a field.
+    """
     return None if isinstance(value, Absent) else value
 
 

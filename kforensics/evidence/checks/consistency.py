@@ -196,6 +196,7 @@ def _plan(index: int, found: FoundInput) -> _Plan:
     named = frozenset(one.name.topic_partition for one in partitions if not isinstance(one.name, Absent))
     reports, checkpoints = _read_loose(index, found, loose, named, problems)
     clean = {one.path: one.clean_shutdown for one in found.log_dirs}
+    epochs = [epoch for one in found.log_dirs if isinstance(epoch := one.broker_epoch, int)]
     contexts = [
         PartitionContext(
             input=index,
@@ -204,6 +205,7 @@ def _plan(index: int, found: FoundInput) -> _Plan:
             directory=directory.name,
             files=tuple(members),
             clean_shutdown=clean.get(directory.log_dir, Absent.UNKNOWN),
+            broker_epoch=max(epochs, default=Absent.UNKNOWN),
             **_values(checkpoints.get(directory.log_dir), directory),  # type: ignore[arg-type] # names of checkpoints only
         )
         for directory, members in partitions.items()

@@ -74,6 +74,8 @@ class PartitionContext:
     recovery_point: CheckpointValue | Absent = Absent.UNKNOWN
     log_start: CheckpointValue | Absent = Absent.UNKNOWN
     cleaner_point: CheckpointValue | Absent = Absent.UNKNOWN
+    broker_epoch: int | Absent = Absent.UNKNOWN
+    """The highest that the markers of clean stops in the node's log directories name."""
     are_logs_left_out: bool = False
     """The copy holds no segment of any partition, or the directory could not be listed: what is not here need not be missing."""
 

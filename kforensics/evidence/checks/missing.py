@@ -1,6 +1,7 @@
 """Missing segments: an index, a checkpoint or a hole in the log shows that they were there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import PartitionContext, base_offset_of
@@ -11,6 +12,7 @@ from kforensics.evidence.replica.unaccounted import (
     Unaccounted,
     find_unaccounted,
     highest,
+    lost_metadata,
     orphan_indexes,
     value_of,
 )
@@ -21,6 +23,7 @@ _EXPECTED = {
     Sign.INDEX: "the segment that this index is of",
     Sign.CHECKPOINT: "a segment of the partition",
     Sign.HOLE: "a segment before this one that ends where it begins",
+    Sign.REGISTRATION: "the registration of the broker, whose offset is the broker epoch in .kafka_cleanshutdown",
 }
 
 
@@ -51,7 +54,21 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
         is_whole=is_whole,
         longest_batch=longest_batch(segments),
     )
-    return tuple(_damage(context, one) for one in found if one.sign is not Sign.ABOVE_END)
+    return tuple(
+        _damage(context, one) for one in (*found, *_lost_end(context, segments)) if one.sign is not Sign.ABOVE_END
+    )
+
+
+def _lost_end(context: PartitionContext, segments: Sequence[ScannedSegment]) -> Iterator[Unaccounted]:
+    """Yield the end of a metadata log that is missing, by the registration of its broker; a snapshot holds what is before it."""
+    if not context.is_metadata or not segments:
+        return
+    ends = [segment.claimed_end_offset for segment in segments]
+    lost = lost_metadata(
+        max(*ends, *map(base_offset_of, context.of_kind(FileKind.METADATA_SNAPSHOT)), 0), (context.broker_epoch,)
+    )
+    if lost is not None:
+        yield replace(lost, path=segments[-1].file.path)
 
 
 def longest_batch(segments: Sequence[ScannedSegment]) -> int | None:

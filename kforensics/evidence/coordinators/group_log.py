@@ -135,7 +135,7 @@ _TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}
 SHORTEST_COMMIT = 20
 """Bytes of the shortest value of a commit: version, offset, empty metadata, commit timestamp."""
 
-LONGEST_RUN = 1 << 18
+LONGEST_RUN = 1 << 16
 """Commits of a run: the more there are, the fewer of them are decoded; each takes some 250 bytes until its run is given."""
 
 _FLEXIBLE = 4

@@ -416,7 +416,7 @@ def read_producers(
         return found
 
     for batches in log.batches(segments, keep=keep, jobs=jobs):
-        rows = batches.rows
+        rows = _until(batches.rows, until_ms)
         if not len(rows):
             continue
         last_epoch = max(last_epoch, int(rows["partition_leader_epoch"].max()))

@@ -75,15 +75,14 @@ class ReplicaLog:
 
         Args:
             segments: base offset and path of each, in the order of the log.
-            keep: picks those that are wanted of any run of batches, wherever it begins.
+            keep: picks those that another process sends of any run of batches; what is not needed may be given all the same.
             jobs: the most processes that walk a segment.
         """
         for base, path in segments:
             try:
                 with open_evidence(self.place.state.root / path) as file:
                     if isinstance(file, CapturedSegment) and not is_whole(file):
-                        captured = self._captured(file, path, base)
-                        yield captured._replace(rows=keep(captured.rows))
+                        yield self._captured(file, path, base)
                         continue
                     for rows, found in walk_sound_batches(file, base_offset=base, keep=keep, jobs=jobs):
                         for damage in found:

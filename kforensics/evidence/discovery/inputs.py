@@ -521,6 +521,16 @@ def file_input_kind(given: Path, root: Path) -> str:
     return kind.value
 
 
+def empty_log_dir(path: Path) -> FoundInput:
+    """Return an empty directory as a log directory that no broker has written to yet.
+
+    Args:
+        path: of a directory that is known to be one of a node's.
+    """
+    listings = Listings(path.resolve())
+    return _node_input(str(path), listings, (look_at_log_dir(listings, ""),))
+
+
 def _node_input(path: str, listings: Listings, log_dirs: tuple[FoundLogDir, ...]) -> FoundInput:
     cluster_id = next((one.node[0] for one in log_dirs if not isinstance(one.node[0], Absent)), log_dirs[0].node[0])
     node_id = next((one.node[1] for one in log_dirs if not isinstance(one.node[1], Absent)), log_dirs[0].node[1])

@@ -1,5 +1,6 @@
 """Log directories by their own small files: who they belong to, how they were left, and which of them are of one node."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,7 +106,9 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     root = listings.root
     listing = listings.of(path)
     files = {entry.name for entry in listing.entries if not entry.is_directory}
-    directories = {entry.name: parse_partition_directory(entry.name) for entry in listing.entries if entry.is_directory}
+    # Every part of a command that looks at a directory has its name: as one text, not as one each.
+    names = (sys.intern(entry.name) for entry in listing.entries if entry.is_directory)
+    directories = {name: parse_partition_directory(name) for name in names}
     meta = (
         _parsed(root, join(path, "meta.properties"), parse_meta_properties)
         if "meta.properties" in files

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.formats.checkpoint.quorum_state import QuorumState
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import FoundDirectory, FoundFile
 
@@ -22,6 +23,8 @@ class MetadataFiles:
     """The segments, in the order of their base offsets."""
     snapshots: tuple[tuple[int, int, str], ...]
     """End offset, raft epoch and path, in the order of the end offsets."""
+    voters: frozenset[int] = frozenset()
+    """The voters by a snapshot or by quorum-state; empty where neither names them."""
 
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
@@ -60,7 +63,18 @@ def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
                         (_number(one.name.base_offset), _number(one.name.leader_epoch), one.path) for one in snapshots
                     )
                 ),
+                voters=_voters(found),
             )
+
+
+def _voters(found: FoundInput) -> frozenset[int]:
+    for log_dir in found.log_dirs:
+        if isinstance(log_dir.voters, frozenset):
+            return log_dir.voters
+        quorum = log_dir.quorum
+        if isinstance(quorum, QuorumState) and not isinstance(quorum.current_voters, Absent):
+            return frozenset(quorum.current_voters)
+    return frozenset()
 
 
 def is_metadata_directory(name: str) -> bool:

@@ -53,6 +53,8 @@ class MetadataHistory:
     configs: Sequence[ConfigChange]
     features: Sequence[FeatureChange]
     quorum: Sequence[QuorumChange]
+    voters: frozenset[int]
+    """The voters by a snapshot or by quorum-state: of a log that was compacted no record may name them any more."""
     snapshots: tuple[SnapshotFile, ...]
     aborted: tuple[AbortedTransaction, ...]
     gaps: tuple[tuple[int, int], ...]
@@ -69,8 +71,8 @@ class MetadataHistory:
 
     @property
     def is_of_voter(self) -> bool:
-        """Return whether the node votes in the quorum, by the newest record that names the voters."""
-        return bool(self.quorum) and self.node_id in self.quorum[-1].voters
+        """Return whether the node votes in the quorum, by the newest record that names the voters, else by the files beside the log."""
+        return self.node_id in (self.quorum[-1].voters if self.quorum else self.voters)
 
     def without_partitions(self) -> "MetadataHistory":
         """Return the history without the states of partitions, by far the most of it."""

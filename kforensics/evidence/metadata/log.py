@@ -121,6 +121,7 @@ class _LogReader:
             configs=replay.configs,
             features=replay.features,
             quorum=self.quorum,
+            voters=self.files.voters,
             snapshots=tuple(self.snapshots),
             aborted=tuple(replay.aborted),
             gaps=tuple(self.gaps),

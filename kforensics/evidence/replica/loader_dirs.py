@@ -1,6 +1,7 @@
 """Log directories as a broker's start finds them: marker, offset checkpoints, and every sub-directory with its plain files."""
 
 import stat
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -109,7 +110,7 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], wi
         log_starts=_checkpoint(index, one, join(path, LOG_STARTS), names, problems),
         high_watermarks=_checkpoint(index, one, join(path, HIGH_WATERMARKS), names, problems),
         directories=tuple(
-            FoundDirectory(entry.name, join(path, entry.name), one, without)
+            FoundDirectory(sys.intern(entry.name), sys.intern(join(path, entry.name)), one, without)
             for entry in listing.entries
             if entry.is_directory
         ),

@@ -40,7 +40,7 @@ def scan_segment(
         watch: shown the batches of each window as they are read.
         start: the position of the batch to begin at; what is before it is not read.
     """
-    summary = _Summary(base_offset)
+    summary = SegmentSummary(base_offset)
     length = source.size
     for window in walk_segment(source, level=level, start=start):
         if watch is not None:
@@ -61,7 +61,7 @@ def scan_records(
         mtime_ns: of the file, as listed.
         take: shown the records of sound batches in file order; their bytes hold until it returns.
     """
-    summary = _Summary(base_offset)
+    summary = SegmentSummary(base_offset)
     length = source.size
     for window, found in iter_windows_with_records(source):
         summary.add(window.batches, window.damage, window.record_count)
@@ -71,7 +71,13 @@ def scan_records(
     return summary.segment(path=path, length=length, mtime_ns=mtime_ns)
 
 
-class _Summary:
+class SegmentSummary:
+    """What is kept of a segment while it is read.
+
+    Args:
+        base_offset: from the file's name.
+    """
+
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
         self.tables: list[BatchTable] = []
@@ -85,6 +91,8 @@ class _Summary:
         self.recovered_batches = 0
         self.recovered_records = 0
         self.is_thinned = False
+        self.lacks_epochs = False
+        """Whether a sound batch has no leader epoch."""
         self.longest_batch = 0
         self.first_bad: int | None = None
         self.epochs: list[EpochEntry] = []
@@ -94,6 +102,13 @@ class _Summary:
         self.damage: list[Damage] = []
 
     def add(self, batches: BatchTable, damage: Iterable[Damage], record_count: int) -> None:
+        """Add what was read next.
+
+        Args:
+            batches: in file order.
+            damage: among them.
+            record_count: of the sound ones.
+        """
         for one in damage:
             self.damage.append(one)
             if one.kind not in NO_END_OF_RECOVERY and (self.first_bad is None or one.span.position < self.first_bad):
@@ -119,6 +134,7 @@ class _Summary:
         self.magics.update(np.flatnonzero(np.bincount(sound["magic"])).tolist())  # np.unique loads numpy.ma
         self.max_timestamp = max(self.max_timestamp, int(sound["max_timestamp"].max()))
         self._add_epochs(sound)
+        self.lacks_epochs |= bool((sound["partition_leader_epoch"] < 0).any())
         self.digests.append(digest_batches(sound))
         if self.kept + len(sound) <= KEPT_BATCHES:
             self.tables.append(sound.copy())
@@ -137,7 +153,55 @@ class _Summary:
             if not self.epochs or self.epochs[-1].leader_epoch != epoch:
                 self.epochs.append(EpochEntry(epoch, int(with_epoch["base_offset"][at])))
 
-    def segment(self, *, path: str, length: int, mtime_ns: int) -> Segment:
+    def is_followed_by(self, other: "SegmentSummary") -> bool:
+        """Return whether batches of magic 2 that were read on their own follow these, as one pass would find without any damage.
+
+        Args:
+            other: what was read from the end of these on.
+        """
+        if isinstance(self.last_offset, Absent) or isinstance(other.first_offset, Absent):
+            return False
+        if self.damage or other.damage or self.magics != {2} or other.magics != {2}:
+            return False
+        has_epochs = bool(self.epochs or other.epochs)
+        if has_epochs and (self.lacks_epochs or other.lacks_epochs):
+            return False
+        is_above = not has_epochs or other.epochs[0].leader_epoch >= self.epochs[-1].leader_epoch
+        return is_above and other.first_offset > self.last_offset
+
+    def extend(self, other: "SegmentSummary") -> None:
+        """Add what was read behind these batches.
+
+        Args:
+            other: follows them, as `is_followed_by` says.
+        """
+        self.damage += other.damage
+        self.record_count += other.record_count
+        self.batch_count += other.batch_count
+        self.last_offset, self.recovered_end = other.last_offset, other.recovered_end
+        self.valid_length = other.valid_length
+        self.recovered_batches += other.recovered_batches
+        self.recovered_records += other.recovered_records
+        self.longest_batch = max(self.longest_batch, other.longest_batch)
+        self.is_thinned |= other.is_thinned
+        self.lacks_epochs |= other.lacks_epochs
+        self.magics |= other.magics
+        self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
+        is_same = bool(self.epochs and other.epochs) and self.epochs[-1].leader_epoch == other.epochs[0].leader_epoch
+        self.epochs += other.epochs[1:] if is_same else other.epochs
+        self.digests += other.digests
+        self.kept += other.kept
+        self.tables = [*self.tables, *other.tables] if self.kept <= KEPT_BATCHES else []
+
+    def segment(self, *, path: str, length: int, mtime_ns: int, changed: bool = False) -> Segment:
+        """Return the segment.
+
+        Args:
+            path: relative to the replica's input.
+            length: of the file in bytes.
+            mtime_ns: of the file, as listed.
+            changed: whether it changed while it was read.
+        """
         kept = self.kept <= KEPT_BATCHES
         return Segment(
             path=path,
@@ -160,6 +224,7 @@ class _Summary:
             recovered_record_count=self.recovered_records,
             is_thinned=self.is_thinned,
             longest_batch=self.longest_batch,
+            changed=changed,
         )
 
 

@@ -27,6 +27,8 @@ class Sign(StrEnum):
     """The segment before ends below the base offset of the one behind it."""
     ABOVE_END = "above-end"
     """A recovery point or high watermark above the log end."""
+    REGISTRATION = "registration"
+    """The registration that the marker of a clean stop names is above the end of the metadata log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,17 @@ def find_unaccounted(
     is_in_a_batch = longest_batch is None or reach - end <= longest_batch
     if reach > end and not (segments and reach in explained and is_in_a_batch):
         yield Unaccounted(first=end, last=reach - 1, sign=Sign.ABOVE_END if segments else Sign.CHECKPOINT)
+
+
+def lost_metadata(end: int, broker_epochs: Iterable[int | Absent]) -> Unaccounted | None:
+    """Return the end of a metadata log that is missing: a broker epoch is the offset of the record that registered the broker (KIP-631), and it had read that record.
+
+    Args:
+        end: the end of the node's metadata log.
+        broker_epochs: those in the markers of clean stops of its log directories.
+    """
+    last = max((epoch for epoch in broker_epochs if isinstance(epoch, int)), default=-1)
+    return Unaccounted(first=end, last=last, sign=Sign.REGISTRATION) if last >= end else None
 
 
 def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:

@@ -19,7 +19,7 @@ from kforensics.findings.answers.partition_state import (
 )
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, listed
+from kforensics.words import Prohibition, counted, form, listed
 
 __all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_partition", "partition_state"]
 
@@ -349,14 +349,16 @@ class _Words:
 
     def now(self) -> Iterator[str]:
         for owner, items in self.by_owners(self.of(ConcernKind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
-            yield f"Do not start {owner}: elected with an empty log, it makes the other replicas truncate theirs to 0. Give it its former disk back, or let a broker that holds the records lead first."
+            yield Prohibition(
+                f"Do not start {owner}: elected with an empty log, it makes the other replicas truncate theirs to 0. Give it its former disk back, or let a broker that holds the records lead first."
+            )
             yield f"The partitions: {_names(items)}."
         losing = self.of(ConcernKind.DISCARD, State.AT_RISK, State.MAYBE_AT_RISK) + self.of(
             ConcernKind.PROTOCOL, State.MAYBE_AT_RISK
         )
         for owner, items in self.by_owners(losing):
             whose = "their directories are" if " and " in owner else "its directory is"
-            yield f"Do not start {owner} before {whose} copied: {self._copy(items)}"
+            yield Prohibition(f"Do not start {owner} before {whose} copied: {self._copy(items)}")
         yield from self._keep_sole_holders(_owners(losing))
         for owner, items in self.by_owners(self.of(ConcernKind.TAIL, State.MAYBE_AT_RISK)):
             yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
@@ -367,7 +369,7 @@ class _Words:
             fate = ", which deletes some of them," if is_deleted else ""
             yield f"Copy these directories before {owners} {'start' if ' and ' in owners else 'starts'}{fate} or anything is done with them: {self._copy_places(outside)}"
         for owner, items in self.by_owners(self.of(ConcernKind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
-            yield f"Do not start {owner} before a broker that holds all of {_names(items)} leads."
+            yield Prohibition(f"Do not start {owner} before a broker that holds all of {_names(items)} leads.")
         for owner, items in self.by_owners(self.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
             yield f"Look for what {owner} lost of {_names(items)} (lost+found, other copies) before it starts: it begins an empty log, or serves one with a hole."
         for owner, items in self.by_owners(self.of(ConcernKind.RECOVERY, State.MAYBE_AT_RISK)):
@@ -404,7 +406,7 @@ class _Words:
             if not is_copied:
                 yield f"Copy the directory of {owner} before it starts: {self._copy(items)}"
             if not is_replaced:
-                yield f"Do not force an unclean election of {_names(items)} while {owner} is down."
+                yield Prohibition(f"Do not force an unclean election of {_names(items)} while {owner} is down.")
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))

@@ -20,6 +20,7 @@ from kforensics.reconcile.incident.conclusion import (
     were,
 )
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, listed
 
@@ -289,8 +290,17 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
 
 
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
-    doubt = affected[0].doubts[0]
-    return f"the inputs do not show {doubt.words} ({affected[0].partition})"
+    # What an unclean election took is asked before what a restart may have taken.
+    of_unclean = (
+        (one, doubt) for one in affected for doubt in one.doubts if doubt.leader_epoch in _unclean_epochs(one)
+    )
+    incident, doubt = next(of_unclean, (affected[0], affected[0].doubts[0]))
+    return f"the inputs do not show {doubt.words} ({incident.partition})"
+
+
+def _unclean_epochs(incident: PartitionIncident) -> frozenset[int]:
+    risky = () if incident.account is None else incident.account.risky
+    return frozenset(one.state.leader_epoch for one in risky if one.risk is Risk.UNCLEAN)
 
 
 def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]:

@@ -5,26 +5,40 @@ from collections.abc import Iterator, Sequence
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.unaccounted import Unaccounted
 from kforensics.findings.answers.model import Answer, State
 from kforensics.words import counted, listed
 
 
-def metadata_answer(comparison: LogComparison, problems: Sequence[Problem]) -> Answer:
+def metadata_answer(
+    comparison: LogComparison, problems: Sequence[Problem], *, cut: Unaccounted | None = None
+) -> Answer:
     """Return the answer to what the metadata logs hold.
 
     Args:
         comparison: of all metadata logs among the inputs.
         problems: damage in them, and what could not be read.
+        cut: offsets above the end of the newest log that a broker among the inputs had read.
 
     Returns:
         `diverged` where a node holds records that the newest log does not and that a majority may have held, `unknown` where not all could be read, `behind` where a log is shorter or has a tail that no majority held, `agree`
         where several are the same, `complete` for one alone.
     """
     unread = counted(len(problems), "problem") if problems else ""
+    incomplete = [f"with {unread}"] if unread else []
+    if cut is not None:
+        incomplete.append(f"a broker registered at offset {cut.last}, above its end")
     return Answer(
-        state=_state(comparison, bool(problems)),
-        headline=f"Incomplete, with {unread}: {_newest(comparison)}" if unread else _newest(comparison),
+        state=_state(comparison, bool(incomplete)),
+        headline=f"Incomplete, {' and '.join(incomplete)}: {_newest(comparison)}"
+        if incomplete
+        else _newest(comparison),
         unknown=(
+            *(
+                (f"What {cut.words} and those behind say: .kafka_cleanshutdown names the broker epoch {cut.last}.",)
+                if cut
+                else ()
+            ),
             *((f"What the metadata holds in the places of {unread} is not shown.",) if unread else ()),
             *_uncommitted(comparison),
         ),
@@ -75,6 +89,8 @@ def _newest(comparison: LogComparison) -> str:
     version = newest.metadata_version
     feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
     logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    if newest.start_offset == newest.end_offset:
+        return f"Metadata log of {node}{logs}: no record behind its snapshot at offset {newest.end_offset}{feature}."
     return (
         f"Metadata log of {node}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
         f"leader epoch {newest.last_epoch}{feature}."

@@ -144,7 +144,7 @@ class Answer:
     headline: str
     """One sentence, which claims no more than the weakest of what it sums up."""
     now: tuple[str, ...] = ()
-    """What to do and not to do at once, with commands to paste."""
+    """What to do at once, with commands to paste, and what not to do (`Prohibition`)."""
     tell: tuple[str, ...] = ()
     """Whom to inform of what."""
     later: tuple[str, ...] = ()

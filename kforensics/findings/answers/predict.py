@@ -43,6 +43,8 @@ class MissingDirectories:
     """Directories that its `server.properties` names and that are not here."""
     empty: Collection[str] = ()
     """Folders beside its log directories that hold nothing."""
+    blank: Collection[str] = ()
+    """Log directories of it that hold nothing."""
 
     @property
     def is_grave(self) -> bool:
@@ -55,6 +57,11 @@ class MissingDirectories:
             yield (
                 f"Next to the log directories of node {self.node_id} there is an empty folder ({', '.join(self.empty)}): if log.dirs names it, a disk is not "
                 "mounted. A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
+            )
+        if self.blank:
+            yield (
+                f"Whether the disk of {', '.join(self.blank)} is mounted: server.properties names it as a log directory of node {self.node_id}, and nothing "
+                "is in it. A broker with ZooKeeper takes it for a new disk, and creates empty replicas there of partitions that it does not find."
             )
         if self.configured:
             yield (
@@ -174,7 +181,7 @@ def predict_answer(
     ended_early = _ended_early(logs)
     brokers_without_logs = [] if is_partial else _without_logs(starts, logs, inputs)
     is_in_doubt = (
-        any(one.configured for one in missing_directories)
+        any(one.configured or one.blank for one in missing_directories)
         or ended_early
         or _aged(logs)
         or brokers_without_logs
@@ -198,6 +205,11 @@ def predict_answer(
             f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
             if brokers_without_logs
             else ""
+        )
+        + "".join(
+            f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty."
+            for one in missing_directories
+            if one.blank
         )
         + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else "")
         + (

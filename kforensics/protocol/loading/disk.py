@@ -41,7 +41,11 @@ class Disk:
         return sorted(self.files)
 
     def exists(self, name: str) -> bool:
-        """Whether a file or a folder has this name."""
+        """Whether a file or a folder has this name.
+
+        Args:
+            name: in the partition directory.
+        """
         return name in self.files or name in self._folders
 
     def refuse_folder(self, name: str, exception: str = "FileSystemException") -> None:
@@ -60,13 +64,20 @@ class Disk:
     def length(self, name: str) -> int:
         """Return the length of a file in bytes.
 
+        Args:
+            name: of the file.
+
         Raises:
             KeyError: there is no such file.
         """
         return self.files[name].length
 
     def is_unreadable(self, name: str) -> bool:
-        """Whether a file of the evidence can't be opened."""
+        """Whether a file of the evidence can't be opened.
+
+        Args:
+            name: of the file.
+        """
         return self.files[name].origin in self._given.unreadable
 
     def content(self, name: str, content: Content, position: int = 0) -> object:

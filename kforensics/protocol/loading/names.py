@@ -20,7 +20,11 @@ _MOVED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 
 
 def padded(offset: int) -> str:
-    """Return an offset as file names have it: 20 digits."""
+    """Return an offset as file names have it: 20 digits.
+
+    Args:
+        offset: of any sign.
+    """
     return f"{offset:020d}" if offset >= 0 else f"-{-offset:020d}"
 
 

@@ -1,6 +1,6 @@
 """What becomes of a node when the logs of its log directories load (`LogManager.loadLogs`, `LogManager.handleLogDirFailure`, 3.3 to 4.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -128,15 +128,15 @@ def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
 def start_of(
     log_dirs: Sequence[LoadedLogDir],
     loads: Sequence[LogLoad],
-    live: Sequence[LogLoad] | None = None,
+    live: Iterable[tuple[str, str]] | None = None,
     rules: LoadingRules | None = None,
 ) -> Start | Unpredictable:
     """Derive the end of a start from how each log loads.
 
     Args:
         log_dirs: of the node.
-        loads: of every directory that `is_loaded` names.
-        live: those of them that count when duplicates are looked for; all where none are given.
+        loads: of every directory that `is_loaded` names; those that load unscanned and have no open transaction may be left out.
+        live: log directory and name of each directory that counts when duplicates are looked for; those of the loads where none are given.
         rules: of the version; those of 4.1 where none are given.
 
     Returns:
@@ -169,7 +169,7 @@ def start_of(
             offline.setdefault(log_dir.path, failure)
     if unknown is not None:
         return unknown
-    twice = _duplicate(loads if live is None else live, offline)
+    twice = _duplicate([(load.log_dir, load.name) for load in loads] if live is None else live, offline)
     if twice is not None:
         return Start(StartResult.EXITS, "IllegalStateException", f"Duplicate log directories for {twice}")
     if not offline:
@@ -192,13 +192,13 @@ def _has_open_transaction(load: LogLoad) -> bool:
     return outcome.state.last_stable_offset != outcome.state.log_end_offset
 
 
-def _duplicate(loads: Sequence[LogLoad], offline: dict[str, LoadFailure]) -> str | None:
+def _duplicate(live: Iterable[tuple[str, str]], offline: dict[str, LoadFailure]) -> str | None:
     """Return a partition with two live directories."""
     seen: set[str] = set()
-    for load in loads:
-        if load.log_dir in offline or load.name.endswith(("-delete", "-future", "-stray")):
+    for log_dir, name in live:
+        if log_dir in offline or name.endswith(("-delete", "-future", "-stray")):
             continue
-        if load.name in seen:
-            return load.name
-        seen.add(load.name)
+        if name in seen:
+            return name
+        seen.add(name)
     return None

@@ -519,7 +519,12 @@ def _took_over(election: Leadership, leaderships: Sequence[Leadership]) -> str:
 
 
 def _is_known_clean(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
-    """Whether the election is on record as clean: lines name the ISR of the leader epoch before, or they show nothing of it."""
+    """Whether the election is on record as clean: lines name the ISR of the leader epoch before, or they show nothing of it.
+
+    A metadata log that begins with a snapshot names the first leader that it knows, and not how it was elected.
+    """
+    if election.leader_epoch and not any(state.leader_epoch < election.leader_epoch for state in leaderships):
+        return False
     if election.unclean or isinstance(election.recorded_at, int):
         return not election.unclean
     before = next((state for state in reversed(leaderships) if state.leader_epoch < election.leader_epoch), None)

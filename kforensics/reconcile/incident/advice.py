@@ -9,7 +9,7 @@ from kforensics.evidence.model import Input
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.words import counted, form, listed
+from kforensics.words import Prohibition, counted, form, listed
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
@@ -93,7 +93,7 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
         losses: of all incidents.
         incidents: of all partitions.
     """
-    advice = []
+    advice: list[str] = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
     in_use = sorted(
         {
@@ -108,7 +108,9 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
     for broker in sorted({broker for broker, _ in in_use}, key=str):
         names = [name for who, name in in_use if who == broker]
         advice.append(
-            f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
+            Prohibition(
+                f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
+            )
         )
     held = sorted(
         {

@@ -54,7 +54,7 @@ class Words:
 
     conclusion: tuple[str, ...]
     now: tuple[str, ...]
-    """What to do and not to do at once."""
+    """What to do at once, and what not to do (`Prohibition`)."""
     tell: tuple[str, ...]
     """Whom to inform of what."""
     later: tuple[str, ...]

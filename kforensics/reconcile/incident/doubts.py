@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
 from kforensics.units import OffsetRange
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ class Moments:
     """Nodes whose directories as they are now are among the inputs."""
     unchanged: frozenset[tuple[int, int, int]] = frozenset()
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
+    since_ms: int | None = None
+    """The time from which on the user asks; None where he asks for all that the inputs show."""
     is_stopped: bool = False
     """The user says that no broker ran when the directories as they are now were copied."""
 
@@ -144,7 +146,7 @@ def doubts_of(
             dict.fromkeys(
                 (
                     *_of_leader(account, leader, is_known=is_leader_known),
-                    *_of_account(account),
+                    *_of_account(account, moments.since_ms),
                     *_of_replicas(account, copies, moments, with_earlier_topic),
                     *(one.doubt for one in elections if not one.witnesses),
                     *_of_damage(leader, copies),
@@ -191,8 +193,12 @@ def _of_leader(account: LeadershipAccount, leader: "LogCopy | None", *, is_known
     yield Doubt(DoubtKind.LEADER, "which replica leads", settled)
 
 
-def _of_account(account: LeadershipAccount) -> Iterator[Doubt]:
+def _of_account(account: LeadershipAccount, since_ms: int | None) -> Iterator[Doubt]:
+    begun = account.states[0].time_ms if account.states else Absent.UNKNOWN
+    is_asked_later = since_ms is not None and isinstance(begun, int) and begun <= since_ms
     for gap in account.gaps:
+        if gap.kind is GapKind.BEGINNING and is_asked_later:
+            continue
         yield Doubt(DoubtKind.ACCOUNT, gap.words, gap.settled_by)
 
 

@@ -54,6 +54,8 @@ class GapKind(StrEnum):
     """The kind of fact that an account does not show."""
 
     NO_SOURCE = "no-source"
+    BEGINNING = "beginning"
+    """Of a compacted metadata log: what its first snapshot does not tell."""
     EPOCHS = "epochs"
     END = "end"
     METADATA = "metadata"
@@ -376,8 +378,15 @@ def _gaps(
     by_metadata = isinstance(states[-1].recorded_at, int)
     first = states[0].leader_epoch
     if first and not by_metadata:
-        # Lines begin anywhere; a metadata log begins with the partition, or with a snapshot that names its leader.
+        # Lines begin anywhere.
         yield Gap(GapKind.EPOCHS, f"who led before leader epoch {first}", "the log files of every broker")
+    elif first and isinstance(states[0].isr, frozenset):
+        # A metadata log begins with the partition, or with a snapshot, which names the leader of that time and none before.
+        yield Gap(
+            GapKind.BEGINNING,
+            f"who led before leader epoch {first}, with which the metadata log begins",
+            "older segments of the metadata log",
+        )
     for before, state in pairwise(states):
         if state.leader_epoch > before.leader_epoch + 1:
             first, last = before.leader_epoch + 1, state.leader_epoch - 1

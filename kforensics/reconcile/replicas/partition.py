@@ -1,15 +1,15 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Lineage, Replica
+from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
-from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun
 from kforensics.reconcile.logs.agreement import common_range, same_batches_from, same_batches_until
 from kforensics.reconcile.logs.divergence import (
     Divergence,
@@ -21,7 +21,7 @@ from kforensics.reconcile.logs.divergence import (
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
-from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given, where_is
+from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
     expected_truncation,
@@ -37,13 +37,15 @@ from kforensics.reconcile.replicas.leader import (
     last_epoch,
 )
 from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.units import METADATA_TOPICS, Depth, OffsetRange, TopicPartition
+from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
+from kforensics.reconcile.replicas.without_directory import directories_of, named_alone
+from kforensics.units import METADATA_TOPICS, Depth, OffsetRange
 
 More = ParamSpec("More")
 Value = TypeVar("Value")
 OfPair = Callable[Concatenate["_Session", LoadedLog, LoadedLog, More], Value]
 
-__all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "partition_without_replicas", "reconcile_partition"]
+__all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "reconcile_partition"]
 
 
 def reconcile_partition(
@@ -90,85 +92,6 @@ def reconcile_partition(
         is_stopped=is_stopped,
     )
     return replace(session.report(wanted_leader), depth=depth)
-
-
-def partition_without_replicas(
-    partition: TopicPartition, state: Leadership | None, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
-) -> PartitionReport:
-    """Return a partition that the metadata or a checkpoint names and of which no directory is among the inputs.
-
-    Args:
-        partition: which.
-        state: its newest recorded state, where there is one.
-        facts: what the metadata says of brokers.
-        given: brokers whose log directories are among the inputs.
-        is_stopped: no broker ran when the directories were copied.
-    """
-    emptied: tuple[EmptiedReplica, ...] = _named_alone(partition, frozenset(), given)
-    elsewhere: tuple[int, ...] = ()
-    if state is not None:
-        emptied, elsewhere = _directories_of(partition, state, frozenset(), given, facts)
-    isr = Absent.UNKNOWN if state is None else state.isr
-    return PartitionReport(
-        partition=partition,
-        topic_id=Absent.UNKNOWN,
-        leader=None,
-        verdict=Verdict.UNREADABLE,
-        replicas=(),
-        what_if=(),
-        missing_replicas=elsewhere,
-        assigned=Absent.UNKNOWN if state is None else state.replicas,
-        isr=isr,
-        electable=isr if isinstance(isr, Absent) or state is None else isr | state.eligible,
-        emptied=emptied,
-        is_stopped=is_stopped,
-    )
-
-
-def _directories_of(
-    partition: TopicPartition, state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
-) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
-    """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs."""
-    emptied: list[EmptiedReplica] = []
-    elsewhere: list[int] = []
-    electable = frozenset() if isinstance(state.isr, Absent) else state.isr | state.eligible
-    for broker in () if isinstance(state.replicas, Absent) else state.replicas:
-        if broker in holders:
-            continue
-        one = given.get(broker)
-        where, reason = ("elsewhere", "") if one is None else where_is(one, partition, state, facts)
-        if one is None or where == "elsewhere":
-            elsewhere.append(broker)
-            continue
-        emptied.append(
-            EmptiedReplica(
-                broker_id=broker,
-                is_certain=where == "emptied",
-                reason=reason,
-                is_electable=broker in electable,
-                is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
-                named=one.named.get(partition),
-            )
-        )
-    return tuple(emptied), tuple(sorted(elsewhere))
-
-
-def _named_alone(
-    partition: TopicPartition, holders: Collection[int | Absent], given: Given
-) -> tuple[EmptiedReplica, ...]:
-    """Return the brokers whose checkpoints name a partition of which they hold no directory, where no assignment is known."""
-    return tuple(
-        EmptiedReplica(
-            broker_id=broker,
-            is_certain=True,
-            reason=f"its checkpoints name it up to offset {named.value} and it holds no directory of it",
-            is_electable=False,
-            is_sole=False,
-            named=named,
-        )
-        for broker, one in sorted(given.items())
-        if broker not in holders and (named := one.named.get(partition)) is not None
-    )
 
 
 def _once(*, is_mutual: bool = False) -> Callable[[OfPair[More, Value]], OfPair[More, Value]]:
@@ -356,7 +279,7 @@ class _Session:
         return same_batches_until(one, other, until, self.reader)
 
     def report(self, wanted_leader: int | None) -> PartitionReport:
-        electable = self._electable()
+        electable = self.electable()
         eligible = [v for v in self.live if isinstance(electable, Absent) or v.replica.broker_id in electable]
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
         candidates = eligible if self.is_quorum else self.live
@@ -392,15 +315,16 @@ class _Session:
         reports: list[ReplicaReport] = []
         if leader is not None and judge is not None:
             epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
-            reports = [self._judge_replica(v, leader.view, epoch, judge) for v in self.live]
+            reports = [self.judge_replica(v, leader.view, epoch, judge) for v in self.live]
             reports += [self._judge_future(v, leader.view, epoch, judge) for v in self.future]
             reports += [self._not_assigned(v) for v in self.outside if v is not leader.view]
             reports = self._high_watermark_lost(reports, is_whole=not missing)
             odd_ones = self._odd_ones(reports)
-            reports.sort(key=lambda r: (r.view.replica.state != "live", _order(r.view.replica)))
-            sole, what_if = self._nothing_to_lose(epoch, emptied) or (
+            reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
+            choices = LeaderChoices(self, judge, epoch, emptied)
+            sole, what_if = choices.nothing_to_lose() or (
                 self._sole_holders(judge),
-                self._what_if(judge, epoch, emptied),
+                choices.what_if(),
             )
         reports += [self._of_other_topic(r) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None else ()
@@ -469,10 +393,10 @@ class _Session:
             # Observers may hold a copy, and need not.
             return (), () if isinstance(self.assigned, Absent) else tuple(sorted(set(self.assigned) - holders))
         if self.current is None:
-            emptied = () if self.is_deleted else _named_alone(self.partition, holders, self.given)
+            emptied = () if self.is_deleted else named_alone(self.partition, holders, self.given)
             missing = set(() if isinstance(self.assigned, Absent) else self.assigned) - holders
             return emptied, tuple(sorted(missing - {one.broker_id for one in emptied}))
-        emptied, elsewhere = _directories_of(self.partition, self.current, holders, self.given, self.facts)
+        emptied, elsewhere = directories_of(self.partition, self.current, holders, self.given, self.facts)
         return tuple(map(self._with_what_is_left, emptied)), elsewhere
 
     def _with_what_is_left(self, emptied: EmptiedReplica) -> EmptiedReplica:
@@ -483,7 +407,7 @@ class _Session:
             return emptied
         return replace(emptied, reason=f"it holds a {left[0]} directory of it alone")
 
-    def _electable(self) -> frozenset[int] | Absent:
+    def electable(self) -> frozenset[int] | Absent:
         if self.is_quorum:
             return self.assigned if isinstance(self.assigned, Absent) else self._winners(self.assigned)
         if self.current is None or isinstance(self.current.isr, Absent):
@@ -591,7 +515,7 @@ class _Session:
             compared_with=None,
         )
 
-    def _protocol(self, follower: LoadedLog) -> ProtocolChoice:
+    def protocol_of(self, follower: LoadedLog) -> ProtocolChoice:
         broker = follower.replica.broker_id
         return choose_protocol(
             follower,
@@ -602,7 +526,7 @@ class _Session:
         )
 
     @_once()
-    def _judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
+    def judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         if view is leader:
             return ReplicaReport(
                 view=view,
@@ -613,7 +537,7 @@ class _Session:
                 outcome=None,
                 compared_with=None,
             )
-        protocol = self._protocol(view)
+        protocol = self.protocol_of(view)
         outcome = follower_outcome(view, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
         divergence = self.divergence(view, leader)
         truncation = expected_truncation(
@@ -674,7 +598,7 @@ class _Session:
     def _judge_future(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         """Judge a future replica against its own broker's current replica (KIP-113), or the leader where that one is not here."""
         current = next((v for v in self.live if v.replica.broker_id == view.replica.broker_id), leader)
-        return self._judge_replica(view, current, epoch, judge)
+        return self.judge_replica(view, current, epoch, judge)
 
     def _of_other_topic(self, replica: Replica) -> ReplicaReport:
         return ReplicaReport(
@@ -701,127 +625,6 @@ class _Session:
                 report = replace(report, verdict=verdict, past_end=recorded)  # noqa: PLW2901
             out.append(report)
         return out
-
-    def _nothing_to_lose(
-        self, epoch: int, emptied: Sequence[EmptiedReplica]
-    ) -> tuple[tuple[SoleHolder, ...], tuple[WhatIf, ...]] | None:
-        """Return what `_sole_holders` and `_what_if` say where all replicas hold the same log and none truncates, whichever leads.
-
-        That is so of nearly all partitions: nothing else has to be looked at then.
-
-        Returns:
-            None where it is not so, or not seen at first sight.
-        """
-        first = self.live[0] if self.live else None
-        if first is None or len(self.live) < 2 or self.is_quorum or any(one.is_electable for one in emptied):
-            return None
-        log = first.state_without_high_watermark
-        for at, view in enumerate(self.live):
-            other = self.live[at - 1]
-            if (
-                view.state_without_high_watermark != log
-                or view.content_start_offset != first.content_start_offset
-                or view.lost_ranges
-                or any(self.divergence(view, one) is not None for one in self.live[:at])
-            ):
-                return None
-            outcome = follower_outcome(view, other, protocol=self._protocol(view), new_epoch=epoch)
-            if not isinstance(outcome.offset, Absent):
-                return None
-        none = CommittedCounts()
-        return (), tuple(
-            WhatIf(
-                leader=view,
-                truncations=(),
-                discarded=none,
-                lost_certain=0,
-                lost_possible=0,
-                kept_divergent=0,
-                is_tail_of_a_copy=False,
-            )
-            for view in sorted(self.live, key=lambda one: _order(one.replica))
-        )
-
-    def _what_if(self, judge: CommitJudge, epoch: int, emptied: Sequence[EmptiedReplica]) -> tuple[WhatIf, ...]:
-        empty = [load_log(_empty_replica(self.live[0].replica, one.broker_id)) for one in emptied if one.is_electable]
-        if len(self.live) + len(empty) < 2:
-            return ()
-        voters = self._voters()
-        choices = [
-            self._if_led_by(candidate, judge, epoch)
-            for candidate in self.live
-            if not voters or candidate.replica.broker_id in voters
-        ]
-        choices += [replace(self._if_led_by(candidate, judge, epoch), is_emptied=True) for candidate in empty]
-        return tuple(sorted(choices, key=lambda choice: _order(choice.leader.replica)))
-
-    def _voters(self) -> frozenset[int]:
-        """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
-        electable = self._electable() if self.is_quorum else frozenset()
-        return frozenset() if isinstance(electable, Absent) else electable
-
-    def _if_led_by(self, candidate: LoadedLog, judge: CommitJudge, epoch: int) -> WhatIf:
-        truncations: list[tuple[LoadedLog, ExpectedTruncation]] = []
-        discarded: list[tuple[LoadedLog, int, int]] = []
-        lost: list[tuple[LoadedLog, int, int]] = []
-        others: list[tuple[LoadedLog, int, int]] = []
-        truncated: list[tuple[LoadedLog, int, int]] = []
-        kept = 0
-        is_tail = True
-        for view in self.live:
-            if view is candidate:
-                continue
-            report = self._judge_replica(view, candidate, epoch, judge)
-            first = max(self.held_until(view, candidate), view.content_start_offset)
-            lacked = self.lacked_by(candidate, view)
-            if report.truncation is not None:
-                truncations.append((view, report.truncation))
-                truncated.append((view, report.truncation.offset, first))
-                start = report.truncation.offset
-                gone = [(view, max(one.first, start), one.last + 1) for one in lacked if one.last >= start]
-                is_tail = is_tail and (report.is_tail_of_a_copy or not gone)
-                discarded += gone
-            lost += [(view, one.first, one.last + 1) for one in lacked]
-            others.append((view, view.content_start_offset, first))
-            kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        count = partial(
-            distinct_counts,
-            agree_until=self.same_records_until,
-            same_again=self.same_again,
-            judge=judge,
-            reader=self.reader,
-        )
-        in_all = count(lost) + self._unreadable_on(candidate, others, judge)
-        return WhatIf(
-            leader=candidate,
-            truncations=tuple(sorted(truncations, key=lambda item: _order(item[0].replica))),
-            discarded=count(discarded) + self._unreadable_on(candidate, truncated, judge),
-            lost_certain=in_all.certain,
-            lost_possible=in_all.possible,
-            kept_divergent=kept,
-            is_tail_of_a_copy=bool(discarded) and is_tail,
-        )
-
-    def _unreadable_on(
-        self, candidate: LoadedLog, others: Sequence[tuple[LoadedLog, int, int]], judge: CommitJudge
-    ) -> CommittedCounts:
-        """Return records in damaged ranges of a leader that another replica holds, each range by one of those that do.
-
-        Args:
-            candidate: the leader.
-            others: each with the offset to begin at, and that from which on its records are counted anyway.
-            judge: says what was committed.
-        """
-        total = CommittedCounts()
-        for lost in candidate.lost_ranges:
-            for view, begin, counted_from in others:
-                last = min(lost.last, counted_from - 1, view.log_end_offset - 1)
-                start = max(lost.first, begin)
-                if start <= last and damage_at(start, view) is None:
-                    runs = judge.runs(view, OffsetRange(start, last))
-                    total += CommittedCounts.of(count_runs(runs, view, self.reader))
-                    break
-        return total
 
     def _odd_ones(self, reports: Sequence[ReplicaReport]) -> tuple[OddOne, ...]:
         """Return the replicas that are wrong where others differ for good: by their checksums, else by the majority of those given."""
@@ -854,31 +657,6 @@ class _Session:
             for group in groups[1:]
             for view in group
         )
-
-
-def _empty_replica(like: Replica, broker_id: int) -> Replica:
-    """Return the replica that a broker makes at its start where it holds no directory of a partition."""
-    return replace(
-        like,
-        broker_id=broker_id,
-        path="",
-        log_dir="",
-        segments=(),
-        lineage=Lineage(log_start_offset=0, log_end_offset=0),
-        checkpoint_epochs=Absent.NOT_WRITTEN,
-        high_watermark=Absent.NOT_WRITTEN,
-        recovery_point=Absent.NOT_WRITTEN,
-        log_start=Absent.NOT_WRITTEN,
-        cleaner_point=Absent.NOT_WRITTEN,
-        producer_snapshots=(),
-        orphan_indexes=(),
-        deleted_segments=(),
-        damage={},
-    )
-
-
-def _order(replica: Replica) -> tuple[int, str]:
-    return (-1 if isinstance(replica.broker_id, Absent) else replica.broker_id, replica.path)
 
 
 def _verdict(

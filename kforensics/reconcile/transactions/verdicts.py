@@ -331,5 +331,9 @@ def _quoted(state: TransactionState) -> str:
 
 
 def is_end(kind: ControlType) -> bool:
-    """Whether a control record ends a transaction."""
+    """Whether a control record ends a transaction.
+
+    Args:
+        kind: the type of the control record.
+    """
     return kind in {ControlType.ABORT, ControlType.COMMIT}

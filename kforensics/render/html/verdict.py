@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kforensics.findings.answers.model import CALM, Answer, State
+from kforensics.words import Prohibition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +23,6 @@ class Advice:
     title: str
     sentences: tuple[str, ...]
 
-
-_FORBIDDING = ("do not ", "don't ", "never ")
 
 _VERDICTS = {
     State.BYTES_LEFT: AnswerMark(tone="bad", mark="!", words="Bytes of the key are left"),
@@ -68,12 +67,16 @@ def advice_of(answer: Answer) -> list[Advice]:
     """Return the parts of an answer that have sentences, what not to do first.
 
     Args:
-        answer: a sentence to do now that forbids something is recognised by its first words.
+        answer: of any command with a page.
     """
-    forbidden = tuple(one for one in answer.now if one.lower().startswith(_FORBIDDING))
+    forbidden = tuple(one for one in answer.now if isinstance(one, Prohibition))
     every = (
         Advice(anchor="never", title="What not to do", sentences=forbidden),
-        Advice(anchor="do", title="What to do now", sentences=tuple(one for one in answer.now if one not in forbidden)),
+        Advice(
+            anchor="do",
+            title="What to do now",
+            sentences=tuple(one for one in answer.now if not isinstance(one, Prohibition)),
+        ),
         Advice(anchor="tell", title="Who to tell", sentences=answer.tell),
         Advice(anchor="later", title="Later", sentences=answer.later),
         Advice(anchor="cant-tell", title="Can't tell", sentences=answer.unknown),

@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.commands.result import Result
 from kforensics.commands.salvage import SalvageReport
 from kforensics.commands.salvaging.manifest import plain_end, plain_file, plain_gap
-from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition
+from kforensics.commands.salvaging.model import SavedLabel, SavedPartition
 from kforensics.damage import Absent
 from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain
 from kforensics.render.view import View

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from kforensics.commands.result import Result
 from kforensics.commands.salvage import SalvageReport
-from kforensics.commands.salvaging.saving import SavedLabel, SavedPartition, SavedRun
+from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, SavedRun
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.reconcile.salvage.gaps import Gap, GapReason

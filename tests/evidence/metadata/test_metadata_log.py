@@ -350,3 +350,20 @@ def test_every_recorded_log_is_understood(incident: Incident, name: str) -> None
         assert (history.problems, history.damage, history.unapplied, history.gaps) == ((), (), (), ())
         counted = Counter(event.kind for event in change_events(history))
         assert counted[EventKind.PARTITION_CREATED] == len(history.partitions)
+
+
+@pytest.mark.parametrize("names_voters", [True, False])
+def test_a_compacted_log_of_a_voter_is_known_by_the_files_beside_it(
+    incident: Incident, tmp_path: Path, names_voters: bool
+) -> None:
+    """No record of the log names the voters: quorum-state does, or a snapshot."""
+    copied(incident("epoch-truncate-3.9") / "snapshots" / "99-final", tmp_path / "now")
+    for path in sorted((tmp_path / "now").rglob("__cluster_metadata-0/*.log")):
+        path.rename(path.with_name("00000000000000000000-0000000001.checkpoint"))
+    if not names_voters:
+        for path in sorted((tmp_path / "now").rglob("quorum-state")):
+            path.unlink()
+    histories = read(tmp_path / "now")
+
+    assert [] == [change for one in histories for change in one.quorum]
+    assert ({100} if names_voters else set()) == {one.node_id for one in histories if one.is_of_voter}

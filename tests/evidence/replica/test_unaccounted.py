@@ -107,6 +107,33 @@ def test_a_partition_without_any_segment_is_damage(broker, capsys):
     assert "checkpoint" in gone["citations"][0]["path"]
 
 
+def test_a_metadata_log_that_ends_below_the_registration_of_its_broker_has_lost_its_end(broker, capsys):
+    assert 0 == run(["metadata", str(broker)])
+    assert "Incomplete" not in capsys.readouterr().out
+    epoch = json.loads((broker / ".kafka_cleanshutdown").read_text())["brokerEpoch"]
+    os.truncate(next((broker / "__cluster_metadata-0").glob("*.log")), 3_000)
+
+    documents = {}
+    for command, code in (("ls", 1), ("verify", 1), ("metadata", 3)):
+        assert code == run([command, str(broker), "--format", "json"])
+        documents[command] = json.loads(capsys.readouterr().out)
+    for command in ("ls", "verify"):
+        (lost,) = [one for one in documents[command]["findings"] if one["code"] == "KF116"]
+        assert epoch == lost["offsets"]["last"]
+        assert "leader of the quorum" in lost["meaning"]
+    assert f"a broker registered at offset {epoch}, above its end" in documents["metadata"]["answer"]["headline"]
+
+
+def test_a_metadata_log_without_its_segment_is_damage(broker, capsys):
+    for path in (broker / "__cluster_metadata-0").glob("*.log"):
+        path.unlink()
+
+    assert 1 == run(["verify", str(broker), "--format", "json"])
+    assert ["KF116"] == [
+        one["code"] for one in json.loads(capsys.readouterr().out)["findings"] if one["severity"] == "error"
+    ]
+
+
 @pytest.mark.parametrize("has_nested", [False, True])
 def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys, has_nested):
     """A log in a directory below a partition's is none that a broker loads."""

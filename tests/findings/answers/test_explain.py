@@ -8,8 +8,11 @@ from kforensics.findings.answers.explain import Scope, explain_answer, incident_
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
 from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
 from kforensics.reconcile.incident.model import Holder
-from tests.builders.history import log_copy
+from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+from kforensics.units import TopicPartition
+from tests.builders.history import leadership, log_copy
 from tests.builders.incidents import explanation
 from tests.builders.logs import HERE, batch, replica
 
@@ -80,3 +83,27 @@ def test_what_another_replica_holds_is_not_called_lost():
     words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
     headline = explain_answer([incident], words, Scope()).headline
     assert f"other replicas hold {loss.records} of them, {loss.records} are lost" in headline
+
+
+def test_an_unclean_election_is_the_first_open_question():
+    """Partition t-0 was led again after a restart, u-0 after an unclean election."""
+    states = leadership(1, 0), leadership(2, 2, {2})
+
+    def doubted(topic, risk):
+        partition = TopicPartition(topic, 0)
+        account = LeadershipAccount(
+            partition=partition,
+            states=states,
+            elections=(Election(states[0], states[1], risk, 1),),
+            gaps=(),
+            source="metadata-log",
+            assigned=frozenset({1, 2}),
+        )
+        doubt = Doubt(DoubtKind.ELECTION, f"what {topic} lost", "a copy", leader_epoch=2)
+        return replace(QUIET, partition=partition, account=account, doubts=(doubt,))
+
+    incidents = [doubted("t", Risk.UNCLEAN_RESTART), doubted("u", Risk.UNCLEAN)]
+    words = conclude(incidents, (), log_files=(), inputs=WHOLE.inputs, clocks=())
+
+    assert "what u lost (u-0)" in explain_answer(incidents, words, Scope()).headline
+    assert "what t lost (t-0)" in explain_answer(incidents[:1], words, Scope()).headline

@@ -317,3 +317,13 @@ def test_a_leader_that_led_after_an_unclean_shutdown_may_have_lost_what_its_foll
     by_lines = replace(evidence, leaderships=lines, account=named)
     found = cause_of(one, by_lines, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
     assert CauseName.UNKNOWN is found.name
+
+
+def test_a_metadata_log_that_begins_with_a_snapshot_does_not_show_how_its_first_leader_was_elected():
+    one = replace(truncation(27, 20), leader_epoch=2)
+
+    assert (CauseName.UNKNOWN, "broker 2 took over in leader epoch 2; no input shows whether it was in sync") == (
+        (found := why(one, leadership(2, 2, {2}))).name,
+        found.reason,
+    )
+    assert CauseName.UNCOMMITTED_TAIL is why(one, leadership(1, 1, {1, 2}), leadership(2, 2, {2})).name

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.reconcile.incident.doubts import Moments, doubts_of
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts, facts_from_logs
 from kforensics.reconcile.observed.facts import ClusterFacts, NoFacts, Restart
 from kforensics.reconcile.observed.leadership import Risk, account_of
@@ -177,3 +178,24 @@ def test_a_partition_on_a_disk_that_stayed_was_not_led_with_another_disk(directo
     account = account_of(PARTITION, "", Disks(directory=directory))
 
     assert is_other is (Risk.OTHER_DISK in {one.risk for one in account.risky})
+
+
+@dataclass(frozen=True)
+class Compacted(NoFacts):
+    """A metadata log that begins with a snapshot."""
+
+    first: int = 2
+
+    def leaderships(self, partition, topic_id):
+        return (leadership(2, self.first, {2}, at=9, time_ms=500),)
+
+
+@pytest.mark.parametrize(
+    ("first", "since_ms", "is_open"), [(2, None, True), (2, 400, True), (2, 500, False), (0, None, False)]
+)
+def test_who_led_before_a_compacted_metadata_log_begins_is_open_unless_it_is_not_asked(first, since_ms, is_open):
+    account = account_of(PARTITION, "", Compacted(first=first))
+    found = doubts_of(account, None, (), Moments(since_ms=since_ms), is_leader_known=True)
+
+    words = "who led before leader epoch 2, with which the metadata log begins"
+    assert is_open is (words in {one.words for one in found.open})

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import NoFacts
-from kforensics.reconcile.replicas import partition
+from kforensics.reconcile.replicas import partition, what_if
 from kforensics.reconcile.replicas.partition import reconcile_partition
 from tests.builders.history import leadership
 from tests.builders.logs import MemoryReader, batch, replica
 
 _SESSION = partition._Session
+_CHOICES = what_if.LeaderChoices
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def test_the_short_way_says_what_the_long_one_says(history, protocol, stated, le
         )
 
     short = judged()
-    with patch.object(_SESSION, "_nothing_to_lose", lambda *_: None):
+    with patch.object(_CHOICES, "nothing_to_lose", lambda _: None):
         long = judged()
 
     assert long == short
@@ -90,7 +91,7 @@ def test_equal_logs_are_not_compared_as_others_are():
     never = AssertionError("the long way")
 
     with (
-        patch.object(_SESSION, "_what_if", side_effect=never),
+        patch.object(_CHOICES, "what_if", side_effect=never),
         patch.object(_SESSION, "_sole_holders", side_effect=never),
     ):
         report = reconcile_partition(logs, reader=MemoryReader({}), facts=NoFacts(), stated_replicas=(1, 2, 3))

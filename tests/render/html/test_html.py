@@ -12,6 +12,7 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.render.html.explain_page import explain_html
 from kforensics.render.html.fleet_page import fleet_page
 from kforensics.render.html.lanes import MOST_LANES, _ticks, draw_figure
+from kforensics.words import Prohibition
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
 from tests.builders.pages import outline
@@ -183,7 +184,7 @@ def test_the_answer_of_a_command_heads_its_page():
     answer = Answer(
         state=State.UNKNOWN,
         headline="Neither shown nor excluded.",
-        now=("Do not start broker 1.", "Copy its directory."),
+        now=(Prohibition("Do not start broker 1."), "Copy its directory."),
         unknown=("Who led in epoch 3.",),
     )
 
@@ -269,7 +270,9 @@ def test_without_jinja_the_extra_is_named(monkeypatch):
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_texts_change_nothing_in_the_page_of_an_audit(hostile):
     def parsed(word):
-        answer = Answer(state=State.AT_RISK, headline=f"headline{word}", now=(f"Do not {word}", word), unknown=(word,))
+        answer = Answer(
+            state=State.AT_RISK, headline=f"headline{word}", now=(Prohibition(f"Do not {word}"), word), unknown=(word,)
+        )
         return outline(fleet_page(fleet_summary(word), answer))
 
     harmless, attacked = parsed("abc"), parsed(hostile)

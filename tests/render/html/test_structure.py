@@ -17,6 +17,7 @@ from kforensics.render.html.explain_page import explain_html
 from kforensics.render.html.fleet_page import fleet_page
 from kforensics.render.html.lanes import COLOURS
 from kforensics.render.view import View
+from kforensics.words import Prohibition
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
 from tests.render.html.page_checks import SIGHTS, Tree, colours, complaints, contrast, difference
@@ -46,7 +47,9 @@ def calm_page():
 
 
 def audit_page():
-    answer = Answer(state=State.AT_RISK, headline="56 committed records are at risk.", now=("Do not start broker 1.",))
+    answer = Answer(
+        state=State.AT_RISK, headline="56 committed records are at risk.", now=(Prohibition("Do not start broker 1."),)
+    )
     return fleet_page(fleet_summary(), answer, made_ms=1_795_316_400_000)
 
 

@@ -1,0 +1,239 @@
+"""What a start finds in one directory of a log directory, and what that says of its log before it is loaded."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kforensics.commands.loading import DirectoryOnDisk
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundDirectory, FoundLogs
+from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
+from kforensics.evidence.replica.log_tail import read_log_tail
+from kforensics.protocol.loading.names import (
+    EPOCH_FILE,
+    LOG,
+    METADATA_FILE,
+    SNAPSHOT,
+    SWAP,
+    offset_of,
+    padded,
+    partition_of_directory,
+)
+from kforensics.protocol.loading.values import LoadingError, LoadOutcome, Unpredictable
+from kforensics.reconcile.logs.predicted_load import FurtherEnd, LogAtStart
+from kforensics.source.walk import Obstacle, join
+from kforensics.units import EpochEntry, TopicPartition
+
+ENDINGS = ("-future", "-stray", "-delete")
+Reads = dict[Path, dict[Need, object]]
+"""What has been read, by directory: starts of other versions and under other conditions need not read it again."""
+
+
+class StartedLogDir(NamedTuple):
+    """A log directory of a node that is started."""
+
+    input: int
+    one: FoundInput
+    logs: FoundLogs
+    directory_id: str | Absent
+    reads: Reads
+    """What has been read, of all directories."""
+
+
+@dataclass(slots=True)
+class StartedDirectory:
+    """A directory of a log directory, as the starts so far have left it; of one that none has changed little is held."""
+
+    within: StartedLogDir
+    found: FoundDirectory
+    opened: DirectoryOnDisk | None = None
+    """None where it is as it was found, and nothing of it is held."""
+    links: tuple[str, ...] = ()
+    """Files of it that are symbolic links, as they were when it was opened."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """What could not be read of it when it was opened."""
+    end: int | Absent | None = None
+    """Where its log ends; None until it is known."""
+
+    @property
+    def name(self) -> str:
+        """The name of the directory."""
+        return self.found.name
+
+    @property
+    def disk(self) -> DirectoryOnDisk:
+        """Its files as the starts so far have left them."""
+        if self.opened is None:
+            folder = self.within.one.root / self.found.path
+            content = self.found.content()
+            self.links, self.obstacles = content.links, content.obstacles
+            self.opened = DirectoryOnDisk(
+                folder, content.files, content.folders, read=self.within.reads.setdefault(folder, {})
+            )
+        return self.opened
+
+    def release(self) -> None:
+        """Let go what was read of a directory that no start has changed yet: it can be had again."""
+        disk = self.opened
+        if disk is not None and not disk.unreadable and not disk.is_advanced:
+            self.opened = None
+            self.within.reads.pop(disk.folder, None)
+            self.found.forget()
+
+    @property
+    def partition(self) -> TopicPartition | None:
+        """The partition that its name says; none where it says none."""
+        return partition_named(self.found.name)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """The log directory that it is in."""
+        return self.within.input, self.within.logs.path
+
+
+def topic_id_of(disk: DirectoryOnDisk) -> str | Absent:
+    """Return the topic id in `partition.metadata`.
+
+    Args:
+        disk: the directory; what is read of it is kept there.
+    """
+    if METADATA_FILE not in disk.files:
+        return Absent.NOT_WRITTEN
+    need = Need(METADATA_FILE, Content.PARTITION_METADATA)
+    if need not in disk.read:
+        try:
+            disk.read[need] = read_needed(disk.folder, need)
+        except EvidenceError as error:
+            disk.unreadable[METADATA_FILE] = error.problem
+            return Absent.UNREADABLE
+    found = disk.read[need]
+    return found.topic_id if isinstance(found, TopicIdFile) else Absent.UNREADABLE
+
+
+def end_before(directory: StartedDirectory) -> int | Absent:
+    """Return where the log ends by its last sound batch.
+
+    Args:
+        directory: of the log.
+    """
+    folder = directory.found.path
+    logs = [(base, join(folder, name)) for base, name in _named_offsets(directory.disk.files, LOG)]
+    indexes = {base: join(folder, name) for base, name in _named_offsets(directory.disk.files, ".index")}
+    try:
+        tail = read_log_tail(directory.within.one, logs, indexes)
+    except EvidenceError:
+        return Absent.UNREADABLE
+    return tail if isinstance(tail, Absent) else tail.log_end_offset
+
+
+def further_end(directory: StartedDirectory, before: LogAtStart) -> FurtherEnd | Absent:
+    """Return the furthest end that checkpoints, epochs and snapshots name above the end of the log.
+
+    Args:
+        directory: of the log.
+        before: the log before the start.
+    """
+    end, found = before.log_end_offset if before.segments else 0, directory.within.logs
+    if isinstance(end, Absent) or directory.partition is None or directory.name.endswith(ENDINGS):
+        return Absent.NOT_APPLICABLE
+    named = [
+        FurtherEnd(file, offset)
+        for file, offset in (
+            (RECOVERY_POINTS, before.recovery_point),
+            (HIGH_WATERMARKS, checkpointed(found.high_watermarks, directory.partition)),
+        )
+        if not isinstance(offset, Absent)
+    ]
+    if not isinstance(before.epochs, Absent):
+        named += [FurtherEnd(EPOCH_FILE, entry.start_offset) for entry in before.epochs]
+    named += [FurtherEnd(name, offset) for offset, name in _named_offsets(directory.disk.files, SNAPSHOT)]
+    furthest = max(named, key=lambda one: one.offset, default=None)
+    return furthest if furthest is not None and furthest.offset > end else Absent.NOT_APPLICABLE
+
+
+def unchanged_end(directory: StartedDirectory, outcome: LoadOutcome | Unpredictable) -> int | None:
+    """Return where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for.
+
+    Args:
+        directory: of the log.
+        outcome: of its load.
+    """
+    if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
+        return None
+    logs = _named_offsets(directory.disk.files, LOG)
+    is_plain = all(name == f"{padded(base)}{LOG}" for base, name in logs)
+    if not logs or not is_plain or not directory.disk.files[logs[-1][1]]:
+        return None
+    if any(change.name.endswith((LOG, SWAP)) for change in outcome.changes):
+        return None
+    return outcome.state.log_end_offset
+
+
+def partition_named(name: str) -> TopicPartition | None:
+    """Return the partition that the name of a directory says; none where it says none.
+
+    Args:
+        name: of the directory.
+    """
+    parsed = partition_of_directory(name)
+    return None if parsed is None else TopicPartition(*parsed)
+
+
+def checkpointed(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int | Absent:
+    """Return the offset that a checkpoint has for a partition.
+
+    Args:
+        read: the checkpoint.
+        partition: none has none.
+    """
+    if isinstance(read, LoadFailure):
+        return Absent.UNREADABLE
+    return Absent.NOT_WRITTEN if partition is None else read.get(partition, Absent.NOT_WRITTEN)
+
+
+def offset_or_zero(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int:
+    """Return the offset that a start takes from a checkpoint for a partition, 0 where it has none.
+
+    Args:
+        read: the checkpoint.
+        partition: none has none.
+    """
+    value = checkpointed(read, partition)
+    return 0 if isinstance(value, Absent) else value
+
+
+def _named_offsets(files: Iterable[str], ending: str) -> list[tuple[int, str]]:
+    out = []
+    for name in sorted(files):
+        if name.endswith(ending):
+            try:
+                out.append((offset_of(name), name))
+            except LoadingError:
+                continue
+    return out
+
+
+def segments_of(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    """Return base offset and length of each segment.
+
+    Args:
+        files: of a partition directory, with their lengths.
+    """
+    return tuple((base, files[name]) for base, name in _named_offsets(files, LOG))
+
+
+def epochs_of(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:
+    """Return what the epoch file says before the load, which has read it.
+
+    Args:
+        disk: the directory.
+    """
+    need = Need(EPOCH_FILE, Content.EPOCHS)
+    found = disk.written.get(need, disk.read.get(need, Absent.NOT_WRITTEN))
+    if isinstance(found, LoadFailure):
+        return Absent.UNREADABLE
+    return found if isinstance(found, Absent) else tuple(found)  # type: ignore[arg-type]

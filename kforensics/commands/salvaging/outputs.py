@@ -1,0 +1,246 @@
+"""The files of a partition: one output for its best copy and one for each alternate, with the runs of bytes that each was made of and their SHA-256."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kforensics.commands.salvaging.background import MANY_WAITING, Background
+from kforensics.commands.salvaging.folder import OutFile, OutFolder, safe_name
+from kforensics.commands.salvaging.forms import BatchWriter, FormName, RecordWriter, record_writer
+from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedLabel, SavedRun
+from kforensics.commands.salvaging.reading import CopyFiles, Run
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.formats.primitives.word_buffer import SegmentBytes
+from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, Label
+from kforensics.units import OffsetRange
+
+_PIECE = 256 << 10
+
+
+@dataclass(slots=True)
+class Output:
+    """One output: its writer, and what was written to it."""
+
+    saved: SavedLabel
+    records: RecordWriter | None
+    batches: BatchWriter | None
+    digest: Any = None
+    """Of the bytes of the last run; a file where they are all that is in it so far."""
+
+
+class Outputs:
+    """The outputs of a partition, by the number of their label.
+
+    Args:
+        plan: what is wanted, and of which copies.
+        folder: where files are made.
+        form: of the files.
+        filters: the part that is wanted.
+        files: of all copies.
+        labels: by number, as they are found.
+        batch_writer: makes the writer of a form of whole batches, by the stem of its files.
+        report: is given what can't be read.
+    """
+
+    def __init__(
+        self,
+        plan: PartitionPlan,
+        *,
+        folder: OutFolder,
+        form: FormName,
+        filters: Filters,
+        files: CopyFiles,
+        labels: Sequence[Label],
+        batch_writer: "Callable[[str, PartitionPlan], BatchWriter] | None",
+        report: Callable[[Run, EvidenceError], None],
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._form = form
+        self._filters = filters
+        self._files = files
+        self._labels = labels
+        self._batch_writer = batch_writer
+        self._report = report
+        self.by_number: dict[int, Output] = {}
+        self.background = Background(MANY_WAITING)
+        """Hashes what is read."""
+        files.before_close = self.background.wait
+
+    def finish(self) -> list[SavedLabel]:
+        """End all files, and return what they hold; a file without a record is removed."""
+        for number in sorted(self.by_number):
+            output = self.by_number[number]
+            writer = output.records or output.batches
+            assert writer is not None
+            if output.records is not None and not output.saved.records:
+                output.records.close()
+                output.records.file.discard()
+                continue
+            output.saved.files = writer.finish()
+            self.seal(output)
+        written = (self.by_number[number].saved for number in sorted(self.by_number))
+        return [one for one in written if one.files]
+
+    def close(self) -> None:
+        """Give everything back; files that were not finished keep their names ending in `.partial`."""
+        self.background.close()
+        for output in self.by_number.values():
+            for writer in (output.records, output.batches):
+                if writer is not None:
+                    writer.close()
+
+    def of(self, number: int) -> Output:
+        """Return the output of a label, which is opened where it is not.
+
+        Args:
+            number: of the label.
+
+        Raises:
+            WriteFailed: its file can't be made.
+        """
+        if number in self.by_number:
+            return self.by_number[number]
+        label = self._labels[number]
+        stem = self.stem(label if number != MAIN else None)
+        epoch = Absent.NOT_APPLICABLE if number == MAIN or label.leader_epoch == NO_EPOCH else label.leader_epoch
+        saved = SavedLabel(leader_epoch=epoch, owner=label.owner if number != MAIN else "")
+        leader = self._plan.leader
+        if self._plan.wanted is not None and leader is not None and number != MAIN:
+            saved.is_of_leader = label.owner == leader.view.replica.owner
+        if self._form is FormName.SEGMENTS:
+            assert self._batch_writer is not None
+            output = Output(saved, None, self._batch_writer(stem, self._plan))
+        else:
+            output = Output(saved, record_writer(self._form, self._folder, stem, self._plan.partition), None)
+        self.by_number[number] = output
+        return output
+
+    def stem(self, label: Label | None) -> str:
+        """Return what the names of files begin with.
+
+        Args:
+            label: None for the best copy.
+        """
+        partition = self._plan.partition
+        name = self._plan.name or f"{safe_name(partition.topic)}-{partition.partition}"
+        folder = ""
+        if self._plan.is_other_topic:
+            topic_id = self._plan.topic_id
+            folder = f"other-topics/{safe_name(topic_id) if not isinstance(topic_id, Absent) else 'unknown'}/"
+        if label is None:
+            return folder + name
+        epoch = "no-epoch" if label.leader_epoch == NO_EPOCH else f"epoch-{label.leader_epoch}"
+        owner = safe_name(label.owner.replace(" ", "-"))
+        # A directory of its own for each: the loader of a broker takes only the name of the partition.
+        return f"{folder}alternates/{name}/{epoch}.{owner}/{name}"
+
+    def note(self, run: Run, output: Output, records: int) -> None:
+        """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one.
+
+        Args:
+            run: of which something was written.
+            output: to which it was.
+            records: that were written of it.
+        """
+        if not records and (output.batches is None or not output.batches.copied):
+            return
+        replica = self._plan.copies[run.copy].view.replica
+        path = replica.segments[run.segment].path
+        first_offset, last_offset = int(run.rows["base_offset"].min()), int(run.rows["last_offset"].max())
+        if self._filters.offsets is not None and output.batches is None:
+            first_offset = max(first_offset, self._filters.offsets.first)
+            last_offset = min(last_offset, self._filters.offsets.last)
+        epochs = run.rows["partition_leader_epoch"]
+        if self.continues(run, output):
+            last = output.saved.runs[-1]
+            last.offsets = OffsetRange(min(last.offsets.first, first_offset), max(last.offsets.last, last_offset))
+            last.records += records
+            last.length += run.end - run.start
+            last.leader_epochs = OffsetRange(
+                min(last.leader_epochs.first, int(epochs.min())), max(last.leader_epochs.last, int(epochs.max()))
+            )
+        else:
+            self.seal(output)
+            output.saved.runs.append(
+                SavedRun(
+                    offsets=OffsetRange(first_offset, last_offset),
+                    records=records,
+                    input=replica.input,
+                    path=path,
+                    position=run.start,
+                    length=run.end - run.start,
+                    sha256="",
+                    leader_epochs=OffsetRange(int(epochs.min()), int(epochs.max())),
+                )
+            )
+        self._hash(run, output)
+
+    def continues(self, run: Run, output: Output) -> bool:
+        """Return whether this run of bytes continues the last one.
+
+        Args:
+            run: of one file.
+            output: with the runs so far.
+        """
+        if output.digest is None:
+            return False
+        last = output.saved.runs[-1]
+        replica = self._plan.copies[run.copy].view.replica
+        place = (replica.input, replica.segments[run.segment].path, run.start)
+        return (last.input, last.path, last.position + last.length) == place
+
+    def _hash(self, run: Run, output: Output) -> None:
+        """Hash the bytes of a run beside the main thread; what is copied to a file that holds nothing else is hashed once, with the file."""
+        position = run.start
+        if output.digest is None or isinstance(output.digest, OutFile):
+            position = self._hashed_with_file(run, output)
+        if position == run.end:
+            return
+        try:
+            source = self._files.source(run)
+        except EvidenceError as error:
+            self._report(run, error)
+            return
+        self.background.do(partial(_update, output.digest, source, position, run.end))
+
+    def _hashed_with_file(self, run: Run, output: Output) -> int:
+        """Return the position up to which the digest of the run is that of the file that it is copied to."""
+        begin, position = output.saved.runs[-1].position, run.start
+        copied = output.batches.copied if output.batches is not None else []
+        target = output.digest or (copied[0][0] if copied else None)
+        there = [one for one in copied if one[0] is target]
+        if len(there) == 1 and there[0][1:3] == (run.start - begin, run.start):
+            output.digest, position = target, there[0][3]
+        elif there:  # it holds something else, too, or not all of the run
+            output.digest, position = None, begin
+        if position < run.end:
+            output.digest = output.digest.digest() if output.digest is not None else hashlib.sha256()
+        return position
+
+    def seal(self, output: Output) -> None:
+        """Note the SHA-256 of the last run: no other continues it.
+
+        Args:
+            output: with the runs so far.
+        """
+        if output.digest is not None:
+            self.background.wait()
+            digest = output.digest.digest() if isinstance(output.digest, OutFile) else output.digest
+            output.saved.runs[-1].sha256 = digest.hexdigest()
+            output.digest = None
+
+
+def _update(digest: Any, file: SegmentBytes, start: int, end: int) -> None:
+    """Hash a run of a file; where it became shorter meanwhile, what is left of it."""
+    position = start
+    buffer = memoryview(bytearray(min(_PIECE, end - start)))
+    while position < end:
+        count = file.read_into(position, buffer[: min(len(buffer), end - position)])
+        if not count:
+            break
+        digest.update(buffer[:count])
+        position += count

@@ -1,0 +1,102 @@
+"""A partition of which no directory is among the inputs, and the assigned brokers that hold none though they are given."""
+
+from collections.abc import Collection
+
+from kforensics.damage import Absent
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.replicas.directories import EmptiedReplica, Given, where_is
+from kforensics.reconcile.replicas.report import PartitionReport, Verdict
+from kforensics.units import TopicPartition
+
+
+def partition_without_replicas(
+    partition: TopicPartition, state: Leadership | None, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
+) -> PartitionReport:
+    """Return a partition that the metadata or a checkpoint names and of which no directory is among the inputs.
+
+    Args:
+        partition: which.
+        state: its newest recorded state, where there is one.
+        facts: what the metadata says of brokers.
+        given: brokers whose log directories are among the inputs.
+        is_stopped: no broker ran when the directories were copied.
+    """
+    emptied: tuple[EmptiedReplica, ...] = named_alone(partition, frozenset(), given)
+    elsewhere: tuple[int, ...] = ()
+    if state is not None:
+        emptied, elsewhere = directories_of(partition, state, frozenset(), given, facts)
+    isr = Absent.UNKNOWN if state is None else state.isr
+    return PartitionReport(
+        partition=partition,
+        topic_id=Absent.UNKNOWN,
+        leader=None,
+        verdict=Verdict.UNREADABLE,
+        replicas=(),
+        what_if=(),
+        missing_replicas=elsewhere,
+        assigned=Absent.UNKNOWN if state is None else state.replicas,
+        isr=isr,
+        electable=isr if isinstance(isr, Absent) or state is None else isr | state.eligible,
+        emptied=emptied,
+        is_stopped=is_stopped,
+    )
+
+
+def directories_of(
+    partition: TopicPartition, state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
+) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
+    """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs.
+
+    Args:
+        partition: which.
+        state: its newest recorded state.
+        holders: the brokers that hold a directory of it.
+        given: brokers whose log directories are among the inputs.
+        facts: what the metadata says of brokers.
+    """
+    emptied: list[EmptiedReplica] = []
+    elsewhere: list[int] = []
+    electable = frozenset() if isinstance(state.isr, Absent) else state.isr | state.eligible
+    for broker in () if isinstance(state.replicas, Absent) else state.replicas:
+        if broker in holders:
+            continue
+        one = given.get(broker)
+        where, reason = ("elsewhere", "") if one is None else where_is(one, partition, state, facts)
+        if one is None or where == "elsewhere":
+            elsewhere.append(broker)
+            continue
+        emptied.append(
+            EmptiedReplica(
+                broker_id=broker,
+                is_certain=where == "emptied",
+                reason=reason,
+                is_electable=broker in electable,
+                is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
+                named=one.named.get(partition),
+            )
+        )
+    return tuple(emptied), tuple(sorted(elsewhere))
+
+
+def named_alone(
+    partition: TopicPartition, holders: Collection[int | Absent], given: Given
+) -> tuple[EmptiedReplica, ...]:
+    """Return the brokers whose checkpoints name a partition of which they hold no directory, where no assignment is known.
+
+    Args:
+        partition: which.
+        holders: the brokers that hold a directory of it.
+        given: brokers whose log directories are among the inputs.
+    """
+    return tuple(
+        EmptiedReplica(
+            broker_id=broker,
+            is_certain=True,
+            reason=f"its checkpoints name it up to offset {named.value} and it holds no directory of it",
+            is_electable=False,
+            is_sole=False,
+            named=named,
+        )
+        for broker, one in sorted(given.items())
+        if broker not in holders and (named := one.named.get(partition)) is not None
+    )

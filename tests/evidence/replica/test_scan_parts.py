@@ -1,0 +1,79 @@
+"""A segment scanned in parts gives what one scan gives, and is left to one scan where anything is wrong."""
+
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kforensics.evidence.replica import scan_parts
+from kforensics.evidence.replica.scan_parts import joined, parts_of, scan_part
+from kforensics.evidence.replica.segments import scan_segment
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.source.mapped import open_evidence
+
+NAME = f"{0:020d}.log"
+
+
+@pytest.fixture
+def scan(tmp_path, monkeypatch):
+    """Write batches as a segment; it as one scan and as several parts give it, and how many these were."""
+    monkeypatch.setattr(scan_parts, "SMALLEST_PART", 64)
+    place: Any = SimpleNamespace(state=SimpleNamespace(root=tmp_path))
+
+    def run(batches, count=3):
+        (tmp_path / NAME).write_bytes(b"".join(batches))
+        parts = parts_of(place, NAME, count)
+        with open_evidence(tmp_path / NAME) as file:
+            whole = scan_segment(file, path=NAME, base_offset=0, mtime_ns=file.mtime_ns)
+        return whole, joined(NAME, [scan_part(place, part) for part in parts]), len(parts)
+
+    return run
+
+
+def batches_of(epochs):
+    return [
+        encode_record_batch(
+            build_record_batch(at * 2, [(1_700_000_000_000 + at, b"k", b"v" * 40)] * 2, partition_leader_epoch=epoch)
+        )
+        for at, epoch in enumerate(epochs)
+    ]
+
+
+@pytest.mark.parametrize("epochs", [[5] * 30, [1] * 7 + [2] * 9 + [4] * 14, [-1] * 30], ids=["one", "several", "none"])
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_parts_are_one_scan(scan, epochs, count):
+    whole, found, parts = scan(batches_of(epochs), count)
+
+    assert parts == count
+    for one in fields(whole):
+        np.testing.assert_array_equal(getattr(whole, one.name), getattr(found, one.name), err_msg=one.name)
+
+
+def broken(batches):
+    batches[3] = batches[3][:-1] + bytes([batches[3][-1] ^ 1])
+    return batches
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        broken(batches_of([5] * 30)),
+        batches_of([5] * 15 + [4] * 15),
+        batches_of([5] * 15 + [-1] * 15),
+        batches_of([5] * 15) * 2,
+    ],
+    ids=["a checksum", "a lower epoch", "no epoch any more", "offsets again"],
+)
+def test_a_segment_with_anything_wrong_is_left_to_one_scan(scan, batches):
+    whole, found, parts = scan(batches, 2)
+
+    assert (bool(whole.damage), found, parts) == (True, None, 2)
+
+
+def test_a_short_segment_or_one_of_an_older_format_is_read_whole(scan, monkeypatch):
+    assert scan(batches_of([5] * 30), 1)[2] == 0
+    assert scan([b"\0" * 16 + b"\1" + b"\0" * 4000])[2] == 0
+    monkeypatch.setattr(scan_parts, "SMALLEST_PART", 1 << 20)
+    assert scan(batches_of([5] * 30))[2] == 0
