@@ -126,13 +126,13 @@ def _registration(cluster: SimulatedCluster, time_ms: int, broker: int, *, turn:
 
 
 def broker_epoch(broker: int, turn: int) -> int:
-    """Return the epoch of a broker's registration, which rises with every restart.
+    """Return the epoch of a broker's registration, which rises with every restart and never exceeds the offset of its record (KIP-631).
 
     Args:
-        broker: its id.
+        broker: its id; the log begins with a record of each broker.
         turn: the number of its starts before.
     """
-    return 1_000 * (turn + 1) + broker
+    return turn + min(broker, 1)
 
 
 def _created(
