@@ -133,7 +133,7 @@ def of_segments(root: Path) -> None:
     pairs = [
         (capture([segment.parent], out, "--all-batches", "--jobs", "1"), measured(verify, runs=1)) for _ in range(RUNS)
     ]
-    taken, verified = sorted(pairs, key=lambda pair: ratio_of(*pair, 1.3))[RUNS // 2]
+    taken, verified = sorted(pairs, key=lambda pair: ratio_of(pair[0], pair[1], 1.3))[RUNS // 2]
     row("capture of 1 GB : verify --level crc", taken, verified, ratio_of(taken, verified, 1.3), size_of(out))
     broker = root / "three-segments"
     names = [broker / f"orders-{number}" / segment.name for number in NODES]
