@@ -113,7 +113,7 @@ class Taking:
         """Read checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
         first = [
-            self._directories.piece(folder, entry, base)
+            self._directories.piece(folder, entry, base, {one.name: one.length for one in folder.entries})
             for folder, entry, base in about_to_be_removed(self.plan.urgent())
             if not self._directories.by_ends(folder) or parse_file_name(entry.name).suffix is FileSuffix.DELETED
         ]
