@@ -7,8 +7,9 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.evidence.replica import loader_reader, log_tail
+from kforensics.evidence.replica import loader_reader
 from kforensics.formats.log.message_set import Message, encode_message_set
+from kforensics.formats.segment.walk import walk_segment
 from tests.builders.directories import copied
 
 RECORDED = "unclean-election"
@@ -158,7 +159,7 @@ def test_logs_are_read_once_however_many_versions_are_compared(cluster, capsys, 
     broker = cluster / "broker-1"
     shutil.rmtree(broker / "__cluster_metadata-0")
     scanned, ends = [], []
-    real_scan, real_walk = loader_reader.read_batches, log_tail.walk_segment
+    real_scan, real_walk = loader_reader.read_batches, walk_segment
 
     def scan(file, start, *, checked):
         scanned.append(file.path)
@@ -169,7 +170,7 @@ def test_logs_are_read_once_however_many_versions_are_compared(cluster, capsys, 
         return real_walk(file, level=level, start=start)
 
     monkeypatch.setattr(loader_reader, "read_batches", scan)
-    monkeypatch.setattr(log_tail, "walk_segment", walk)
+    monkeypatch.setattr("kforensics.evidence.replica.log_tail.walk_segment", walk)
 
     assert run(["predict", str(broker), "--format", "json"]) == 0
     logs = json.loads(capsys.readouterr().out)["logs"]
