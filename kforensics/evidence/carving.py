@@ -17,6 +17,7 @@ from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Replica, Segm
 from kforensics.evidence.replica.segments import add_digests, digest_batches
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
 from kforensics.formats.log.records import Record
+from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.segment.carve import carve_batches
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, data_extents, open_image
@@ -71,7 +72,7 @@ class Chain:
         self.batches += len(rows)
         data = rows[~((rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0))]
         self.records += int(data["count"].sum())
-        self.magics |= frozenset(np.unique(rows["magic"]).tolist())
+        self.magics |= frozenset(distinct(rows["magic"]).tolist())
         self.end = int(rows["position"][-1]) + int(rows["length"][-1])
         self.last_offset = int(rows["last_offset"][-1])
         self.last_epoch = int(rows["partition_leader_epoch"][-1])

@@ -18,6 +18,7 @@ from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Rep
 from kforensics.evidence.replica.collect import collect_replica, segment_paths
 from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, parts_of, scan_part
 from kforensics.findings.answers.model import State
+from kforensics.formats.primitives.distinct import distinct
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
@@ -358,7 +359,7 @@ def _filled(task: Task, leader: LogCopy | None, carved: Sequence[LogCopy], reade
                 its = reader.batches(leader.view.replica, one.offsets.first, one.offsets.last)
                 rows = rows[~np.isin(identities(rows), identities(its))]
             holders = frozenset({(copy.view.replica.input, copy.view.replica.path)})
-            epochs = np.unique(rows["partition_leader_epoch"]).tolist()
+            epochs = distinct(rows["partition_leader_epoch"]).tolist()
             wanted += [replace(one, leader_epoch=epoch, holders=holders) for epoch in epochs]
             for row in rows:
                 held = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.primitives.distinct import distinct, first_of_each
 
 NONE = -1
 ABORT = 0
@@ -102,7 +103,7 @@ class ProducerEvents:
             return
         is_special = (of_producers["attributes"] & (CONTROL_BIT | TRANSACTIONAL_BIT)) != 0
         if is_special.any():
-            special_ids = np.unique(of_producers["producer_id"][is_special])
+            special_ids = distinct(of_producers["producer_id"][is_special])
             by_row = np.isin(of_producers["producer_id"], special_ids)
             for row in of_producers[by_row]:
                 self._add_row(row)
@@ -139,7 +140,7 @@ class ProducerEvents:
 
 def _last_of_each(batches: BatchTable) -> Iterator[Any]:
     if len(batches):
-        _, from_end = np.unique(batches["producer_id"][::-1], return_index=True)
+        _, from_end = first_of_each(batches["producer_id"][::-1])
         yield from batches[np.sort(len(batches) - 1 - from_end)]
 
 

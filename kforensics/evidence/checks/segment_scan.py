@@ -18,6 +18,7 @@ from kforensics.formats.index.offset import parse_offset_index
 from kforensics.formats.index.time import parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import iter_batch_records
+from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.primitives.zeros import without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
@@ -242,7 +243,7 @@ class _Collector:
         last = int(sound["last_offset"].max())
         self._last_offset = last if self._last_offset is None else max(self._last_offset, last)
         self._valid_end = int(sound["position"][-1]) + int(sound["length"][-1])
-        self._magics.update(np.flatnonzero(np.bincount(sound["magic"])).tolist())  # np.unique loads numpy.ma
+        self._magics.update(distinct(sound["magic"]).tolist())
         self._has_empty_batch = self._has_empty_batch or bool((sound["count"] == 0).any())
         self._longest_batch = max(self._longest_batch, int((sound["last_offset"] - sound["base_offset"]).max()) + 1)
         self._add_epochs(sound)

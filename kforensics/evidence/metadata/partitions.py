@@ -11,6 +11,7 @@ from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.metadata.status import PartitionStatus
 from kforensics.evidence.metadata.steps import STEP_DTYPE, Steps
+from kforensics.formats.primitives.distinct import distinct
 
 Rows = NDArray[np.intp]
 
@@ -204,7 +205,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         Returns:
             Indexes into `keys_by_number`, rising.
         """
-        found: list[int] = np.unique(self._steps["partition"][rows]).tolist()
+        found: list[int] = distinct(self._steps["partition"][rows]).tolist()
         return found
 
     def columns(self, rows: Rows) -> StepColumns:

@@ -17,6 +17,7 @@ from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed
 from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import PartitionRecords
 from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
 STEP_DTYPE = np.dtype(
@@ -242,7 +243,7 @@ class PartitionReplay:
         """Go through the steps since the last time: a log that clears often must not cost all partitions each time."""
         self._close_rows()
         for block in self._blocks[self._looked_at :]:
-            for number in np.unique(block["partition"]).tolist():
+            for number in distinct(block["partition"]).tolist():
                 if has_elr(self.statuses[self._status[number]]):
                     self._with_elr.setdefault(self.topics[number], set()).add(number)
         self._looked_at = len(self._blocks)

@@ -9,6 +9,7 @@ from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.segment.walk import Level, SegmentBytes, iter_windows_with_records, walk_segment
 from kforensics.units import EpochEntry
 
@@ -131,7 +132,7 @@ class SegmentSummary:
         if len(before):
             self.recovered_end = int(before["last_offset"][-1]) + 1
             self.valid_length = int(before["position"][-1] + before["length"][-1])
-        self.magics.update(np.flatnonzero(np.bincount(sound["magic"])).tolist())  # np.unique loads numpy.ma
+        self.magics.update(distinct(sound["magic"]).tolist())
         self.max_timestamp = max(self.max_timestamp, int(sound["max_timestamp"].max()))
         self._add_epochs(sound)
         self.lacks_epochs |= bool((sound["partition_leader_epoch"] < 0).any())

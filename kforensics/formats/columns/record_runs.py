@@ -8,6 +8,7 @@ import numpy as np
 
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.primitives.distinct import distinct
 
 _SHARED = frozenset({"view", "batches"})
 _COLUMNS = tuple(field.name for field in fields(RecordChunk) if field.name not in _SHARED)
@@ -25,7 +26,7 @@ def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
         yield chunk, False
         return
     flags = is_control[chunk.rows]
-    edges = np.unique([0, *(np.flatnonzero(np.diff(flags)) + 1), len(flags)]).tolist()
+    edges = distinct(np.array([0, *(np.flatnonzero(np.diff(flags)) + 1), len(flags)])).tolist()
     for first, end in pairwise(edges):
         yield part_of(chunk, slice(first, end)), bool(flags[first])
 

@@ -30,6 +30,7 @@ from kforensics.formats.log_lines.prefix import (
     parse_head_moment,
     parse_json_line,
 )
+from kforensics.formats.primitives.distinct import distinct
 from kforensics.units import TopicPartition
 
 LINE_LENGTH_LIMIT = 1 << 20
@@ -233,7 +234,7 @@ def _not_utf8_lines(window: bytes, content: NDArray[np.uint8], line_ends: NDArra
 
 def _lines_with(flags: NDArray[np.bool_], line_ends: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the numbers, from 0, of the lines in which a byte is flagged; a regular expression that looks back would be quadratic in long lines."""
-    return np.unique(np.searchsorted(line_ends, np.flatnonzero(flags)))
+    return distinct(np.searchsorted(line_ends, np.flatnonzero(flags)))
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.primitives.distinct import first_of_each
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.high_watermarks import high_watermark_reach, start_of_unmarked_term
 from kforensics.reconcile.logs.agreement import common_range, same_batches_from
@@ -432,5 +433,5 @@ def _last_offsets_by_producer(data: NDArray[np.void]) -> dict[int, NDArray[np.in
     if not len(data):
         return {}
     data = data[np.lexsort((data["last_offset"], data["producer_id"]))]
-    producers, firsts = np.unique(data["producer_id"], return_index=True)
+    producers, firsts = first_of_each(data["producer_id"])
     return dict(zip(producers.tolist(), np.split(data["last_offset"], firsts[1:]), strict=True))

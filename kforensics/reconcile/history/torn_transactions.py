@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.primitives.distinct import distinct
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import NO_PRODUCER, LostBatch
 from kforensics.units import OffsetRange
@@ -97,7 +98,7 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
 def _open_offsets(rows: BatchTable) -> list[int]:
     """Return the first offset of each producer's transaction that no marker ends."""
     part = rows[(rows["attributes"] & TRANSACTIONAL_BIT) != 0]
-    found = (_open_from(part[part["producer_id"] == producer]) for producer in np.unique(part["producer_id"]))
+    found = (_open_from(part[part["producer_id"] == producer]) for producer in distinct(part["producer_id"]))
     return [offset for offset in found if isinstance(offset, int)]
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader
 from kforensics.evidence.replica.segments import add_digests
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.primitives.distinct import distinct, first_of_each
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.units import EpochEntry, OffsetRange
 
@@ -134,7 +135,7 @@ class BestCopies:
         ordered: BatchTable = rows[np.argsort(rows["base_offset"], kind="stable")]
         if len(ordered) and not _is_one_log(ordered):
             # Segments of several passes of a cleaner, or pieces of an image, may hold a batch more than once.
-            _, kept = np.unique(identities(ordered), return_index=True)
+            _, kept = first_of_each(identities(ordered))
             ordered = ordered[np.sort(kept)]
         return ordered
 
@@ -187,7 +188,7 @@ class BestCopies:
         yield _Rows(rows=rows[merged], copy=at, label=MAIN, merged=True)
         aside = rows[others]
         taken.remember(aside)
-        for epoch in np.unique(aside["partition_leader_epoch"]).tolist():
+        for epoch in distinct(aside["partition_leader_epoch"]).tolist():
             label = self._number(Label(epoch, self.copies[at].view.replica.owner))
             yield _Rows(rows=aside[aside["partition_leader_epoch"] == epoch], copy=at, label=label)
 

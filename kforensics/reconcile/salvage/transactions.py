@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.primitives.distinct import distinct
 
 
 class Marker(NamedTuple):
@@ -59,7 +60,7 @@ class Outcomes:
         if not self.has_aborted:
             return out
         candidates = are_transactional(rows)
-        for producer in np.unique(rows["producer_id"][candidates]).tolist():
+        for producer in distinct(rows["producer_id"][candidates]).tolist():
             if producer not in self._ends:
                 continue
             offsets, aborts = self._of(producer)
