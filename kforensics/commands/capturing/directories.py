@@ -23,7 +23,7 @@ from kforensics.errors import EvidenceError, Stopped
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
-from kforensics.source.capture import COORDINATORS_FOLDER, RECORDS_FOLDER
+from kforensics.source.capture_file import COORDINATORS_FOLDER, RECORDS_FOLDER
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.walk import Entry, join
