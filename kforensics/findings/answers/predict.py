@@ -269,8 +269,8 @@ def _leaving(leaving: Sequence[LeavingReplica], inputs: Sequence[Input]) -> Iter
     if shown:
         count = len(shown)
         yield (
-            f"Whether {form(count, 'a replica is', f'{count} replicas are')} assigned to {form(count, 'its broker', 'their brokers')} still when it is started: "
-            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 "
+            f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
+            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
             "renames: its records are not served there."
         )
 
@@ -432,7 +432,7 @@ def _crash_now(
     if nodes:
         count = len(nodes)
         yield (
-            f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'runs', 'run')} still: there is no clean-shutdown "
+            f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'is', 'are')} still running: there is no clean-shutdown "
             f"marker. Where {form(count, 'it', 'one')} runs, this is what a crash now would do."
         )
 

@@ -217,8 +217,8 @@ def cause_of(
     if election is not None and returned is not None:
         is_clean = _is_known_clean(election, evidence.leaderships)
         reason = (
-            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it"
-            + ("" if some_committed else ", or the tail had never reached it")
+            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log then"
+            + ("" if some_committed else ", or may never have had these records")
             + ("" if is_clean else f"; {_WHY_WITHOUT[False]}")
         )
         return Cause(
