@@ -21,12 +21,12 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.words import counted, form, listed
 
-OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
+OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 FOLLOWERS = (
-    "What is discarded once a leader is elected, to which each follower truncates its log: a start only loads the logs. --order over the log "
-    "directories of all brokers of a stopped cluster says it, and diff shows where replicas differ."
+    "What followers discard once a leader is elected and they truncate to its log: a start only loads the logs. --order over the log "
+    "directories of all brokers of a stopped cluster computes it, and diff shows where replicas differ."
 )
 
 
@@ -433,7 +433,7 @@ def _crash_now(
         count = len(nodes)
         yield (
             f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'is', 'are')} still running: there is no clean-shutdown "
-            f"marker. Where {form(count, 'it', 'one')} runs, this is what a crash now would do."
+            f"marker. If {form(count, 'it', 'one')} is running, this is what a crash now would do."
         )
 
 
