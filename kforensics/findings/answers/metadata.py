@@ -36,7 +36,7 @@ def metadata_answer(
         unknown=(
             *(
                 (
-                    f"What {lost_end.words} and those behind them hold: .kafka_cleanshutdown names the broker epoch {lost_end.last}.",
+                    f"What {lost_end.words} and later ones hold: .kafka_cleanshutdown names the broker epoch {lost_end.last}.",
                 )
                 if lost_end
                 else ()

@@ -59,9 +59,11 @@ class MissingDirectories:
                 "mounted. A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
             )
         if self.blank:
+            count = len(self.blank)
             yield (
-                f"Whether the disk of {', '.join(self.blank)} is mounted: server.properties names it as a log directory of node {self.node_id}, and nothing "
-                "is in it. A broker with ZooKeeper takes it for a new disk, and creates empty replicas there of partitions that it does not find."
+                f"Whether {form(count, 'the disk', 'the disks')} of {', '.join(self.blank)} {form(count, 'is', 'are')} mounted: server.properties names "
+                f"{form(count, 'it as a log directory', 'them as log directories')} of node {self.node_id}, and nothing is in {form(count, 'it', 'them')}. A broker "
+                f"with ZooKeeper takes {form(count, 'it for a new disk', 'them for new disks')}, and creates empty replicas there of partitions that it does not find."
             )
         if self.configured:
             yield (
