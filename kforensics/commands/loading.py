@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Batches, Need
+from kforensics.evidence.replica.loader_values import Batches, Content, Need
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
@@ -115,7 +115,8 @@ class _Contents(Mapping[Need, object]):
         on_disk = need._replace(file=disk.origins.get(need.file, need.file))
         if on_disk not in disk.read:
             try:
-                disk.read[on_disk] = read_needed(disk.folder, on_disk)
+                scanned = self._scanned(on_disk)
+                disk.read[on_disk] = read_needed(disk.folder, on_disk) if scanned is None else scanned
             except EvidenceError as error:
                 if isinstance(disk.folder, CapturePath):  # what can't be read here can be read by the broker
                     raise
@@ -123,6 +124,16 @@ class _Contents(Mapping[Need, object]):
                 return False
         self._known[need] = disk.read[on_disk]
         return True
+
+    def _scanned(self, need: Need) -> Batches | None:
+        """Return batches that a scan of the whole file has read and found sound; none where they have to be read."""
+        if need.content is not Content.BATCHES or isinstance(self._disk.folder, CapturePath):
+            return None
+        found = self._disk.read.get(Need(need.file, Content.CHECKED_BATCHES))
+        if not isinstance(found, Batches) or not all(one.is_valid and one.magic == 2 for one in found.batches):
+            return None
+        is_boundary = need.position == found.end or any(one.position == need.position for one in found.batches)
+        return found.behind(need.position) if is_boundary else None
 
     def __getitem__(self, need: Need) -> object:
         if need not in self:

@@ -2,7 +2,7 @@
 
 `--partitions N` makes a log directory of so many small clean logs, for `predict`, `predict --ways-out` and `ls`; `--megabytes N` makes three logs of that size in
 one without a clean-shutdown marker, for `predict` and `verify`. With `--jars` (those of Kafka 3.9.1) Kafka's loader loads a copy of the same logs in one JVM, whose
-start is counted and the copying not. What is printed are processor seconds of whole processes, of pairs that run in turn, the peak of `predict`, and what it keeps.
+start is counted and the copying not. What is printed are processor seconds of whole processes and those of the clock, of pairs that run in turn, the peak of `predict`, and what it keeps.
 """
 
 import argparse
@@ -127,9 +127,10 @@ def _loaded(jars: Path, folder: Path, *, clean: bool) -> Measured:
 
 
 def _print(name: str, one: Measured, other_name: str, other: Measured) -> None:
-    ratio = one.processor_seconds / other.processor_seconds
+    by_processor, by_clock = one.processor_seconds / other.processor_seconds, one.seconds / other.seconds
     print(
-        f"{name} {one.processor_seconds:.2f} s, {other_name} {other.processor_seconds:.2f} s, ratio {ratio:.2f}",
+        f"{name} {one.processor_seconds:.2f} s ({one.seconds:.2f} by the clock), {other_name} {other.processor_seconds:.2f} s ({other.seconds:.2f}), "
+        f"ratio {by_processor:.2f} ({by_clock:.2f})",
         flush=True,
     )
 

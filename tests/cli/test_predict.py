@@ -7,7 +7,9 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.evidence.replica import loader_reader
 from kforensics.formats.log.message_set import Message, encode_message_set
+from kforensics.formats.segment.walk import walk_segment
 from tests.builders.directories import copied
 
 RECORDED = "unclean-election"
@@ -151,6 +153,35 @@ def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["answer"]["state"] == "unknown"
     assert any("Give the version with --kafka" in line for line in document["answer"]["unknown"])
+
+
+def test_logs_are_read_once_however_many_versions_are_compared(cluster, capsys, monkeypatch):
+    broker = cluster / "broker-1"
+    shutil.rmtree(broker / "__cluster_metadata-0")
+    scanned, ends = [], []
+    real_scan, real_walk = loader_reader.read_batches, walk_segment
+
+    def scan(file, start, *, checked):
+        scanned.append(file.path)
+        return real_scan(file, start, checked=checked)
+
+    def walk(file, *, level, start):
+        ends.append(file.path)
+        return real_walk(file, level=level, start=start)
+
+    monkeypatch.setattr(loader_reader, "read_batches", scan)
+    monkeypatch.setattr("kforensics.evidence.replica.log_tail.walk_segment", walk)
+
+    assert run(["predict", str(broker), "--format", "json"]) == 0
+    logs = json.loads(capsys.readouterr().out)["logs"]
+    assert len(scanned) == len(set(scanned)) == len({log["path"] for log in logs if log["before"]["segments"]})
+    assert ends == []  # a scan that reaches the end has read it
+
+    with (broker / "orders-0" / LOG).open("ab") as file:
+        file.write(b"torn")
+    assert run(["predict", str(broker), "--format", "json"]) == 0
+    assert log_of(json.loads(capsys.readouterr().out), "orders-0")["before"]["log_end_offset"] == 103
+    assert len(ends) == 1
 
 
 @pytest.mark.parametrize("version", ["0.10.2.2", "2.7.2"])

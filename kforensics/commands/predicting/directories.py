@@ -1,9 +1,9 @@
 """What a start finds in one directory of a log directory, and what that says of its log before it is loaded."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.damage import Absent
@@ -11,7 +11,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundDirectory, FoundLogs
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
+from kforensics.evidence.replica.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.protocol.loading.names import (
     EPOCH_FILE,
@@ -120,11 +120,34 @@ def end_before(directory: StartedDirectory) -> int | Absent:
     Args:
         directory: of the log.
     """
+    disk = directory.disk
+    logs = _named_offsets(disk.files, LOG)
+    if not logs:
+        return Absent.NOT_APPLICABLE
+    need = Need(logs[-1][1], Content.LOG_END, len(logs))
+    if need not in disk.read:
+        scanned = _scanned_end(disk, logs)
+        disk.read[need] = _read_end(directory, logs) if scanned is None else scanned
+    return cast("int | Absent", disk.read[need])
+
+
+def _scanned_end(disk: DirectoryOnDisk, logs: Sequence[tuple[int, str]]) -> int | None:
+    """Return where a log ends whose last segment a load has scanned and found sound to its end; none where it has to be read."""
+    base, name = logs[-1]
+    found = disk.read.get(Need(name, Content.CHECKED_BATCHES))
+    if not isinstance(found, Batches) or not found.batches or found.end != disk.files[name]:
+        return None
+    lasts = [one.last_offset for one in found.batches]
+    if not all(one.is_valid and one.magic == 2 for one in found.batches) or lasts != sorted(lasts):
+        return None
+    return max(lasts[-1] + 1, base)
+
+
+def _read_end(directory: StartedDirectory, logs: Sequence[tuple[int, str]]) -> int | Absent:
     folder = directory.found.path
-    logs = [(base, join(folder, name)) for base, name in _named_offsets(directory.disk.files, LOG)]
     indexes = {base: join(folder, name) for base, name in _named_offsets(directory.disk.files, ".index")}
     try:
-        tail = read_log_tail(directory.within.one, logs, indexes)
+        tail = read_log_tail(directory.within.one, [(base, join(folder, name)) for base, name in logs], indexes)
     except EvidenceError:
         return Absent.UNREADABLE
     return tail if isinstance(tail, Absent) else tail.log_end_offset

@@ -30,6 +30,8 @@ class Content(StrEnum):
     """The timestamp of the last entry of a time index, -1 where it has none."""
     CHANGED = "changed"
     """When the file was changed last, in milliseconds since 1970."""
+    LOG_END = "log-end"
+    """Where a log of so many segments ends, by the last sound batch of this one or of those before: no rule asks for it."""
 
 
 class ReaderStep(StrEnum):
@@ -45,7 +47,7 @@ class ReaderStep(StrEnum):
 
 
 class Need(NamedTuple):
-    """The content of one file, by the name that it has on disk; `position` counts for batches only."""
+    """The content of one file, by the name that it has on disk; `position` counts for batches, and is the number of segments for the end of a log."""
 
     file: str
     content: Content
