@@ -57,7 +57,7 @@ evidence has no cycles and a search among 50,000 objects takes 17 ms."""
 
 KEPT_BLOCK = 20 << 20
 """Bytes of a block that is allocated and freed at the start: from then on glibc keeps freed blocks of up to this size, where it would map the arrays of each piece of a
-segment anew, 20,000 pages for a gigabyte of records."""
+segment again, 20,000 pages for a gigabyte of records."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

@@ -39,7 +39,7 @@ def diff(
         option(
             "--protocol",
             help="The truncation protocol of the followers: hw up to 0.10, kip-101 for 0.11 to 1.1, kip-279 for 2.0 to 2.7, kip-595 since 2.8. "
-            "Where it is not given, message formats and cluster metadata decide, else the likeliest that the files of its directories leave possible is assumed.",
+            "Without it, message formats and cluster metadata decide; else the likeliest protocol that the files of a broker allow is assumed.",
         ),
     ] = None,
     replicas: ReplicasOption = None,

@@ -17,7 +17,7 @@ from kforensics.damage import Absent
 from kforensics.errors import Stopped, UsageError
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.capture import capture_answer
-from kforensics.source.capture import ENDING
+from kforensics.source.capture_file import ENDING
 from kforensics.source.priority import lower_priority
 from kforensics.units import Depth
 

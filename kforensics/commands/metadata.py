@@ -123,7 +123,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
             state=newest.at(request.at) if request.at is not None else newest.latest(),
         ),
         concluded=Conclusion(
-            answer=metadata_answer(comparison, problems, cut=lost_metadata(newest.end_offset, epochs)),
+            answer=metadata_answer(comparison, problems, lost_end=lost_metadata(newest.end_offset, epochs)),
             problems=problems,
         ),
     )

@@ -93,7 +93,6 @@ class SharePositions:
             confidence="proven" if one.is_reset else "possible",
             reason=reset if one.is_reset else "no reset precedes the record",
             citations=(one.at.cite(place),),
-            group_was_empty=True if one.is_reset else None,
             had_members=False,
             is_share=True,
         )

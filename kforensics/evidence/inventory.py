@@ -346,15 +346,15 @@ class _Lister:
         if bases and end is None:
             return  # how far the log reaches can't be read
         epochs = [log_dir.broker_epoch for log_dir in one.log_dirs if name.is_metadata and end is not None]
-        cut = lost_metadata(max(end or 0, seen.snapshot_end), epochs)
-        if cut is not None:
+        lost_end = lost_metadata(max(end or 0, seen.snapshot_end), epochs)
+        if lost_end is not None:
             self.missing.append(
                 MissingOffsets(
                     input=index,
                     path=seen.directory.path or ".",
                     topic_partition=name.topic_partition,
                     clean_shutdown=True,
-                    unaccounted=cut,
+                    unaccounted=lost_end,
                 )
             )
         # Of all segments but the last only the base is known here.

@@ -139,7 +139,7 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF202": FindingKind(
         title="a replica will discard records that may have been committed",
-        meaning="These disks do not prove that committed records will be discarded, and nothing speaks against it.",
+        meaning="These disks do not prove that committed records will be discarded, and nothing contradicts it.",
         advice="Copy the directory before the broker is started; client logs or another replica can show more.",
         references=("KIP-101", "KIP-279", "KIP-595"),
     ),

@@ -39,7 +39,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         yield finding(
             "KF213",
             severity=Severity.NOTE,
-            statement=f"{report.partition} also belongs to {form(len(missing), 'broker')} {', '.join(missing)}, of which no live directory of it is among the inputs",
+            statement=f"{report.partition} also belongs to {form(len(missing), 'broker')} {', '.join(missing)}: no live directory of it on {form(len(missing), 'that broker', 'those brokers')} is among the inputs",
             topic_partition=report.partition,
         )
 

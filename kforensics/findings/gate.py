@@ -202,7 +202,7 @@ def _acceptance(entry: Any, where: str) -> Acceptance:
         raise UsageError(f"{where} {words}")
     for name in ("finding", "who", "why", "severity"):
         if isinstance(entry.get(name), (Mapping, list)):
-            raise UsageError(f"{where}: expected words for {name}, found {entry[name]!r}")
+            raise UsageError(f"{where}: expected text for {name}, found {entry[name]!r}")
     until = entry["until"]
     try:
         until = until if isinstance(until, date) else date.fromisoformat(str(until))

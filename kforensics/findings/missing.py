@@ -17,8 +17,8 @@ SHOWN_BY = {
 }
 
 OF_METADATA = (
-    "A part of this copy of the metadata log was taken away, or the log was put back to an earlier state: a broker has read the record of its own registration when it stops."
-    " The node fetches what is missing from the leader of the quorum, as far as enough voters still hold it."
+    "The end of this copy of the metadata log was removed, or the log was put back to an earlier state: a broker that stops has read the record of its own registration."
+    " The node fetches what is missing from the leader of the quorum, as far as that still holds it."
 )
 COMPARE_VOTERS = "Compare the metadata logs of all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
 

@@ -48,7 +48,7 @@ def test_a_killed_broker_starts_and_loses_nothing(cluster, capsys):
 
     assert document["answer"]["state"] == "starts-and-repairs"
     assert "loading discards no record" in document["answer"]["headline"]
-    assert any("each follower truncates its log" in line for line in document["answer"]["unknown"])
+    assert any("a start only loads the logs" in line for line in document["answer"]["unknown"])
     (start,) = document["starts"]
     assert (start["outcome"], start["clean"], start["logs_scanned"]) == ("starts", False, 6)
     orders = log_of(document, "orders-0")

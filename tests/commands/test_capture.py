@@ -28,8 +28,8 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level, walk_segment
-from kforensics.source import capture as container
-from kforensics.source.capture import CapturePath, MissingBytes, comment_of, open_capture
+from kforensics.source.capture import CapturePath, MissingBytes, open_capture
+from kforensics.source.capture_file import MARKER, comment_of
 from kforensics.source.mapped import open_evidence
 from tests import schemas
 from tests.builders.directories import copied
@@ -592,12 +592,12 @@ def rewritten(taken, tmp_path, change, change_manifest=lambda _: None):
     with zipfile.ZipFile(taken) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     manifest = json.loads(contents.pop("manifest.json"))
-    contents.pop(container.MARKER)
+    contents.pop(MARKER)
     change(contents)
     out = tmp_path / "forged.kfc"
     parts = []
     with out.open("wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo(container.MARKER), b"1\n", compress_type=zipfile.ZIP_STORED)
+        archive.writestr(zipfile.ZipInfo(MARKER), b"1\n", compress_type=zipfile.ZIP_STORED)
 
         def add(name, data):
             info = zipfile.ZipInfo(name)

@@ -107,9 +107,9 @@ def test_an_acceptance_can_be_of_a_severity_and_no_more():
         ("- KF201", "found 'KF201'"),
         (
             "- {finding: [KF201/x], who: a, until: 2026-01-01, why: b}",
-            r"expected words for finding, found \['KF201/x'\]",
+            r"expected text for finding, found \['KF201/x'\]",
         ),
-        ("- {finding: KF201/x, who: a, until: 2026-01-01, why: b, severity: {a: b}}", "expected words for severity"),
+        ("- {finding: KF201/x, who: a, until: 2026-01-01, why: b, severity: {a: b}}", "expected text for severity"),
         ("- {finding: KF201/x, who: a, until: 2026-13-45, why: b}", "no YAML: month must be in 1..12"),
         ("[" * 20_000, "no YAML"),
         ("- {", "no YAML"),

@@ -31,14 +31,8 @@ from kforensics.evidence.captured.tail import tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.captured_loading import captured_content, lacks_rows, rows_between
 from kforensics.evidence.replica.loader_values import Content, Need
-from kforensics.source.capture import (
-    MARKER,
-    PART_LIMIT,
-    Capture,
-    CapturedSegment,
-    CapturePath,
-    comment_of,
-)
+from kforensics.source.capture import CapturedSegment, CapturePath
+from kforensics.source.capture_file import MARKER, PART_LIMIT, Capture, comment_of
 from kforensics.source.mapped import open_evidence
 from tests.captures import take
 

@@ -1,4 +1,4 @@
-"""The file of a capture while it is written: under a temporary name until all of it is there. `source/capture.py` reads it."""
+"""The file of a capture while it is written: under a temporary name until all of it is there. `source/capture_file.py` reads it."""
 
 import fcntl
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from kforensics.commands.capturing.blocks import ENCODE, SMALL_LENGTH, Block, Gatherer, Group
 from kforensics.errors import UsageError
-from kforensics.source.capture import CHUNK_LENGTH, FORMAT, MARKER, PART_LIMIT, RECORDS_FOLDER, Part, comment_of
+from kforensics.source.capture_file import CHUNK_LENGTH, FORMAT, MARKER, PART_LIMIT, RECORDS_FOLDER, Part, comment_of
 from kforensics.source.mapped import EvidenceFile
 
 _TIME = (1980, 1, 1, 0, 0, 0)

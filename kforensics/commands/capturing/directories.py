@@ -23,7 +23,7 @@ from kforensics.errors import EvidenceError, Stopped
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
-from kforensics.source.capture import COORDINATORS_FOLDER, RECORDS_FOLDER
+from kforensics.source.capture_file import COORDINATORS_FOLDER, RECORDS_FOLDER
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.walk import Entry, join
@@ -63,7 +63,7 @@ class Directories:
 
     plan: CapturePlan
     writer: Gatherer
-    """Where they are written; only one of a file takes large files and bytes of segments."""
+    """Where they are written; large files and bytes of segments need a `CaptureWriter`."""
     request: CaptureRequest
     progress: Progress | None
     base: EarlierCaptures
@@ -97,7 +97,7 @@ class Directories:
             self._folder(folder, scans)
 
     def take_light(self, folders: Sequence[FolderPlan], last_group: int) -> Iterator[FolderPlan]:
-        """Take directories along, and yield those of which it did not: records of theirs have to be, or there are no more groups for their rows.
+        """Take directories along, and yield those that were left: their records have to be taken along, or no group is left for their rows.
 
         Args:
             folders: some, of which all that is read is at hand at once.

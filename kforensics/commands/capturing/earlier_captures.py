@@ -25,7 +25,8 @@ from kforensics.evidence.captured.reading import (
     has_records,
     record_columns,
 )
-from kforensics.source.capture import Capture, CapturedSegment, open_capture
+from kforensics.source.capture import CapturedSegment, open_capture
+from kforensics.source.capture_file import Capture
 
 SETTLED_NS = 2_000_000_000
 """A file that was changed later than this before a capture began may have changed twice within one tick of the file system's clock."""

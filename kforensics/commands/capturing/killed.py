@@ -16,7 +16,8 @@ from typing import Any
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.captured.columns import BATCH_COLUMNS, RECORD_COLUMNS
-from kforensics.source.capture import COORDINATORS_FOLDER, MARKER, PART_LIMIT, RECORDS_FOLDER, open_capture
+from kforensics.source.capture import open_capture
+from kforensics.source.capture_file import COORDINATORS_FOLDER, MARKER, PART_LIMIT, RECORDS_FOLDER
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 BEGUN = "begun.json"

@@ -186,7 +186,7 @@ class Taking:
         return _Gathered(gatherer.blocks, gatherer.columns, directories.taken, tuple(left), is_stopped)
 
     def _is_light(self, folder: FolderPlan) -> bool:
-        """Whether a directory is as good as any: neither its segments nor its other files are large, and no records of it are taken along."""
+        """Whether another process can take a directory along: neither its segments nor its other files are large, and none of its records are taken along."""
         if folder.place is None or folder.is_metadata or folder.with_content or folder.by_record:
             return False
         length = 0

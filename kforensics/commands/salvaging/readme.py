@@ -108,5 +108,5 @@ def _listed(partitions: Sequence[SavedPartition]) -> list[str]:
             lines.append(f"  {one.name}: {counted(len(losses), 'gap')}, see manifest.json")
         lines += [f"  {one.name}: {end.words} can't be read; their offsets are unknown" for end in one.unread_ends]
     if len(partitions) > MOST_LISTED:
-        lines.append(f"and {len(partitions) - MOST_LISTED:,} more partitions, see manifest.json")
+        lines.append(f"and {counted(len(partitions) - MOST_LISTED, 'more partition')}, see manifest.json")
     return lines

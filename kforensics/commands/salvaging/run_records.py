@@ -206,7 +206,7 @@ class RunRecords:
                 yield run, Part(gaps=list(lacking(rows, GapReason.DAMAGED, error.problem)))
 
     def probed(self, run: Run, rows: BatchTable) -> Iterator[tuple[BatchTable, bool]]:
-        """Yield batches in stretches that can be read, and that can't; never all of them as one that can.
+        """Yield batches in stretches that can be read, and stretches that can't; at least one can't.
 
         Args:
             run: that could not be read.

@@ -12,7 +12,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts
 from kforensics.evidence.seal.state import Change, Difference, EntryKind, SealEntry
-from kforensics.source.capture import MARKER, Capture, Part
+from kforensics.source.capture_file import MARKER, Capture, Part
 from kforensics.source.mapped import open_evidence
 
 _MODE = "0644"

@@ -23,7 +23,8 @@ from kforensics.evidence.captured.rows import segment_of
 from kforensics.evidence.model import Segment
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
-from kforensics.source.capture import Capture, CapturedSegment
+from kforensics.source.capture import CapturedSegment
+from kforensics.source.capture_file import Capture
 
 KEPT_BATCHES = 65_536
 """A segment with more batches than this keeps digests only: its table is read again where it is needed."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from kforensics.damage import Span
-from kforensics.source.capture import CHUNK_LENGTH, CapturedSegment, CapturePath
+from kforensics.source.capture import CapturedSegment, CapturePath
+from kforensics.source.capture_file import CHUNK_LENGTH
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 

@@ -71,7 +71,7 @@ class MetadataHistory:
 
     @property
     def is_of_voter(self) -> bool:
-        """Return whether the node votes in the quorum, by the newest record that names the voters, else by the files beside the log."""
+        """Whether the node votes in the quorum, by the newest record that names the voters, else by the files beside the log."""
         return self.node_id in (self.quorum[-1].voters if self.quorum else self.voters)
 
     def without_partitions(self) -> "MetadataHistory":

@@ -22,7 +22,8 @@ from kforensics.evidence.replica.loader_values import (
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
 from kforensics.formats.index.time import TimeEnds
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
-from kforensics.source.capture import Capture, CapturedSegment, CapturePath, MissingBytes
+from kforensics.source.capture import CapturedSegment, CapturePath, MissingBytes
+from kforensics.source.capture_file import Capture
 
 _ABORT, _COMMIT = 0, 1
 _ENDS_OF_SCAN = frozenset({ReaderStep.ENDS, ReaderStep.THROWS, ReaderStep.INVALID})

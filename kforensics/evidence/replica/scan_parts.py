@@ -1,4 +1,4 @@
-"""A large segment scanned by several processes: each scans a part that begins at a batch, and the parts are one scan where nothing is wrong in them and between them."""
+"""A large segment scanned by several processes: each scans a part that begins at a batch, and the parts make one scan where nothing is wrong in or between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ def joined(path: str, parts: Sequence[ScannedPart | None]) -> Segment | None:
 
     Args:
         path: of the segment, relative to its input.
-        parts: in the order of the file; none of them begins with the end of the others unknown.
+        parts: in the order of the file; None for one that could not be read.
     """
     found = [one for one in parts if one is not None]
     if len(found) < len(parts) or not found:

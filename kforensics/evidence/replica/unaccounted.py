@@ -111,7 +111,7 @@ def find_unaccounted(
 
 
 def lost_metadata(end: int, broker_epochs: Iterable[int | Absent]) -> Unaccounted | None:
-    """Return the end of a metadata log that is missing: a broker epoch is the offset of the record that registered the broker (KIP-631), and it had read that record.
+    """Return the end of a metadata log that is missing: a broker epoch is the offset of the record that registered the broker (KIP-631), and a broker that stopped cleanly had read that record.
 
     Args:
         end: the end of the node's metadata log.

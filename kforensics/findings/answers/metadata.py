@@ -11,14 +11,14 @@ from kforensics.words import counted, listed
 
 
 def metadata_answer(
-    comparison: LogComparison, problems: Sequence[Problem], *, cut: Unaccounted | None = None
+    comparison: LogComparison, problems: Sequence[Problem], *, lost_end: Unaccounted | None = None
 ) -> Answer:
     """Return the answer to what the metadata logs hold.
 
     Args:
         comparison: of all metadata logs among the inputs.
         problems: damage in them, and what could not be read.
-        cut: offsets above the end of the newest log that a broker among the inputs had read.
+        lost_end: offsets above the end of the newest log that a broker among the inputs had read.
 
     Returns:
         `diverged` where a node holds records that the newest log does not and that a majority may have held, `unknown` where not all could be read, `behind` where a log is shorter or has a tail that no majority held, `agree`
@@ -26,8 +26,8 @@ def metadata_answer(
     """
     unread = counted(len(problems), "problem") if problems else ""
     incomplete = [f"with {unread}"] if unread else []
-    if cut is not None:
-        incomplete.append(f"a broker registered at offset {cut.last}, above its end")
+    if lost_end is not None:
+        incomplete.append(f"a broker registered at offset {lost_end.last}, above its end")
     return Answer(
         state=_state(comparison, bool(incomplete)),
         headline=f"Incomplete, {' and '.join(incomplete)}: {_newest(comparison)}"
@@ -35,8 +35,10 @@ def metadata_answer(
         else _newest(comparison),
         unknown=(
             *(
-                (f"What {cut.words} and those behind say: .kafka_cleanshutdown names the broker epoch {cut.last}.",)
-                if cut
+                (
+                    f"What {lost_end.words} and later ones hold: .kafka_cleanshutdown names the broker epoch {lost_end.last}.",
+                )
+                if lost_end
                 else ()
             ),
             *((f"What the metadata holds in the places of {unread} is not shown.",) if unread else ()),

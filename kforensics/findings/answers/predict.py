@@ -21,12 +21,12 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.words import counted, form, listed
 
-OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. Give the version with --kafka where it is a later one."
+OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
 COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 FOLLOWERS = (
-    "What is discarded once a leader is elected, to which each follower truncates its log: a start only loads the logs. --order over the log "
-    "directories of all brokers of a stopped cluster says it, and diff shows where replicas differ."
+    "What followers discard once a leader is elected and they truncate to its log: a start only loads the logs. --order over the log "
+    "directories of all brokers of a stopped cluster computes it, and diff shows where replicas differ."
 )
 
 
@@ -59,9 +59,11 @@ class MissingDirectories:
                 "mounted. A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
             )
         if self.blank:
+            count = len(self.blank)
             yield (
-                f"Whether the disk of {', '.join(self.blank)} is mounted: server.properties names it as a log directory of node {self.node_id}, and nothing "
-                "is in it. A broker with ZooKeeper takes it for a new disk, and creates empty replicas there of partitions that it does not find."
+                f"Whether {form(count, 'the disk', 'the disks')} of {', '.join(self.blank)} {form(count, 'is', 'are')} mounted: server.properties names "
+                f"{form(count, 'it as a log directory', 'them as log directories')} of node {self.node_id}, and nothing is in {form(count, 'it', 'them')}. A broker "
+                f"with ZooKeeper takes {form(count, 'it for a new disk', 'them for new disks')}, and creates empty replicas there of partitions that it does not find."
             )
         if self.configured:
             yield (
@@ -269,8 +271,8 @@ def _leaving(leaving: Sequence[LeavingReplica], inputs: Sequence[Input]) -> Iter
     if shown:
         count = len(shown)
         yield (
-            f"Whether {form(count, 'a replica is', f'{count} replicas are')} assigned to {form(count, 'its broker', 'their brokers')} still when it is started: "
-            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 "
+            f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
+            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
             "renames: its records are not served there."
         )
 
@@ -432,8 +434,8 @@ def _crash_now(
     if nodes:
         count = len(nodes)
         yield (
-            f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'runs', 'run')} still: there is no clean-shutdown "
-            f"marker. Where {form(count, 'it', 'one')} runs, this is what a crash now would do."
+            f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'is', 'are')} still running: there is no clean-shutdown "
+            f"marker. If {form(count, 'it', 'one')} is running, this is what a crash now would do."
         )
 
 

@@ -175,7 +175,7 @@ class CommitJudge:
     def _why_possible(self, view: LoadedLog, first: int) -> str:
         recorded = view.replica.high_watermark
         if isinstance(recorded, CheckpointValue) and recorded.value > max(first, view.log_end_offset):
-            return f"the recorded high watermark {recorded.value} is above the log end {view.log_end_offset}: it may speak of other records"
+            return f"the recorded high watermark {recorded.value} is above the log end {view.log_end_offset}: it may be that of other records"
         if not self._proofs.leaderships:
             is_above = self._proofs.is_above_all(first)
             above = (
@@ -185,14 +185,10 @@ class CommitJudge:
             )
             return f"{above}; no metadata shows which replicas were in sync"
         if isinstance(recorded, CheckpointValue) and recorded.value > first:
-            return (
-                f"the recorded high watermark {recorded.value} does not prove them committed; nothing speaks against it"
-            )
+            return f"the recorded high watermark {recorded.value} does not prove them committed; nothing contradicts it"
         if isinstance(recorded, Absent):
-            return "no high watermark is recorded; nothing speaks against it"
-        return (
-            f"above the recorded high watermark {recorded.value}, which is written every 5 s; nothing speaks against it"
-        )
+            return "no high watermark is recorded; nothing contradicts it"
+        return f"above the recorded high watermark {recorded.value}, which is written every 5 s; nothing contradicts it"
 
 
 def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> CommittedRun:

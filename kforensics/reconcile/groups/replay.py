@@ -92,8 +92,6 @@ class Change(NamedTuple):
     confidence: Confidence
     reason: str
     citations: tuple[Citation, ...]
-    group_was_empty: bool | None
-    """None where the records that would show it were removed."""
     had_members: bool
     """The group had members before, as far as the log shows."""
     is_transactional: bool = False
@@ -302,7 +300,6 @@ class Replay:
             confidence=confidence,
             reason=reason,
             citations=cited,
-            group_was_empty=self._is_empty(commit.key.group, commit.at),
             had_members=group is not None and group.had_members,
             is_transactional=commit.producer_id != NO_PRODUCER,
         )
@@ -414,7 +411,6 @@ class Replay:
             confidence="proven" if detour.elected_in is None else "likely",
             reason=reason,
             citations=() if lost is None else (lost.at.cite(lost.place),),
-            group_was_empty=None,
             had_members=False,
         )
 

@@ -217,8 +217,8 @@ def cause_of(
     if election is not None and returned is not None:
         is_clean = _is_known_clean(election, evidence.leaderships)
         reason = (
-            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log in it"
-            + ("" if some_committed else ", or the tail had never reached it")
+            f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log then"
+            + ("" if some_committed else ", or may never have had these records")
             + ("" if is_clean else f"; {_WHY_WITHOUT[False]}")
         )
         return Cause(
@@ -519,7 +519,7 @@ def _took_over(election: Leadership, leaderships: Sequence[Leadership]) -> str:
 
 
 def _is_known_clean(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
-    """Whether the election is on record as clean: lines name the ISR of the leader epoch before, or they show nothing of it.
+    """Whether the election is on record as clean: by a metadata record, or by lines that name the leader in the ISR of the leader epoch just before.
 
     A metadata log that begins with a snapshot names the first leader that it knows, and not how it was elected.
     """
@@ -534,7 +534,7 @@ def _is_known_clean(election: Leadership, leaderships: Sequence[Leadership]) -> 
 
 
 def _was_in_sync(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
-    """Return the new leader had led, or had been in the last ISR that was not empty, before the election."""
+    """Whether the new leader was in the last ISR before the election that was not empty."""
     for state in reversed(leaderships):
         if state.leader_epoch < election.leader_epoch and isinstance(state.isr, frozenset) and state.isr:
             return election.leader in state.isr

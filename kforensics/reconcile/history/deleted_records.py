@@ -1,6 +1,6 @@
-"""What clients asked to delete (DeleteRecords) before a log lost it: it is no loss, though a copy that was made before the request still shows it.
+"""What clients asked to delete (DeleteRecords) before a log lost it: it is no loss, even where a copy that was made before the request still shows it.
 
-The log start that a request sets is on disk only after the next checkpoint, and it goes with the log of a leader that another one replaces; the line of the broker stays.
+The log start that a request sets is on disk only after the next checkpoint, and is lost with the log of a leader that is replaced; the line of the broker stays.
 """
 
 from collections import defaultdict
@@ -55,7 +55,7 @@ class DeletedRecords:
 
         Args:
             requests: of the partition.
-            leaderships: its recorded states, the oldest first; a request that none of them explains counts for nothing.
+            leaderships: its recorded states, the oldest first; a request that none of them explains is ignored.
             truncations: of its replicas.
         """
         self._truncations = truncations
@@ -76,7 +76,7 @@ class DeletedRecords:
     def below(self, batch: LostBatch) -> int:
         """Return the offset below which the records of a batch were deleted, 0 where nothing shows that they were.
 
-        They were in the leader's log when it served the request: a copy of that log holds them, in a leader epoch of then or before, and it had truncated none of them yet.
+        They were in the leader's log when it served the request: a copy of that log holds them, in its leader epoch then or an earlier one, and it had not truncated them yet.
 
         Args:
             batch: that some copy shows and the final leader's log lacks.
@@ -99,7 +99,7 @@ class DeletedRecords:
         )
 
     def truncated(self) -> list[OffsetRange]:
-        """Return the deleted offsets that the broker which served the request truncated afterwards, first of all."""
+        """Return the deleted offsets that the broker which served the request truncated afterwards, by its first truncation over them."""
         found = []
         for request, _ in self._served:
             own = [one for one in self._truncations if one.broker_id == request.broker_id]

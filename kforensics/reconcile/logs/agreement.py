@@ -72,15 +72,6 @@ def same_batches_from(one: LoadedLog, other: LoadedLog, start: int, reader: Batc
     return max(since, start)
 
 
-def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
-    for run in runs:
-        if run.first < at <= run.last:
-            yield OffsetRange(run.first, at - 1)
-            yield OffsetRange(at, run.last)
-        else:
-            yield run
-
-
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
     """Yield runs of offsets, of bounded size, whose digests do not prove them equal.
 

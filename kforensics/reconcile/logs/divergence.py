@@ -16,7 +16,7 @@ from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation, Rep
 from kforensics.formats.log.batch_table import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.logs.agreement import _split, common_range, suspect_ranges
+from kforensics.reconcile.logs.agreement import common_range, suspect_ranges
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
@@ -507,3 +507,12 @@ __all__ = [
     "divergence_past_damage",
     "first_divergence",
 ]
+
+
+def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
+    for run in runs:
+        if run.first < at <= run.last:
+            yield OffsetRange(run.first, at - 1)
+            yield OffsetRange(at, run.last)
+        else:
+            yield run

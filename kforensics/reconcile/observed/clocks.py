@@ -140,7 +140,7 @@ def _by_anchors(times: Mapping[Anchor, int], known: Mapping[Anchor, int], source
 
     A broker that comes back late reports old epochs late, so the majority decides. Partitions and epochs of one name in two clusters are anchors too, and what
     was made by one script begins alike: so a shift that is no time zone is taken for a clock that disagrees only where it is small, and where moments
-    that are apart agree on it. A line may be late and is never early: one that is in time shows that the clock is right, and the others are late.
+    that are apart agree on it. A line may be late and is never early: one that is in time shows that the clock is right and that the others are late.
     """
     votes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for anchor, time in times.items():

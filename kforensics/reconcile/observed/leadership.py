@@ -55,7 +55,7 @@ class GapKind(StrEnum):
 
     NO_SOURCE = "no-source"
     BEGINNING = "beginning"
-    """Of a compacted metadata log: what its first snapshot does not tell."""
+    """Of a compacted metadata log: what its first snapshot does not show."""
     EPOCHS = "epochs"
     END = "end"
     METADATA = "metadata"

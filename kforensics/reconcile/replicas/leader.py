@@ -169,7 +169,7 @@ def _next_leader(
 def _eligible_instead(
     newest: Leadership, led: LoadedLog, by_broker: Mapping[int | Absent, LoadedLog]
 ) -> tuple[LoadedLog, ...]:
-    """Return the eligible leader replicas, in the order of the assignment, where the last leader stopped uncleanly and nobody else is in sync."""
+    """Return the eligible leader replicas, in the order of the assignment, where the last leader stopped uncleanly and no other replica is in sync."""
     leader = led.replica.broker_id
     if isinstance(newest.isr, Absent) or isinstance(newest.replicas, Absent) or led.replica.clean_shutdown:
         return ()

@@ -83,7 +83,7 @@ def _record(one: TracedRecord, inputs: Sequence[Input]) -> dict[str, object]:
 
 def _searched(one: SearchedPartition) -> tuple[str, str, str]:
     runs = [f"{run.first:,}..{run.last:,}" for run in one.covered[:3]]
-    more = f" and {len(one.covered) - 3:,} more runs" if len(one.covered) > 3 else ""
+    more = f" and {counted(len(one.covered) - 3, 'more run')}" if len(one.covered) > 3 else ""
     what = f"{counted(one.replicas, 'copy', 'copies')}, {counted(one.segments, 'segment')}, {byte_count(one.bytes)}, {counted(one.records, 'record')}"
     return str(one.partition), what, f"{', '.join(runs) or 'none'}{more}"
 

@@ -204,7 +204,9 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: 
         )
     yield from columns(rows)
     if len(losses) > MOST_LOSSES:
-        yield Text(f"{INDENT}{len(losses) - MOST_LOSSES:,} more runs (--format json has each)", style=Style.QUIET)
+        yield Text(
+            f"{INDENT}{counted(len(losses) - MOST_LOSSES, 'more run')} (--format json has each)", style=Style.QUIET
+        )
     holders: dict[str, None] = {}
     for loss in losses:
         for holder in loss.held_by:

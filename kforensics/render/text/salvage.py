@@ -14,7 +14,7 @@ from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, columns, wrapped
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted, listed
+from kforensics.words import byte_count, counted, form, listed
 
 MOST_RUNS = 20
 """Runs and gaps that are shown without -v."""
@@ -54,7 +54,7 @@ def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
         for one, gap in gaps[:most]:
             yield from wrapped(_gap_line(one, gap), width=view.width, indent=INDENT * 2, first=INDENT)
     if len(gaps) > most:
-        yield Text(f"{INDENT}and {len(gaps) - most:,} more gaps (-v lists them)")
+        yield Text(f"{INDENT}and {counted(len(gaps) - most, 'more gap')} (-v lists them)")
     ends = [f"{one.name}: {end.words} can't be read" for one in body.partitions for end in one.unread_ends]
     if ends:
         yield Text()
@@ -62,7 +62,9 @@ def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
             line = f"{escape_text(words)}; their offsets are unknown"
             yield from wrapped(line, width=view.width, indent=INDENT * 2, first=INDENT)
     if len(ends) > most:
-        yield Text(f"{INDENT}and {len(ends) - most:,} more ends of logs (-v lists them)")
+        yield Text(
+            f"{INDENT}and {len(ends) - most:,} more {form(len(ends) - most, 'end of a log', 'ends of logs')} (-v lists them)"
+        )
     yield Text()
     yield from _tail(body, view)
     yield from problem_lines(result.problems, result.inputs, view.width)

@@ -38,7 +38,7 @@ def write(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
         yield Text()
         yield from _record(one, result.inputs, view, with_until=view.verbose or body.erasure is not None)
     if len(body.records) > most:
-        yield Text(f"{INDENT}and {len(body.records) - most:,} more records (-v lists them)")
+        yield Text(f"{INDENT}and {counted(len(body.records) - most, 'more record')} (-v lists them)")
     for found in result.findings:
         yield Text()
         yield from wrapped(f"{found.code}  {escape_text(found.statement)}", width=view.width)
@@ -104,7 +104,7 @@ def _file(one: CitedFile, inputs: Sequence[Input]) -> list[str]:
 
 def _row(one: SearchedPartition) -> list[str]:
     runs = [f"{run.first:,}..{run.last:,}" for run in one.covered[:3]]
-    more = f" and {len(one.covered) - 3:,} more runs" if len(one.covered) > 3 else ""
+    more = f" and {counted(len(one.covered) - 3, 'more run')}" if len(one.covered) > 3 else ""
     return [
         escape_text(str(one.partition)),
         f"{counted(one.replicas, 'copy', 'copies')}, {counted(one.segments, 'segment')}, {byte_count(one.bytes)}",

@@ -1,0 +1,467 @@
+"""The file of a capture: a zip archive with a manifest, parts, and a tree of directories.
+
+Any zip tool opens it. It is read here by its manifest, whose place the comment of the archive gives: every part has its position, its lengths and its
+sha256 in it. Whatever a capture says of lengths, counts and names is a claim, checked before it is used: no part is larger than `PART_LIMIT`, no name
+leads out of the tree. `docs/capture.md` describes the format.
+"""
+
+import json
+import os
+import re
+import stat
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kforensics.errors import EvidenceUnreadable
+from kforensics.source.foreign import ForeignPath
+from kforensics.source.mapped import open_evidence
+
+FORMAT = "kforensics/capture-file/1"
+"""The schema of the manifest; another number is another layout."""
+
+ENDING = ".kfc"
+MARKER = "kforensics-capture"
+"""Name of the first member of the archive, by which a capture is known whatever its own name."""
+
+RECORDS_FOLDER = "private-records"
+"""Members of the archive below this name hold records of users, as they are on the broker."""
+
+COORDINATORS_FOLDER = "coordinator-records"
+"""Members below this name hold records of `__consumer_offsets` and `__transaction_state`."""
+
+MANIFEST_LIMIT = 64 << 20
+PART_LIMIT = 32 << 20
+"""Bytes of a part once it is inflated; the writer keeps far below."""
+
+CHUNK_LENGTH = 4 << 20
+"""Bytes of a large file in one part; the last part of a file has the rest."""
+
+_KEPT_BYTES = 64 << 20
+_KEPT_BLOCKS = 8
+_LARGEST = 2**63 - 1
+
+LOCAL_HEADER = b"PK\x03\x04"
+"""What an archive begins with."""
+
+_END_OF_DIRECTORY = b"PK\x05\x06"
+_END_LENGTH = 22
+_COMMENT = re.compile(
+    rb"kforensics-capture ([0-9]{1,4}) ([0-9]{1,18}) ([0-9]{1,10}) ([0-9]{1,10}) ([0-9a-f]{64})", re.ASCII
+)
+COMMENT_LIMIT = 256
+
+_NO_CAPTURE = ("it was not copied completely", "the capture was interrupted", "it was altered")
+
+
+def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
+    """Return the comment of the archive, which says where the manifest is.
+
+    Args:
+        position: of the manifest's bytes in the archive.
+        stored: their length as they lie there, compressed.
+        length: their length once they are inflated.
+        sha256: of the inflated manifest, in hexadecimal digits.
+    """
+    return f"kforensics-capture 1 {position} {stored} {length} {sha256}".encode()
+
+
+class Part(NamedTuple):
+    """One member of the archive, as the manifest describes it; `position` is where its deflated bytes begin."""
+
+    name: str
+    position: int
+    stored: int
+    length: int
+    sha256: str
+
+
+class CapturedEntry(NamedTuple):
+    """One name in a captured directory; `content` says where its bytes are, or what was found in them."""
+
+    name: str
+    mode: int
+    length: int
+    mtime_ns: int
+    content: Mapping[str, Any]
+    block: int
+
+
+class Capture:
+    """One capture, open for reading; parts are inflated and checked when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = open_evidence(real_path(path))
+        self.manifest = self._read_manifest()
+        """The manifest of the capture."""
+        self._parts = self._read_parts()
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._blocks: OrderedDict[int, dict[str, dict[str, CapturedEntry]]] = OrderedDict()
+        self._folders = self._read_folders()
+
+    # ------------------------------------------------------------ parts
+
+    def part(self, number: int) -> bytes:
+        """Return the bytes of a part.
+
+        Args:
+            number: the place of the part in the manifest, from 0; a claim where another part names it.
+
+        Raises:
+            EvidenceUnreadable: it is not as the manifest says.
+        """
+        kept = self._kept.get(number)
+        if kept is not None:
+            self._kept.move_to_end(number)
+            return kept
+        if not 0 <= number < len(self._parts):
+            raise self.refuse(f"it has no part {number}")
+        one = self._parts[number]
+        data = self._inflate(one, PART_LIMIT)
+        self._kept[number] = data
+        while sum(map(len, self._kept.values())) > _KEPT_BYTES and len(self._kept) > 1:
+            self._kept.popitem(last=False)
+        return data
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return all parts, as the manifest describes them."""
+        return self._parts
+
+    def part_number(self, name: str) -> int | None:
+        """Return the place of a part in the manifest, from 0; none where there is no part of this name.
+
+        Args:
+            name: of the part.
+        """
+        return self._numbers.get(name)
+
+    def part_length(self, number: int) -> int:
+        """Return the bytes of a part, as the manifest claims.
+
+        Args:
+            number: the place of the part in the manifest, from 0.
+
+        Raises:
+            EvidenceUnreadable: there is no such part.
+        """
+        if not 0 <= number < len(self._parts):
+            raise self.refuse(f"it has no part {number}")
+        return self._parts[number].length
+
+    def column(self, block: int, table: str, name: str) -> bytes | None:
+        """Return a column of a table of a block, none where the table has no rows there.
+
+        Args:
+            block: the number of the block, from 0.
+            table: the name of the table.
+            name: the name of the column.
+
+        Returns:
+            A file of numpy's format, not parsed yet.
+
+        Raises:
+            EvidenceUnreadable: the part is not as the manifest says.
+        """
+        number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
+        return None if number is None else self.part(number)
+
+    @property
+    def was_running(self) -> bool:
+        """Whether the broker ran when it was captured: it held the lock of a log directory, or its files changed meanwhile."""
+        return bool(self.manifest.get("running") or self.manifest.get("changed"))
+
+    @property
+    def started_ns(self) -> int:
+        """When it was begun; the beginning of all times where it does not say."""
+        import datetime as dt  # noqa: PLC0415 - few commands need it
+
+        try:
+            moment = dt.datetime.fromisoformat(str(self.manifest["started"]))
+            return int(moment.timestamp() * 1000) * 1_000_000
+        except (KeyError, ValueError, OverflowError):
+            return 0
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether taking it was stopped, so that it is not all of the node's evidence: it only serves to go on from."""
+        return bool(self.manifest.get("interrupted"))
+
+    @property
+    def redaction(self) -> str | None:
+        """What distinguishes the redaction of the capture from others: its key and what it replaced; none of a capture with the names as they are."""
+        found = self.manifest.get("redaction")
+        if not isinstance(found, dict):
+            return None
+        return f"{found.get('key_id')}{' with topics' if found.get('topics') else ''}"
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether records of users are in it, so that it is as private as the log directories themselves."""
+        return any(name.startswith(f"{RECORDS_FOLDER}/") for name in self._numbers)
+
+    def record_bytes(self, number: int, start: int, length: int) -> bytes:
+        """Return some bytes of a part with records.
+
+        Args:
+            number: the number of the part among those with records.
+            start: where they begin in the part.
+            length: in bytes.
+
+        Raises:
+            EvidenceUnreadable: they are not in it.
+        """
+        names = (f"{folder}/{number:06d}" for folder in (RECORDS_FOLDER, COORDINATORS_FOLDER))
+        part = next((self._numbers[name] for name in names if name in self._numbers), None)
+        if part is None or start + length > self.part_length(part):
+            raise self.refuse(f"it has no such bytes in part {number:06d} of its records")
+        return self.part(part)[start : start + length]
+
+    def refuse(self, problem: str) -> EvidenceUnreadable:
+        """Return the error that says what is wrong with this capture.
+
+        Args:
+            problem: in words that follow "the capture can't be used:".
+        """
+        return EvidenceUnreadable(str(self.path), f"the capture can't be used: {problem}", _NO_CAPTURE)
+
+    def _inflate(self, one: Part, limit: int) -> bytes:
+        if one.length > limit or one.stored > limit + 1024:
+            raise self.refuse(f"part {one.name} claims {one.length:,} bytes, more than any has")
+        stored = self._file.read(one.position, one.stored)
+        inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            data = inflater.decompress(stored, one.length + 1)
+        except zlib.error as error:
+            raise self.refuse(f"part {one.name} can't be inflated ({error})") from error
+        if len(stored) != one.stored or len(data) != one.length:
+            raise self.refuse(f"part {one.name} has not the length that the manifest says")
+        from hashlib import sha256  # noqa: PLC0415 - most inputs are no capture, and OpenSSL takes 3 ms to load
+
+        if sha256(data).hexdigest() != one.sha256:
+            raise self.refuse(f"part {one.name} has not the sha256 that the manifest says")
+        return data
+
+    def salvaged(self, one: Part) -> bytes | None:
+        """Return the bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many.
+
+        Args:
+            one: a part whose place and lengths are claims of the manifest.
+        """
+        if one.length > PART_LIMIT or one.stored > PART_LIMIT + 1024:
+            return None
+        try:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(self._file.read(one.position, one.stored), PART_LIMIT)
+        except zlib.error:
+            return None
+
+    # ------------------------------------------------------------ manifest
+
+    def _read_manifest(self) -> Mapping[str, Any]:
+        reach = min(self._file.size, _END_LENGTH + COMMENT_LIMIT)
+        tail = self._file.read(self._file.size - reach, reach)
+        at = tail.rfind(_END_OF_DIRECTORY)
+        match = _COMMENT.fullmatch(tail[at + _END_LENGTH :]) if at >= 0 else None
+        if match is None:
+            raise self.refuse("its end is missing")
+        if match[1] != b"1":
+            raise EvidenceUnreadable(
+                str(self.path),
+                f"a capture of format {int(match[1])}, which this version of kforensics does not read",
+                ("it was taken by a newer version",),
+            )
+        position, stored, length = (int(match[number]) for number in (2, 3, 4))
+        manifest = self._parsed(
+            self._inflate(Part("manifest.json", position, stored, length, match[5].decode()), MANIFEST_LIMIT)
+        )
+        if not isinstance(manifest, dict) or manifest.get("schema") != FORMAT:
+            raise self.refuse("its manifest is of another kind")
+        return manifest
+
+    def _parsed(self, data: bytes) -> Any:
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise self.refuse("a part that should be JSON is not") from error
+
+    def _read_parts(self) -> tuple[Part, ...]:
+        try:
+            parts = tuple(
+                Part(
+                    str(one["name"]),
+                    checked_count(one["position"]),
+                    checked_count(one["stored"]),
+                    checked_count(one["length"]),
+                    str(one["sha256"]),
+                )
+                for one in self.manifest["parts"]
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.refuse("its manifest does not describe its parts") from error
+        self._numbers = {one.name: number for number, one in enumerate(parts)}
+        return parts
+
+    def _read_folders(self) -> dict[str, int]:
+        """Return the block of each directory, by its path below the capture."""
+        number = self._numbers.get("tree.json")
+        found = {} if number is None else self._parsed(self._inflate(self._parts[number], MANIFEST_LIMIT))
+        if not isinstance(found, dict) or not all(isinstance(block, int) for block in found.values()):
+            raise self.refuse("its tree is of another kind")
+        if not all(_is_folder(path) for path in found):
+            raise self.refuse("a name in it leads out of its tree")
+        return found
+
+    # ------------------------------------------------------------ the tree
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The names of what was captured, each a data directory, a directory of log files, or a parent of some.
+
+        Raises:
+            EvidenceUnreadable: its tree is not readable.
+        """
+        if not self.has_folder(""):
+            raise self.refuse("its tree has no beginning")
+        return tuple(sorted(entry.name for entry in self.folder("").values()))
+
+    def where(self, inner: str) -> str:
+        """Return the path on the broker of a path in the capture, and the node.
+
+        Args:
+            inner: relative to the root of the capture.
+        """
+        node = self.manifest.get("node")
+        node_id = node.get("node_id") if isinstance(node, dict) else None
+        return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
+
+    def origin(self, inner: str) -> str:
+        """Return the path on the broker of a path in the capture.
+
+        Args:
+            inner: relative to the root of the capture; its first part stands for a data directory.
+        """
+        name, _, rest = inner.partition("/")
+        roots = self.manifest.get("roots")
+        known = (
+            next(
+                (one for one in roots if isinstance(one, dict) and one.get("name") == name),
+                {},
+            )
+            if isinstance(roots, list)
+            else {}
+        )
+        return str(known.get("path", name)) + (f"/{rest}" if rest else "")
+
+    def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
+        """Return the entries of a directory, by name.
+
+        Args:
+            inner: relative to the root of the capture, which is empty.
+
+        Raises:
+            KeyError: the capture has no such directory.
+            EvidenceUnreadable: what it says of it can't be used.
+        """
+        block = self._folders[inner]
+        folders = self._blocks.get(block)
+        if folders is None:
+            folders = self._blocks[block] = self._read_block(block)
+            while len(self._blocks) > _KEPT_BLOCKS:
+                self._blocks.popitem(last=False)
+        else:
+            self._blocks.move_to_end(block)
+        try:
+            return folders[inner]
+        except KeyError as error:
+            raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
+
+    def entry(self, inner: str) -> CapturedEntry | None:
+        """Return the entry at a path; none where there is none.
+
+        Args:
+            inner: relative to the root of the capture.
+
+        Raises:
+            EvidenceUnreadable: what the capture says of its directory can't be used.
+        """
+        folder, _, name = inner.rpartition("/")
+        try:
+            return self.folder(folder).get(name)
+        except KeyError:
+            return None
+
+    def folders(self) -> tuple[str, ...]:
+        """Return the paths of all directories that were captured."""
+        return tuple(self._folders)
+
+    def has_folder(self, inner: str) -> bool:
+        """Whether a directory of that path was captured.
+
+        Args:
+            inner: relative to the root of the capture.
+        """
+        return inner in self._folders
+
+    def _read_block(self, block: int) -> dict[str, dict[str, CapturedEntry]]:
+        number = self._numbers.get(f"tree/{block:06d}.json")
+        if number is None:
+            raise self.refuse(f"it has no part tree/{block:06d}.json")
+        found = self._parsed(self.part(number))
+        try:
+            return {
+                str(path): {entry.name: entry for entry in (_entry(one, block) for one in entries)}
+                for path, entries in found.items()
+            }
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self.refuse(f"part tree/{block:06d}.json says what is impossible: {error}") from error
+
+
+def checked_count(value: Any) -> int:
+    """Return a number of a capture that counts something.
+
+    Args:
+        value: any value of JSON.
+
+    Raises:
+        ValueError: it is no whole number from 0 to 2⁶³ - 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _is_folder(path: Any) -> bool:
+    return isinstance(path, str) and (path == "" or all(map(_is_name, path.split("/"))))
+
+
+@lru_cache(maxsize=1 << 12)  # most directories have files of the same names
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name not in {"", ".", ".."} and "/" not in name and "\0" not in name
+
+
+def _entry(one: Mapping[str, Any], block: int) -> CapturedEntry:
+    name, content = one["name"], one.get("content") or {}
+    if not _is_name(name):
+        raise ValueError("a name leads out of the tree")
+    if not isinstance(content, dict):
+        raise TypeError("the content of a file is no object")
+    mode, length, mtime_ns = one["mode"], one["length"], one["mtime_ns"]
+    if type(mtime_ns) is not int or not -_LARGEST <= mtime_ns <= _LARGEST:
+        raise ValueError("a time is not a number of nanoseconds")
+    if type(mode) is not int or not 0 <= mode <= 0xFFFF or not stat.S_IFMT(mode):
+        raise ValueError("a mode is not that of a file")
+    if type(length) is not int or not 0 <= length <= _LARGEST:
+        raise ValueError("a length is not a number of bytes")
+    return CapturedEntry(name, mode, length, mtime_ns, content, block)
+
+
+def real_path(path: Path) -> Path:
+    """Return a path without links and `..`; one on other storage as it is.
+
+    Args:
+        path: of a capture.
+    """
+    return path if isinstance(path, ForeignPath) else Path(os.path.realpath(path))
