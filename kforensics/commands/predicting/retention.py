@@ -39,16 +39,18 @@ def find_due_segments(
     bases = _bases(outcome)
     ends = [*bases[1:], state.log_end_offset]
     rules = policy.policy
+    asks_age = rules.deletes and rules.retention_ms >= 0
     aged: list[AgedSegment] = []
     for base, end in zip(bases, ends, strict=True):
         length = outcome.tree[f"{padded(base)}{LOG}"]
         try:
             # The walk ends at the first segment that is kept: later ones are not read.
-            timestamp = _timestamp(disk, outcome, base, now_ms=now_ms, version=version) if length else now_ms
+            is_asked = length and asks_age
+            timestamp = _timestamp(disk, outcome, base, now_ms=now_ms, version=version) if is_asked else now_ms
         except EvidenceError:
             return Absent.UNREADABLE
         aged.append(AgedSegment(base, end, length, timestamp))
-        by_time = rules.deletes and rules.retention_ms >= 0 and now_ms - timestamp > rules.retention_ms
+        by_time = asks_age and now_ms - timestamp > rules.retention_ms
         if not by_time and (not rules.deletes or rules.retention_bytes < 0) and end > state.log_start_offset:
             aged += [
                 AgedSegment(at, after, outcome.tree[f"{padded(at)}{LOG}"], now_ms)
