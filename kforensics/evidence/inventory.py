@@ -27,6 +27,7 @@ from kforensics.evidence.replica.unaccounted import (
     Unaccounted,
     find_unaccounted,
     lost_metadata,
+    lost_metadata_log,
     merged,
     orphan_indexes,
 )
@@ -193,11 +194,15 @@ class _Partition:
     metadata_path: str = ""
     snapshot_end: int = 0
     """Where the newest snapshot of a metadata log ends."""
+    of_metadata: list[tuple[FileName, int, str]] = field(default_factory=list)
+    """Name, length and path of each file of a metadata log."""
 
     def add(self, found: FoundFile) -> None:
         self.files += 1
         self.file_bytes += found.length
         name = found.name
+        if isinstance(self.directory.name, PartitionDirectoryName) and self.directory.name.is_metadata:
+            self.of_metadata.append((name, found.length, found.path))
         if name.kind is FileKind.SEGMENT or name.kind in INDEX_KINDS:
             self.names.append((name, found.path))
         elif name.kind is FileKind.PRODUCER_SNAPSHOT and isinstance(name.base_offset, int):
@@ -346,7 +351,7 @@ class _Lister:
         if bases and end is None:
             return  # how far the log reaches can't be read
         epochs = [log_dir.broker_epoch for log_dir in one.log_dirs if name.is_metadata and end is not None]
-        cut = lost_metadata(max(end or 0, seen.snapshot_end), epochs)
+        cut = lost_metadata(max(end or 0, seen.snapshot_end), epochs) or lost_metadata_log(seen.of_metadata)
         if cut is not None:
             self.missing.append(
                 MissingOffsets(

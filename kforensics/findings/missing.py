@@ -14,10 +14,11 @@ SHOWN_BY = {
     Sign.HOLE: "the segment before them ends too early",
     Sign.ABOVE_END: "its checkpoints are above the log end",
     Sign.REGISTRATION: "the broker epoch in .kafka_cleanshutdown, the offset of its registration, is above the log end",
+    Sign.NO_SEGMENT: "files are there that are written with its records, and no segment",
 }
 
 OF_METADATA = (
-    "A part of this copy of the metadata log was taken away, or the log was put back to an earlier state: a broker has read the record of its own registration when it stops."
+    "A part of this copy of the metadata log was taken away, or the log was put back to an earlier state."
     " The node fetches what is missing from the leader of the quorum, as far as enough voters still hold it."
 )
 COMPARE_VOTERS = "Compare the metadata logs of all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."

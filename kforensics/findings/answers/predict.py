@@ -30,6 +30,9 @@ FOLLOWERS = (
 )
 
 
+_INCOMPLETE_METADATA = "; records of the metadata log are missing"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingDirectories:
     """What is known of log directories of a node beside those that were given."""
@@ -183,6 +186,7 @@ def predict_answer(
     is_in_doubt = (
         any(one.configured or one.blank for one in missing_directories)
         or ended_early
+        or any(one.lost_before for one in metadata_logs)
         or _aged(logs)
         or brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in _reached(logs))
@@ -243,6 +247,12 @@ def predict_answer(
             *([FOLLOWERS] if order is None and _reached(logs) else []),
             *unknown,
             *_gone_before(ended_early),
+            *(
+                f"Whether records of the metadata log of {_node(inputs[one.input])} are lost: {one.path}: {one.lost_before}. Compare the metadata logs of "
+                "all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
+                for one in metadata_logs
+                if one.lost_before
+            ),
             *(unknown_of_order(order) if order else ()),
         ),
     )
@@ -373,7 +383,12 @@ def _headline(
     if state is State.UNKNOWN:
         return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
     if not logs:
-        return f"Nothing here keeps {version} from starting; no log of a partition is here."
+        incomplete = (
+            _INCOMPLETE_METADATA.removeprefix("; ")
+            if any(one.lost_before for one in metadata_logs)
+            else "no log of a partition is here"
+        )
+        return f"Nothing here keeps {version} from starting; {incomplete}."
     but = next(_but(logs, metadata_logs, leaving), "")
     rest = " as they are" if state is State.STARTS_UNCHANGED else ", and loading discards no record"
     return f"{loads}{version} loads {_all(logs)}{but or rest}."
@@ -392,6 +407,8 @@ def _but(
     truncated = next((one for one in metadata_logs if one.lost.records), None)
     if truncated is not None:
         yield f", but discards {counted(truncated.lost.records, 'record')} of the metadata log"
+    if any(one.lost_before for one in metadata_logs):
+        yield _INCOMPLETE_METADATA
     due = [log.due for log in _reached(logs) if isinstance(log.due, DueSegments)]
     whole = [one for one in due if one.is_whole_log]
     known = [one for one in whole if one.is_setting_known]
