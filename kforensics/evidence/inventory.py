@@ -20,7 +20,7 @@ from kforensics.evidence.discovery.partition_dirs import (
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
+from kforensics.evidence.replica.log_tail import LogTail, longest_truncated_batch, read_log_tail
 from kforensics.evidence.replica.unaccounted import (
     INDEX_KINDS,
     Sign,
@@ -371,6 +371,13 @@ class _Lister:
         ]
         start = _claim(state, "log_start", name)
         is_clean = any(log_dir.clean_shutdown for log_dir in one.log_dirs if log_dir.path == seen.directory.log_dir)
+        highest = max(reach, default=None)
+        longest: int | None = None if seen.log_bytes else 0
+        if is_clean and end is not None and highest is not None and end < highest and highest in seen.snapshots:
+            try:
+                longest = longest_truncated_batch(one, seen.segments)
+            except EvidenceError as error:
+                self.problems.append(_problem(index, one, error))
         self.missing += [
             MissingOffsets(
                 input=index,
@@ -384,9 +391,9 @@ class _Lister:
                     [(base, after, "") for base, after in zip(bases, ends, strict=False)],
                     orphan_indexes(seen.names),
                     log_start=None if isinstance(start, Absent) else start,
-                    reach=max(reach, default=None),
+                    reach=highest,
                     explained=seen.snapshots,
-                    longest_batch=None if seen.log_bytes else 0,
+                    longest_batch=longest,
                 )
             )
             # Without the marker of a clean stop numbers above the log end are ordinary, but of an empty log.

@@ -58,7 +58,7 @@ def missing_finding(
     return finding(
         "KF116",
         severity=Severity.ERROR,
-        statement=f"{unaccounted.words} of {directory.path} are unaccounted for: {SHOWN_BY[unaccounted.sign]}",
+        statement=f"{unaccounted.words} of {directory.path} {unaccounted.are} unaccounted for: {SHOWN_BY[unaccounted.sign]}",
         meaning=OF_METADATA if partition.topic in METADATA_TOPICS else "",
         advice=COMPARE_VOTERS if partition.topic in METADATA_TOPICS else "",
         topic_partition=partition,

@@ -102,7 +102,7 @@ def _damage(context: PartitionContext, one: Unaccounted) -> tuple[str, Damage]:
         span=span,
         kind=DamageKind.MISSING,
         expected=_EXPECTED[one.sign],
-        found=f"{what}; {one.words} of {context.path} are unaccounted for",
+        found=f"{what}; {one.words} of {context.path} {one.are} unaccounted for",
         gravity=Gravity.DAMAGE,
         offsets_lost=Absent.UNKNOWN if isinstance(one.last, Absent) else OffsetRange(one.first, one.last),
     )

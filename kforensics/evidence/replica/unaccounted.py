@@ -54,6 +54,11 @@ class Unaccounted:
             return f"offsets from {self.first} on"
         return f"offset {self.first}" if self.first == self.last else f"offsets {self.first} to {self.last}"
 
+    @property
+    def are(self) -> str:
+        """The verb that follows the words."""
+        return "is" if self.first == self.last else "are"
+
 
 def orphan_indexes(files: Sequence[tuple[FileName, str]]) -> dict[int, str]:
     """Return the indexes in use whose segment is not there under any name, by base offset.

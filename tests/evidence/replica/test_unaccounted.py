@@ -18,6 +18,8 @@ from kforensics.evidence.replica.unaccounted import (
     lost_metadata_log,
     unaccounted_offsets,
 )
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import parse_file_name
 from tests.builders.directories import copied
 
@@ -140,6 +142,24 @@ def test_a_metadata_log_without_its_segment_is_damage(broker, capsys):
     assert ["KF116"] == [
         one["code"] for one in json.loads(capsys.readouterr().out)["findings"] if one["severity"] == "error"
     ]
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_ls_reads_no_truncation_from_an_end_that_lies_further_below_its_checkpoints_than_a_batch_or_in_one(
+    broker, capsys, left
+):
+    """A truncation to an offset inside a batch drops that batch, and leaves no byte of it."""
+    log = [one for one in sorted((broker / "orders-ok-1").glob("*.log")) if one.stat().st_size][-1]
+    with open_evidence(log) as file:
+        starts = [int(row["position"]) for one in walk_segment(file, level=Level.CRC) for row in one.batches]
+    assert 0 == run(["ls", str(broker)])
+    capsys.readouterr()
+    os.truncate(log, starts[-4] if not left else log.stat().st_size - 1)
+
+    assert 1 == run(["ls", str(broker), "--format", "json"])
+
+    (lost,) = json.loads(capsys.readouterr().out)["findings"]
+    assert ("KF116", "orders-ok", 1) == (lost["code"], lost["topic"], lost["partition"])
 
 
 @pytest.mark.parametrize("has_index", [True, False])
