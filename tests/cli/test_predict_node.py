@@ -282,6 +282,20 @@ def test_a_log_that_has_lost_its_end_is_not_calm_though_the_start_discards_nothi
     assert any("derived-0 (recovery-point-offset-checkpoint says" in words for words in document["answer"]["unknown"])
 
 
+def test_a_partition_that_a_checkpoint_names_and_that_has_no_directory_is_not_calm(incident, tmp_path, capsys):
+    broker = tmp_path / "broker-2"
+    copied(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
+    calm, _ = predict(capsys, broker)
+    shutil.rmtree(broker / "derived-0")
+
+    document, code = predict(capsys, broker)
+
+    assert ("starts-and-repairs", "unknown", 3) == (calm["answer"]["state"], document["answer"]["state"], code)
+    assert "1 partition that checkpoints name has no directory here" in document["answer"]["headline"]
+    assert "directory here" not in calm["answer"]["headline"]
+    assert any("derived-0 (line" in words for words in document["answer"]["unknown"])
+
+
 def test_records_are_lost_where_the_index_ends_in_an_incomplete_batch_from_which_a_start_finds_no_end(
     incident, tmp_path, capsys
 ):
