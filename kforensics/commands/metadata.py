@@ -8,15 +8,17 @@ from kforensics.commands.filters import not_there
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import find_inputs, why_not_checked
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_checked
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
 from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
+from kforensics.evidence.metadata.files import is_metadata_directory
 from kforensics.evidence.metadata.log import MetadataHistory, read_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
 from kforensics.findings.answers.metadata import metadata_answer
+from kforensics.source.walk import join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,13 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
     histories = read_metadata_logs(inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
+        emptied = _directories_without_log(inputs)
+        if emptied:
+            raise EvidenceError(
+                emptied[0],
+                "no segment and no snapshot of the KRaft metadata log is in its directory",
+                ("the copy left them out", "the log was taken away: `kforensics ls` says what shows that"),
+            )
         raise EvidenceError(
             str(request.paths[0]) if len(request.paths) == 1 else "the inputs",
             "no KRaft metadata log is here",
@@ -127,6 +136,17 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
             problems=problems,
         ),
     )
+
+
+def _directories_without_log(inputs: Inputs) -> list[str]:
+    """Return the paths of directories that are named as that of the metadata log."""
+    return [
+        str(one.root / join(log_dir, entry.name))
+        for one in inputs.found
+        for log_dir in one.log_dir_paths
+        for entry in one.listings.of(log_dir).entries
+        if entry.is_directory and is_metadata_directory(entry.name)
+    ]
 
 
 def _check_question(question: MetadataRequest, history: MetadataHistory) -> None:

@@ -20,7 +20,8 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs
-from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
+from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import MissingDirectories, predict_answer
 from kforensics.reconcile.logs.predicted_load import (
@@ -32,7 +33,7 @@ from kforensics.reconcile.logs.predicted_load import (
     WayOut,
 )
 from kforensics.source.capture import split_at_capture
-from kforensics.source.naming import FileKind
+from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.units import Depth
 
 
@@ -126,6 +127,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         ways_out=tuple(way for one in started for way in starting.ways_out(one, problems)) if request.ways_out else (),
         order=_order(request, nodes) if request.order else None,
     )
+    lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
     answer = predict_answer(
         starts,
         logs,
@@ -153,6 +155,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
         leaving=leaving_replicas(started, surroundings),
         order=body.order,
+        lost=lost,
         allows_older=any(one.allows_older for one in known),
         assumed_nodes={
             node.first: str(starting.versions[node.first].version)
@@ -169,6 +172,23 @@ def run(request: PredictRequest) -> Result[Prediction]:
         body=body,
         concluded=Conclusion(answer=answer, problems=tuple(problems)),
     )
+
+
+def _lost_directories(inputs: Inputs, problems: list[Problem]) -> Sequence[LostDirectory]:
+    """Return the partitions that checkpoints name and of which their node holds no directory."""
+    states = [state for number, one in enumerate(inputs.found) for state in log_dir_states(number, one, []).values()]
+    if not any(lines for state in states for lines in state.without_directory.values()):
+        return ()
+    held = [
+        (number, name.topic_partition)
+        for number, one in enumerate(inputs.found)
+        for log_dir in one.log_dir_paths
+        for entry in one.listings.of(log_dir).entries
+        if entry.is_directory and (name := parse_partition_directory(entry.name)) is not None
+    ]
+    lost, left_out = lost_directories(states, held)
+    problems += left_out
+    return unexplained(lost, inputs)
 
 
 def _check_filters(request: PredictRequest, inputs: Inputs) -> None:

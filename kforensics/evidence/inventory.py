@@ -20,13 +20,14 @@ from kforensics.evidence.discovery.partition_dirs import (
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
+from kforensics.evidence.replica.log_tail import LogTail, longest_truncated_batch, read_log_tail
 from kforensics.evidence.replica.unaccounted import (
     INDEX_KINDS,
     Sign,
     Unaccounted,
     find_unaccounted,
     lost_metadata,
+    lost_metadata_log,
     merged,
     orphan_indexes,
 )
@@ -193,11 +194,15 @@ class _Partition:
     metadata_path: str = ""
     snapshot_end: int = 0
     """Where the newest snapshot of a metadata log ends."""
+    of_metadata: list[tuple[FileName, int, str]] = field(default_factory=list)
+    """Name, length and path of each file of a metadata log."""
 
     def add(self, found: FoundFile) -> None:
         self.files += 1
         self.file_bytes += found.length
         name = found.name
+        if isinstance(self.directory.name, PartitionDirectoryName) and self.directory.name.is_metadata:
+            self.of_metadata.append((name, found.length, found.path))
         if name.kind is FileKind.SEGMENT or name.kind in INDEX_KINDS:
             self.names.append((name, found.path))
         elif name.kind is FileKind.PRODUCER_SNAPSHOT and isinstance(name.base_offset, int):
@@ -346,7 +351,7 @@ class _Lister:
         if bases and end is None:
             return  # how far the log reaches can't be read
         epochs = [log_dir.broker_epoch for log_dir in one.log_dirs if name.is_metadata and end is not None]
-        lost_end = lost_metadata(max(end or 0, seen.snapshot_end), epochs)
+        lost_end = lost_metadata(max(end or 0, seen.snapshot_end), epochs) or lost_metadata_log(seen.of_metadata)
         if lost_end is not None:
             self.missing.append(
                 MissingOffsets(
@@ -366,6 +371,13 @@ class _Lister:
         ]
         start = _claim(state, "log_start", name)
         is_clean = any(log_dir.clean_shutdown for log_dir in one.log_dirs if log_dir.path == seen.directory.log_dir)
+        highest = max(reach, default=None)
+        longest: int | None = None if seen.log_bytes else 0
+        if is_clean and end is not None and highest is not None and end < highest and highest in seen.snapshots:
+            try:
+                longest = longest_truncated_batch(one, seen.segments)
+            except EvidenceError as error:
+                self.problems.append(_problem(index, one, error))
         self.missing += [
             MissingOffsets(
                 input=index,
@@ -379,9 +391,9 @@ class _Lister:
                     [(base, after, "") for base, after in zip(bases, ends, strict=False)],
                     orphan_indexes(seen.names),
                     log_start=None if isinstance(start, Absent) else start,
-                    reach=max(reach, default=None),
+                    reach=highest,
                     explained=seen.snapshots,
-                    longest_batch=None if seen.log_bytes else 0,
+                    longest_batch=longest,
                 )
             )
             # Without the marker of a clean stop numbers above the log end are ordinary, but of an empty log.

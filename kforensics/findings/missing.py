@@ -14,11 +14,12 @@ SHOWN_BY = {
     Sign.HOLE: "the segment before them ends too early",
     Sign.ABOVE_END: "its checkpoints are above the log end",
     Sign.REGISTRATION: "the broker epoch in .kafka_cleanshutdown, the offset of its registration, is above the log end",
+    Sign.NO_SEGMENT: "files are there that are written with its records, and no segment",
 }
 
 OF_METADATA = (
-    "The end of this copy of the metadata log was removed, or the log was put back to an earlier state: a broker that stops has read the record of its own registration."
-    " The node fetches what is missing from the leader of the quorum, as far as that still holds it."
+    "A part of this copy of the metadata log was removed, or the log was put back to an earlier state."
+    " The node fetches what is missing from the leader of the quorum, as far as enough voters still hold it."
 )
 COMPARE_VOTERS = "Compare the metadata logs of all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
 
@@ -57,7 +58,7 @@ def missing_finding(
     return finding(
         "KF116",
         severity=Severity.ERROR,
-        statement=f"{unaccounted.words} of {directory.path} are unaccounted for: {SHOWN_BY[unaccounted.sign]}",
+        statement=f"{unaccounted.words} of {directory.path} {unaccounted.are} unaccounted for: {SHOWN_BY[unaccounted.sign]}",
         meaning=OF_METADATA if partition.topic in METADATA_TOPICS else "",
         advice=COMPARE_VOTERS if partition.topic in METADATA_TOPICS else "",
         topic_partition=partition,

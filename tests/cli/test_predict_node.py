@@ -1,8 +1,10 @@
 """`kforensics predict` on whole nodes: identity, strays, the metadata log, levels and versions, on recorded directories that were edited."""
 
 import json
+import os
 import re
 import shutil
+import struct
 
 import pytest
 
@@ -11,6 +13,8 @@ from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.mapped import open_evidence
 from tests.builders.directories import copied
 from tests.builders.metadata_logs import metadata_batch, metadata_record
 
@@ -276,6 +280,41 @@ def test_a_log_that_has_lost_its_end_is_not_calm_though_the_start_discards_nothi
     assert ("starts-and-repairs", "unknown", 3) == (calm["answer"]["state"], document["answer"]["state"], code)
     assert "1 log may have lost its end" in document["answer"]["headline"]
     assert any("derived-0 (recovery-point-offset-checkpoint says" in words for words in document["answer"]["unknown"])
+
+
+def test_a_partition_that_a_checkpoint_names_and_that_has_no_directory_is_not_calm(incident, tmp_path, capsys):
+    broker = tmp_path / "broker-2"
+    copied(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
+    calm, _ = predict(capsys, broker)
+    shutil.rmtree(broker / "derived-0")
+
+    document, code = predict(capsys, broker)
+
+    assert ("starts-and-repairs", "unknown", 3) == (calm["answer"]["state"], document["answer"]["state"], code)
+    assert "1 partition that checkpoints name has no directory here" in document["answer"]["headline"]
+    assert "directory here" not in calm["answer"]["headline"]
+    assert any("derived-0 (line" in words for words in document["answer"]["unknown"])
+
+
+def test_records_are_lost_where_the_index_ends_in_an_incomplete_batch_from_which_a_start_finds_no_end(
+    incident, tmp_path, capsys
+):
+    """`readNextOffset` takes the base offset where no batch is at the last entry of the index."""
+    broker = tmp_path / "broker-2"
+    copied(incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-2", broker)
+    log = broker / "derived-0" / f"{0:020d}.log"
+    with open_evidence(log) as file:
+        last = list(walk_segment(file, level=Level.CRC))[-1].batches[-1]
+    os.truncate(log, log.stat().st_size - 1)
+    entry = struct.pack(">ii", last["base_offset"], last["position"])
+    log.with_suffix(".index").write_bytes(entry)
+
+    document, code = predict(capsys, broker)
+
+    assert ("loses", 1) == (document["answer"]["state"], code)
+    (lost,) = [one for one in document["logs"] if one["path"].endswith("derived-0")]
+    assert (lost["before"]["log_end_offset"], lost["after"]["log_end_offset"]) == (last["base_offset"], 0)
+    assert 0 < lost["records_lost"] <= last["base_offset"]
 
 
 @pytest.mark.parametrize(

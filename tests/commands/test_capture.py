@@ -179,6 +179,20 @@ def test_the_document_says_what_is_in_the_file(tmp_path, capsys):
     assert [] == taken["capture"]["changed"] == taken["problems"]
 
 
+def test_an_estimate_takes_preallocated_indexes_for_zeros(tmp_path, capsys):
+    broker = tmp_path / "broker"
+    copied(BROKER, broker)
+    (folder,) = broker.glob("**/__cluster_metadata-0")
+    sizes = []
+    for length in (24, 10 << 20):
+        for index in (*folder.glob("*.index"), *folder.glob("*.timeindex")):
+            os.truncate(index, length)
+        assert 0 == run(["capture", str(broker), "--plan", "--normal-priority", "--format", "json"])
+        sizes.append(json.loads(capsys.readouterr().out)["plan"]["capture_bytes"])
+
+    assert 0 < sizes[0] < sizes[1] < sizes[0] + 50_000
+
+
 def test_standard_tools_open_it(taken):
     with zipfile.ZipFile(taken) as archive:
         assert archive.testzip() is None

@@ -2,11 +2,12 @@
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.commands.capturing.folders import FolderPlan
 from kforensics.source.naming import FileKind, parse_file_name
+from kforensics.source.walk import Entry
 
 SAMPLES = 16
 """The longest segments that are kept, to estimate by."""
@@ -14,6 +15,14 @@ SAMPLES = 16
 LOG_SHARE = 0.12
 SMALL_SHARE = 0.25
 """What deflating leaves of log files, and of small files with their heads in a tar file."""
+
+_ZERO_SHARE = 0.001
+"""Likewise of zeros, which brokers preallocate behind the entries of an index."""
+
+_BYTES_PER_ENTRY = 4_096
+"""Of a segment, by the default of index.interval.bytes."""
+
+_LONGEST_ENTRY = 12
 
 _NAME_BYTES = 12
 _HEAD_BYTES = 60
@@ -50,6 +59,7 @@ class Tally:
         entries = folder.entries
         found = list(folder.segments(entries))
         bases = sorted(base for _, _, base in found)
+        indexed = _entry_bytes(entries) if folder.is_metadata else {}
         for entry, _, base in found:
             self.segments += 1
             self.scanned += entry.length
@@ -65,8 +75,7 @@ class Tally:
             if not entry.is_directory and folder.takes(entry):
                 self.files += 1
                 self.copied += entry.length
-                is_log = parse_file_name(entry.name).kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
-                self.size += entry.length * LOG_SHARE if is_log else _HEAD_BYTES + entry.length * SMALL_SHARE
+                self.size += _packed(entry, indexed)
             else:
                 self.size += _NAME_BYTES
 
@@ -92,6 +101,27 @@ class Tally:
             heapq.heappush(self.longest, one)
         else:
             heapq.heappushpop(self.longest, one)
+
+
+def _entry_bytes(entries: Iterable[Entry]) -> dict[int, int]:
+    """Return by base offset the most bytes that the entries of a segment's index take, where they are of the default interval."""
+    named = ((parse_file_name(one.name), one.length) for one in entries if ".log" in one.name)
+    return {
+        name.base_offset: (length // _BYTES_PER_ENTRY + 1) * _LONGEST_ENTRY
+        for name, length in named
+        if name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int)
+    }
+
+
+def _packed(entry: Entry, indexed: Mapping[int, int]) -> float:
+    """Return the bytes that a file takes in a capture that takes it along byte for byte."""
+    name = parse_file_name(entry.name)
+    if name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}:
+        return entry.length * LOG_SHARE
+    zeros = 0
+    if name.kind in {FileKind.OFFSET_INDEX, FileKind.TIME_INDEX} and isinstance(name.base_offset, int):
+        zeros = max(entry.length - indexed.get(name.base_offset, entry.length), 0)
+    return _HEAD_BYTES + (entry.length - zeros) * SMALL_SHARE + zeros * _ZERO_SHARE
 
 
 def _share(bases: Sequence[int], base: int, length: int, start: int) -> float:

@@ -15,6 +15,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.loader_dirs import DirectoryContent, FoundLogs
 from kforensics.evidence.replica.loader_values import Need
+from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
 from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
@@ -89,7 +90,21 @@ def start_metadata_log(
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
     opened, inconsistent = _opened(load, disk, content, outcome)
-    return MetadataStart(opened, refusal or inconsistent)
+    epochs = [each.broker_epoch for each in one.log_dirs]
+    return MetadataStart(replace(opened, lost_before=_lost_before(opened, content, epochs)), refusal or inconsistent)
+
+
+def _lost_before(opened: MetadataLoad, content: DirectoryContent, broker_epochs: Sequence[int | Absent]) -> str:
+    """Return what shows that records were missing before the start, in words; empty where nothing does."""
+    files = [(parse_file_name(name), length, name) for name, length in content.files.items()]
+    names = [(name, path) for name, _, path in files]
+    if orphans := orphan_indexes(names):
+        return f"{orphans[min(orphans)]} is there, and its segment is not"
+    if none := lost_metadata_log(files):
+        return f"{none.path} is there, and no segment"
+    end = opened.log_end_offset
+    cut = None if isinstance(end, Absent) else lost_metadata(end, broker_epochs)
+    return f".kafka_cleanshutdown names the broker epoch {cut.last}, and it ends at {end}" if cut else ""
 
 
 def _opened(

@@ -13,6 +13,7 @@ from kforensics.evidence.replica.unaccounted import (
     find_unaccounted,
     highest,
     lost_metadata,
+    lost_metadata_log,
     orphan_indexes,
     value_of,
 )
@@ -24,6 +25,7 @@ _EXPECTED = {
     Sign.CHECKPOINT: "a segment of the partition",
     Sign.HOLE: "a segment before this one that ends where it begins",
     Sign.REGISTRATION: "the registration of the broker, whose offset is the broker epoch in .kafka_cleanshutdown",
+    Sign.NO_SEGMENT: "a segment of the metadata log",
 }
 
 
@@ -61,7 +63,12 @@ def check_missing(context: PartitionContext, segments: Sequence[ScannedSegment])
 
 def _lost_end(context: PartitionContext, segments: Sequence[ScannedSegment]) -> Iterator[Unaccounted]:
     """Yield the end of a metadata log that is missing, by the registration of its broker; a snapshot holds what is before it."""
-    if not context.is_metadata or not segments:
+    if not context.is_metadata:
+        return
+    if not segments:
+        none = lost_metadata_log((file.name, file.length, file.path) for file in context.files)
+        if none is not None:
+            yield none
         return
     ends = [segment.claimed_end_offset for segment in segments]
     lost = lost_metadata(
@@ -95,7 +102,7 @@ def _damage(context: PartitionContext, one: Unaccounted) -> tuple[str, Damage]:
         span=span,
         kind=DamageKind.MISSING,
         expected=_EXPECTED[one.sign],
-        found=f"{what}; {one.words} of {context.path} are unaccounted for",
+        found=f"{what}; {one.words} of {context.path} {one.are} unaccounted for",
         gravity=Gravity.DAMAGE,
         offsets_lost=Absent.UNKNOWN if isinstance(one.last, Absent) else OffsetRange(one.first, one.last),
     )

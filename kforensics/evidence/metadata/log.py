@@ -102,6 +102,11 @@ class _LogReader:
                 self._problem(path, error.problem)
         if self.start_offset is None:
             self._open_with_newest_snapshot()
+        if self.files.directory and not self.files.segments and self.next_offset:
+            self._problem(
+                self.files.directory,
+                f"no segment of the log is here: what follows its snapshot at offset {self.next_offset} is missing",
+            )
         self.replay.finish(self.next_offset - 1)
         batches = np.concatenate(self.batches) if self.batches else empty_batches()
         replay, steps = self.replay, self.replay.partitions

@@ -7,7 +7,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory
 
 
 def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDirectory, ...]:
-    """Return those that the newest metadata log among the inputs assigns to their broker; all of them where there is none.
+    """Return those that the newest metadata log among the inputs assigns to their broker, or never knew though it begins at 0; all of them where there is none.
 
     Args:
         lost: as the checkpoints show them.
@@ -28,6 +28,7 @@ def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDire
     out = []
     for one in lost:
         known = state.partition(*one.topic_partition)
-        if known is not None and one.broker_id in known.replicas:
+        is_unknown = not newest.start_offset and not newest.topics_named(one.topic_partition.topic)
+        if is_unknown or (known is not None and one.broker_id in known.replicas):
             out.append(one)
     return tuple(out)

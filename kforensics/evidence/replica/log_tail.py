@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Gravity
 from kforensics.evidence.captured.reading import captured_tail
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.positions import indexed_start
@@ -59,6 +59,32 @@ def read_log_tail(
         if depth is Depth.TAILS:
             break
     return newest or LogTail(last_base, Absent.NOT_APPLICABLE, Absent.NOT_APPLICABLE)
+
+
+def longest_truncated_batch(one: FoundInput, segments: list[tuple[int, str]]) -> int | None:
+    """Return the most offsets by which a truncation may have left the end of its log below its target: those of the longest batch, of which headers alone are read.
+
+    Args:
+        one: the input that the segments belong to.
+        segments: base offset and path of each.
+
+    Returns:
+        0 where the log ends in an incomplete batch, which no truncation leaves; None where a segment is only in a capture.
+
+    Raises:
+        EvidenceError: a segment can't be read.
+    """
+    longest, ends_whole = 0, True
+    for _, path in sorted(segments):
+        with one.open(path) as segment:
+            if isinstance(segment, CapturedSegment):
+                return None
+            for window in walk_segment(segment, level=Level.HEADERS) if segment.size else ():
+                rows = window.batches
+                if len(rows):
+                    longest = max(longest, int((rows["last_offset"] - rows["base_offset"]).max()) + 1)
+                ends_whole = not any(place.gravity is Gravity.TORN_TAIL for place in window.damage)
+    return longest if ends_whole else 0
 
 
 def _captured_tail(segment: CapturedSegment) -> LogTail | None:

@@ -13,6 +13,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Replica
 from kforensics.source.naming import FileKind, FileName
 
+_NO_EPOCHS_BYTES = len("0\n0\n")
+"""What a checkpoint of leader epochs without an entry takes."""
+
 INDEX_KINDS = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX})
 
 
@@ -29,6 +32,8 @@ class Sign(StrEnum):
     """A recovery point or high watermark above the log end."""
     REGISTRATION = "registration"
     """The registration that the marker of a clean stop names is above the end of the metadata log."""
+    NO_SEGMENT = "no-segment"
+    """Files of a metadata log are there that are written with its records, and no segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,11 @@ class Unaccounted:
         if isinstance(self.last, Absent):
             return f"offsets from {self.first} on"
         return f"offset {self.first}" if self.first == self.last else f"offsets {self.first} to {self.last}"
+
+    @property
+    def are(self) -> str:
+        """The verb that follows the words."""
+        return "is" if self.first == self.last else "are"
 
 
 def orphan_indexes(files: Sequence[tuple[FileName, str]]) -> dict[int, str]:
@@ -119,6 +129,28 @@ def lost_metadata(end: int, broker_epochs: Iterable[int | Absent]) -> Unaccounte
     """
     last = max((epoch for epoch in broker_epochs if isinstance(epoch, int)), default=-1)
     return Unaccounted(first=end, last=last, sign=Sign.REGISTRATION) if last >= end else None
+
+
+def lost_metadata_log(files: Iterable[tuple[FileName, int, str]]) -> Unaccounted | None:
+    """Return a metadata log that is missing as a whole: it has a segment from its first record on, and a storage that was only formatted has a snapshot at 0 alone.
+
+    Args:
+        files: name, length and path of each file of its directory.
+
+    Returns:
+        None where a segment is there, or the index of one, or nothing shows that there were records.
+    """
+    snapshot, shown = 0, ""
+    for name, length, path in files:
+        base = name.base_offset if isinstance(name.base_offset, int) else 0
+        if not name.is_transient and (name.kind is FileKind.SEGMENT or name.kind in INDEX_KINDS):
+            return None
+        if name.kind is FileKind.METADATA_SNAPSHOT and not name.is_transient:
+            snapshot = max(snapshot, base)
+        is_written = base > 0 or (name.kind is FileKind.LEADER_EPOCH_CHECKPOINT and length > _NO_EPOCHS_BYTES)
+        if is_written and not name.is_transient:
+            shown = shown or path
+    return Unaccounted(first=snapshot, last=Absent.UNKNOWN, sign=Sign.NO_SEGMENT, path=shown) if shown else None
 
 
 def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:

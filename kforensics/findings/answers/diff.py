@@ -134,6 +134,7 @@ class _Words:
         self.problems = problems
         self.among = counted(among, "partition")
         self.count = among
+        self.is_metadata_alone = among == len(judged) == sum(one.partition.topic in METADATA_TOPICS for one in judged)
         self.by_kind: dict[tuple[State, ConcernKind], list[tuple[TopicPartition, Concern]]] = {}
         for one in judged:
             for concern in one.concerns:
@@ -156,6 +157,8 @@ class _Words:
     def headline(self) -> str:
         kinds = sorted((kind for state, kind in self.by_kind if state is self.state), key=ORDER.__getitem__)
         if self.state is State.AGREE or not kinds:
+            if self.state is State.AGREE and self.is_metadata_alone:
+                return "All replicas of the metadata log agree, every voter given; no log of another partition is here."
             if self.state is State.AGREE:
                 return f"All replicas agree: {self.among} compared, every assigned replica given."
             return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"

@@ -51,7 +51,10 @@ def _answer_of_partitions(summary: FleetSummary) -> Answer:
     total = counted(summary.partition_count, "partition")
     state = worst_state("diff", map(State, summary.states))
     if state is None:
-        return Answer(state=State.UNKNOWN, headline="Nothing to judge: no partition was found.")
+        return Answer(
+            state=State.UNKNOWN,
+            headline="Nothing to judge: no partition was found, or none of those that were asked for.",
+        )
     if state is not State.AGREE:
         answer = diff_answer(
             summary.judged,

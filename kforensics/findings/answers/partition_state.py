@@ -266,7 +266,7 @@ def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Co
         lacks = one.view.missing
         if not lacks:
             continue
-        words = f"{lacks[0].words} are unaccounted for by its own files"
+        words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files"
         others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
         if is_empty(replica) and others and replica.broker_id in electable:
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.answers.start_order import discarded_by_leaders, name_brokers, order_steps, unknown_of_order
@@ -28,6 +29,9 @@ FOLLOWERS = (
     "What followers discard once a leader is elected and they truncate to its log: a start only loads the logs. --order over the log "
     "directories of all brokers of a stopped cluster computes it, and diff shows where replicas differ."
 )
+
+
+_INCOMPLETE_METADATA = "; records of the metadata log are missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,7 @@ def predict_answer(
     unclean_nodes: Mapping[int, str] | None = None,
     leaving: Sequence[LeavingReplica] = (),
     order: StartOrder | None = None,
+    lost: Sequence[LostDirectory] = (),
     allows_older: bool = False,
     assumed_nodes: Mapping[int, str] | None = None,
     twice: Sequence[int] = (),
@@ -127,6 +132,7 @@ def predict_answer(
         unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
         leaving: replicas that a reassignment removes from their nodes.
         order: in which to start the brokers, where it was asked for.
+        lost: partitions that checkpoints name and of which their node holds no directory.
         allows_older: the evidence allows versions too that are not modelled.
         assumed_nodes: the version that is assumed, by input of a node of which none is on record, where others have one.
         twice: inputs of nodes that are given as they were at several moments.
@@ -185,6 +191,8 @@ def predict_answer(
     is_in_doubt = (
         any(one.configured or one.blank for one in missing_directories)
         or ended_early
+        or lost
+        or any(one.lost_before for one in metadata_logs)
         or _aged(logs)
         or brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in _reached(logs))
@@ -212,6 +220,11 @@ def predict_answer(
             f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty."
             for one in missing_directories
             if one.blank
+        )
+        + (
+            f" {counted(len(lost), 'partition')} that checkpoints name {form(len(lost), 'has', 'have')} no directory here."
+            if lost
+            else ""
         )
         + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else "")
         + (
@@ -245,6 +258,13 @@ def predict_answer(
             *([FOLLOWERS] if order is None and _reached(logs) else []),
             *unknown,
             *_gone_before(ended_early),
+            *_without_directory(lost),
+            *(
+                f"Whether records of the metadata log of {_node(inputs[one.input])} are lost: {one.path}: {one.lost_before}. Compare the metadata logs of "
+                "all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
+                for one in metadata_logs
+                if one.lost_before
+            ),
             *(unknown_of_order(order) if order else ()),
         ),
     )
@@ -337,6 +357,18 @@ def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
         )
 
 
+def _without_directory(lost: Sequence[LostDirectory]) -> Iterator[str]:
+    if lost:
+        shown = [
+            f"{one.topic_partition} (line {one.value.citation.line} of {one.value.citation.path} says {one.value.value})"
+            for one in lost
+        ]
+        yield (
+            f"What became of the directories of {listed(shown, most=4)}: a start creates an empty log of a partition that is assigned, and the other replicas "
+            "truncate theirs where it is elected. Look for them (lost+found, other copies) before it."
+        )
+
+
 def _without_logs(
     starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
 ) -> list[Input]:
@@ -375,7 +407,12 @@ def _headline(
     if state is State.UNKNOWN:
         return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
     if not logs:
-        return f"Nothing here keeps {version} from starting; no log of a partition is here."
+        incomplete = (
+            _INCOMPLETE_METADATA.removeprefix("; ")
+            if any(one.lost_before for one in metadata_logs)
+            else "no log of a partition is here"
+        )
+        return f"Nothing here keeps {version} from starting; {incomplete}."
     but = next(_but(logs, metadata_logs, leaving), "")
     rest = " as they are" if state is State.STARTS_UNCHANGED else ", and loading discards no record"
     return f"{loads}{version} loads {_all(logs)}{but or rest}."
@@ -394,6 +431,8 @@ def _but(
     truncated = next((one for one in metadata_logs if one.lost.records), None)
     if truncated is not None:
         yield f", but discards {counted(truncated.lost.records, 'record')} of the metadata log"
+    if any(one.lost_before for one in metadata_logs):
+        yield _INCOMPLETE_METADATA
     due = [log.due for log in _reached(logs) if isinstance(log.due, DueSegments)]
     whole = [one for one in due if one.is_whole_log]
     known = [one for one in whole if one.is_setting_known]

@@ -166,6 +166,8 @@ class MetadataLoad:
     lost: LostRecords
     unknown: str = ""
     """Why it is not known."""
+    lost_before: str = ""
+    """What shows that records of it are missing before any start, in words."""
 
 
 class LeavingReplica(NamedTuple):

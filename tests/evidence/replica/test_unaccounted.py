@@ -7,10 +7,20 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT, find_places
 from kforensics.evidence.replica.collect import collect_replica
-from kforensics.evidence.replica.unaccounted import Sign, find_unaccounted, unaccounted_offsets
+from kforensics.evidence.replica.unaccounted import (
+    Sign,
+    Unaccounted,
+    find_unaccounted,
+    lost_metadata_log,
+    unaccounted_offsets,
+)
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import parse_file_name
 from tests.builders.directories import copied
 
 SEGMENTS = [(0, 20, "0.log"), (20, 40, "20.log"), (40, 60, "40.log")]
@@ -132,6 +142,57 @@ def test_a_metadata_log_without_its_segment_is_damage(broker, capsys):
     assert ["KF116"] == [
         one["code"] for one in json.loads(capsys.readouterr().out)["findings"] if one["severity"] == "error"
     ]
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_ls_reads_no_truncation_from_an_end_that_lies_further_below_its_checkpoints_than_a_batch_or_in_one(
+    broker, capsys, left
+):
+    """A truncation to an offset inside a batch drops that batch, and leaves no byte of it."""
+    log = [one for one in sorted((broker / "orders-ok-1").glob("*.log")) if one.stat().st_size][-1]
+    with open_evidence(log) as file:
+        starts = [int(row["position"]) for one in walk_segment(file, level=Level.CRC) for row in one.batches]
+    assert 0 == run(["ls", str(broker)])
+    capsys.readouterr()
+    os.truncate(log, starts[-4] if not left else log.stat().st_size - 1)
+
+    assert 1 == run(["ls", str(broker), "--format", "json"])
+
+    (lost,) = json.loads(capsys.readouterr().out)["findings"]
+    assert ("KF116", "orders-ok", 1) == (lost["code"], lost["topic"], lost["partition"])
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_metadata_log_without_any_segment_is_missing(broker, capsys, has_index):
+    folder = broker / "__cluster_metadata-0"
+    assert list(folder.glob("*.index"))
+    for ending in ("log", *(() if has_index else ("index", "timeindex"))):
+        for file in folder.glob(f"*.{ending}"):
+            file.unlink()
+
+    for command, code in (("ls", 1), ("verify", 1), ("predict", 3)):
+        assert code == run([command, str(broker), "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        if command == "predict":
+            assert "records of the metadata log are missing" in document["answer"]["headline"]
+        else:
+            assert ["__cluster_metadata-0"] == [
+                f"{one['topic']}-{one['partition']}" for one in document["findings"] if one["code"] == "KF116"
+            ]
+    assert 3 == run(["metadata", str(broker)])
+    assert "no segment and no snapshot of the KRaft metadata log" in capsys.readouterr().err
+
+
+def test_a_metadata_log_that_was_only_formatted_misses_nothing():
+    formatted = parse_file_name(f"{0:020d}-{0:010d}.checkpoint")
+    epochs = parse_file_name("leader-epoch-checkpoint")
+    segment = parse_file_name(f"{0:020d}.log")
+
+    assert lost_metadata_log([(formatted, 300, "a"), (epochs, 4, "b")]) is None
+    assert lost_metadata_log([(epochs, 8, "b"), (segment, 0, "c")]) is None
+    assert lost_metadata_log([(formatted, 300, "a"), (epochs, 8, "b")]) == Unaccounted(
+        first=0, last=Absent.UNKNOWN, sign=Sign.NO_SEGMENT, path="b"
+    )
 
 
 @pytest.mark.parametrize("has_nested", [False, True])
