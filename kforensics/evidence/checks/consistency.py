@@ -357,7 +357,10 @@ def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan | None) 
     if part.task.start == 0 and scan is not None:
         scans[part.path] = scan
     elif before is not None:
-        if scan is not None and before.extent.is_followed_by(scan.extent):
+        is_in_order = scan is not None and not any(
+            one.kind in {DamageKind.EPOCH, DamageKind.ORDER} for one in (*before.damage, *scan.damage)
+        )  # which batch is out of order is decided by those before and behind it
+        if scan is not None and is_in_order and before.extent.is_followed_by(scan.extent):
             scans[part.path] = join_scans(before, scan)
         else:
             del scans[part.path]
