@@ -295,6 +295,11 @@ class Directories:
         row, before = again.content.get("segment"), scan.content.get("segment") or {}
         if row is not None and "bytes" in before:
             row |= {name: before[name] for name in ("bytes", "bytes_from")}
+            if (
+                again.length < scan.length
+            ):  # it was truncated meanwhile: what was behind its end is not of what was read
+                row["bytes"] = [one for one in row["bytes"] if one[0] + one[1] <= again.length]
+                again.changed = row["changed"] = True
         again.indexes = scan.indexes
         return again
 
