@@ -331,8 +331,22 @@ def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
     return kept
 
 
+def fit_together(left: SegmentScan, right: SegmentScan) -> bool:
+    """Return whether two parts of one segment, joined, say what one pass would: which of several batches is out of order is decided by those before and behind them.
+
+    Args:
+        left: the part before.
+        right: the part that begins where the left one ended.
+    """
+    is_in_order = not any(one.kind in {DamageKind.EPOCH, DamageKind.ORDER} for one in (*left.damage, *right.damage))
+    # A broker may have written or removed an index between the two.
+    same_lookups = len(left.index_base_offsets) == len(right.index_base_offsets)
+    same_times = len(left.time_found) == len(right.time_found)
+    return is_in_order and same_lookups and same_times and left.extent.is_followed_by(right.extent)
+
+
 def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
-    """Return two parts of one segment as one; the seam between them must be sound.
+    """Return two parts of one segment as one; they must fit together.
 
     Args:
         left: the part before.

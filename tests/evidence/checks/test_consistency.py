@@ -11,6 +11,7 @@ from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.checks import consistency
 from kforensics.evidence.checks.consistency import Verification, verify_inputs
 from kforensics.evidence.checks.context import FileReport, FileState
+from kforensics.evidence.checks.segment_scan import scan_segment_file
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.segment_parts import walk_sound_batches
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
@@ -279,6 +280,29 @@ def test_batches_without_leader_epochs_are_found_in_parts_too(epochs, tmp_path, 
         ]
     assert {DamageKind.EPOCH} == {one.kind for one in found[0]}
     assert found[0] == found[1]
+
+
+def test_an_index_that_is_removed_between_two_parts_is_missing(incident, tmp_path, monkeypatch):
+    snapshot = incident("power-cut-2.8") / "snapshots" / "02-after-power-loss"
+    broker = copied(next(one for one in sorted(snapshot.iterdir()) if any(one.rglob("*.index"))), tmp_path / "broker")
+    monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(consistency, "SPLIT_LENGTH", 1)
+    monkeypatch.setattr(segment_parts, "SMALLEST_PART", 4096)
+    parts = []
+
+    def removing(task, progress):
+        found = scan_segment_file(task, progress)
+        if task.end is not None and task.index_path is not None:
+            task.index_path.unlink(missing_ok=True)
+            parts.append(task.path)
+        return found
+
+    monkeypatch.setattr(consistency, "spread", lambda work, tasks, **_: [work(one, lambda _: None) for one in tasks])
+    monkeypatch.setattr(consistency, "scan_segment_file", removing)
+    found = look(broker, jobs=2)
+
+    assert parts
+    assert {str(one.relative_to(broker)) for one in parts} <= {one.path for one in found.files}
 
 
 @pytest.mark.parametrize("level", Level)
