@@ -373,7 +373,8 @@ def test_a_log_begins_with_the_first_batch_that_can_be_read_to_its_end(capsys, t
     batches = [batch(at, [(b"k%d" % at, b"v" * 50)]) for at in range(7, 7 + count)]
     root = log_dir(tmp_path / "broker-1")
     (root / "orders-0" / f"{7:020d}.log").write_bytes(b"".join(batches))
-    real, save, is_broken = EvidenceFile.read_into, saving._Saver.run, []
+    real, save = EvidenceFile.read_into, saving._Saver.run
+    is_broken: list[bool] = []
 
     def read_into(self, position, buffer):
         if is_broken and position <= len(batches[0]) - 1 < position + len(buffer):
