@@ -58,10 +58,13 @@ class Extent(NamedTuple):
     """None where no batch is in it, as for the others."""
     last_offset: int | None
     first_epoch: int | None
+    """None where no batch has a leader epoch, as for the highest."""
     highest_epoch: int | None
+    lacks_epochs: bool
+    """Whether a batch of magic 2 has no leader epoch."""
 
     def is_followed_by(self, other: "Extent") -> bool:
-        """Whether another part begins where this one ends, and neither offsets nor leader epochs go back there.
+        """Whether another part begins where this one ends, neither offsets nor leader epochs go back there, and not only one of them has batches without leader epochs.
 
         Args:
             other: the part behind it.
@@ -70,6 +73,10 @@ class Extent(NamedTuple):
             return False
         if self.last_offset is not None and other.first_offset is not None and other.first_offset <= self.last_offset:
             return False
+        if self.first_epoch is None and other.first_epoch is None:
+            return True
+        if self.lacks_epochs or other.lacks_epochs:
+            return False  # which batches lack one is decided by those before and behind them
         return other.first_epoch is None or self.highest_epoch is None or other.first_epoch >= self.highest_epoch
 
 
@@ -149,7 +156,7 @@ def _walked_in_parts(file: EvidenceFile, parts: list[Part], keep: Keep, jobs: in
 
 def _walk_part(path: Path, keep: Keep, part: Part, progress: Progress) -> tuple[Extent, BatchTable] | None:
     kept: list[BatchTable] = []
-    extent = Extent(part.start, part.start, None, None, None, None)
+    extent = Extent(part.start, part.start, None, None, None, None, lacks_epochs=False)
     try:
         with open_evidence(path) as file:
             for window in walk_segment(file, level=Level.CRC, start=part.start, end=part.end):
@@ -168,12 +175,24 @@ def _walk_part(path: Path, keep: Keep, part: Part, progress: Progress) -> tuple[
 def _extended(extent: Extent, batches: BatchTable, stop: int) -> Extent:
     if not len(batches):
         return extent._replace(stop=stop)
-    last, highest = int(batches["last_offset"].max()), int(batches["partition_leader_epoch"].max())
+    last, epochs = int(batches["last_offset"].max()), batches["partition_leader_epoch"]
+    known = epochs[epochs >= 0]
+    first, highest = (int(known[0]), int(known.max())) if len(known) else (None, None)
     return Extent(
         extent.start,
         stop,
         int(batches["base_offset"][0]) if extent.first_offset is None else extent.first_offset,
         last if extent.last_offset is None else max(extent.last_offset, last),
-        int(batches["partition_leader_epoch"][0]) if extent.first_epoch is None else extent.first_epoch,
-        highest if extent.highest_epoch is None else max(extent.highest_epoch, highest),
+        first if extent.first_epoch is None else extent.first_epoch,
+        max((one for one in (extent.highest_epoch, highest) if one is not None), default=None),
+        lacks_epochs=extent.lacks_epochs or lack_epochs(batches),
     )
+
+
+def lack_epochs(batches: BatchTable) -> bool:
+    """Whether a batch of magic 2 has no leader epoch.
+
+    Args:
+        batches: sound ones.
+    """
+    return bool(((batches["magic"] == 2) & (batches["partition_leader_epoch"] < 0)).any())

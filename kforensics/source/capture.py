@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable
 from kforensics.source.capture_file import (
@@ -98,10 +98,22 @@ def captures_in(folder: Path, entries: Iterable[Entry]) -> "tuple[CapturePath, .
 class MissingBytes(EvidenceUnreadable):
     """Something was asked for that a capture does not hold: the file on the broker has it."""
 
-    def __init__(self, capture: Capture, inner: str) -> None:
-        where = capture.where(inner)
-        super().__init__(f"{capture.path}/{inner}", f"the capture does not hold its bytes: read {where}")
+    def __init__(self, path: str, where: str) -> None:
+        super().__init__(path, f"the capture does not hold its bytes: read {where}")
         self.where = where
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.where)  # another process may have met it
+
+    @classmethod
+    def of(cls, capture: Capture, inner: str) -> Self:
+        """Return the error for a file of a capture.
+
+        Args:
+            capture: that lacks its bytes.
+            inner: the path in it.
+        """
+        return cls(f"{capture.path}/{inner}", capture.where(inner))
 
 
 def _held_bytes(rows: Any, size: int) -> tuple[HeldBytes, ...]:
@@ -397,7 +409,7 @@ class CapturedSegment(_Inside):
 
     def missing(self) -> MissingBytes:
         """Return the error that says where the bytes are."""
-        return MissingBytes(self.capture, self.inner)
+        return MissingBytes.of(self.capture, self.inner)
 
     def held(self) -> tuple[HeldBytes, ...]:
         """Return the bytes that the capture holds, in the order of their positions; none overlap.
@@ -467,4 +479,4 @@ def _bytes_of(capture: Capture, inner: str, entry: CapturedEntry) -> "CapturedFi
         return CapturedFile(capture, inner, entry, numbers, 0)
     if "problem" in content:
         raise EvidenceUnreadable(f"{capture.path}/{inner}", str(content["problem"]))
-    raise MissingBytes(capture, inner)
+    raise MissingBytes.of(capture, inner)

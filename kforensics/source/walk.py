@@ -134,15 +134,15 @@ class Listings:
         else:
             yield from self._packed(relative).entries()
 
-    def once(self, relative: str) -> tuple[Entry, ...]:
-        """Return the entries of a directory that is not asked for again: where it has not been listed, its listing is not kept.
+    def once(self, relative: str) -> Listing:
+        """Return the listing of a directory that is not asked for again: where it has not been listed, its listing is not kept.
 
         Args:
             relative: to the root, empty for the root itself.
         """
         if f"{self._prefix}/{relative}" in self._kept:
-            return self.of(relative).entries
-        return list_directory(self.root, relative).entries
+            return self.of(relative)
+        return list_directory(self.root, relative)
 
     def _packed(self, relative: str) -> "_Packed":
         key = f"{self._prefix}/{relative}" if relative else self._prefix

@@ -366,3 +366,43 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
         else [json.loads(line)["offset"] for line in (out / "orders-0.jsonl").read_text().splitlines()]
     )
     assert kept == (log_of(out / "orders-0") if form == "segments" else [*range(12), *range(14, 30)])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_log_begins_with_the_first_batch_that_can_be_read_to_its_end(capsys, tmp_path, monkeypatch, count):
+    batches = [batch(at, [(b"k%d" % at, b"v" * 50)]) for at in range(7, 7 + count)]
+    root = log_dir(tmp_path / "broker-1")
+    (root / "orders-0" / f"{7:020d}.log").write_bytes(b"".join(batches))
+    real, save = EvidenceFile.read_into, saving._Saver.run
+    is_broken: list[bool] = []
+
+    def read_into(self, position, buffer):
+        if is_broken and position <= len(batches[0]) - 1 < position + len(buffer):
+            raise EvidenceUnreadable(str(self.path), "Input/output error")
+        return real(self, position, buffer)
+
+    def broken_from_here_on(self):
+        is_broken.append(True)
+        return save(self)
+
+    monkeypatch.setattr(EvidenceFile, "read_into", read_into)
+    monkeypatch.setattr(saving._Saver, "run", broken_from_here_on)
+    for module in (saving, segments):  # it is larger than may be held
+        monkeypatch.setattr(module, "LARGEST_HELD", 1)
+    monkeypatch.setattr(segments, "_PIECE", 16)
+    out = tmp_path / "out"
+    code, document = salvage(capsys, root, "--what", "all", "--form", "segments", "--from-zero", "-o", out)
+    (partition,) = json.loads((out / "manifest.json").read_text())["partitions"]
+
+    assert 1 == code
+    assert [(7, 7)] == [
+        (one["offsets"]["first"], one["offsets"]["last"]) for one in partition["gaps"] if one["reason"] == "damaged"
+    ]
+    assert count - 1 == document["records"]
+    names = {path.name for path in (out / "orders-0").glob("*")}
+    if count == 1:
+        assert not [name for name in names if name.endswith((".log", ".snapshot", ".partial"))]
+    else:
+        assert {f"{0:020d}.log", f"{1:020d}.snapshot"} <= names
+        assert [0] == [record.offset for record in records_of(out / "orders-0")]
+    require_digests(out)

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import stat
@@ -311,6 +312,30 @@ def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_
     ]
 
 
+def test_predict_says_of_captured_segments_about_to_be_removed_what_it_says_of_the_directory(tmp_path):
+    node = tmp_path / "broker-1"
+    copied(BROKER, node)
+    partition = next(one for one in sorted(node.iterdir()) if (one / f"{0:020}.timeindex").is_file())
+    removed = node / f"gone-0.{'0123456789abcdef' * 2}-delete"
+    copied(partition, removed)
+    for name in (".index", ".timeindex"):
+        (removed / f"{0:020}{name}").write_bytes(bytes(12 if name == ".timeindex" else 8))
+    (partition / f"{0:020}.timeindex").rename(partition / f"{0:020}.timeindex.deleted")
+    for ending in (".log.deleted", ".index.deleted"):
+        (partition / f"{0:020}{ending}").write_bytes(
+            (partition / f"{0:020}{ending.removesuffix('.deleted')}").read_bytes()
+        )
+    taken = take([node], tmp_path / "broker-1.kfc")
+
+    there, here = document("predict", [node]), document("predict", [taken])
+
+    assert removed.name in {log["path"].rpartition("/")[2] for log in there[0]["logs"]}
+    assert there == here
+    content = open_capture(taken).entry(f"broker-1/{removed.name}/{0:020}.timeindex")
+    assert content is not None
+    assert "index" in content.content
+
+
 @pytest.mark.parametrize(("wrong", "version"), [(None, "3.9.1"), (7, "3.9.1"), (None, "2.0.1")])
 def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, version, tmp_path, monkeypatch):
     node = tmp_path / "broker-1"
@@ -579,8 +604,10 @@ def test_damage_and_segments_about_to_be_removed_travel_with_it(tmp_path):
 def test_without_it_no_bytes_can_be_read(taken):
     with open_evidence(_log_of(taken, "broker-1")) as file:
         assert () == readable_ranges(file)
-        with pytest.raises(MissingBytes):
+        with pytest.raises(MissingBytes) as caught:
             file.read(0, 1)
+    sent = pickle.loads(pickle.dumps(caught.value))  # by a process to the one that started it
+    assert (str(caught.value), caught.value.where) == (str(sent), sent.where)
     assert [] == list(tail_bytes(_log_of(taken, "broker-1")))
 
 

@@ -4,6 +4,7 @@ import fcntl
 import io
 import json
 import os
+import shutil
 import signal
 import tarfile
 import time
@@ -279,3 +280,20 @@ def test_a_capture_is_the_same_however_its_directories_are_spread(light_bytes, n
     for command in ("diff", "verify", "ls"):
         assert document(command, [usual]) == document(command, [spread])
     assert _small_files(usual) == _small_files(spread)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_directory_that_vanished_since_it_was_planned_is_named_and_not_called_empty(jobs, tmp_path, monkeypatch):
+    broker = copied(FIXTURES / "unclean-election" / "broker-1", tmp_path / "broker-1")
+    begin = taking.Taking.begin
+
+    def after_the_plan(self, started):
+        shutil.rmtree(broker / "orders-0")
+        begin(self, started)
+
+    monkeypatch.setattr(taking.Taking, "begin", after_the_plan)
+    found = capture(CaptureRequest(paths=[broker], out=tmp_path / "broker-1.kfc", jobs=jobs))
+
+    assert [("orders-0", "the directory can't be listed: No such file or directory")] == [
+        (one.path, one.message) for one in found.problems
+    ]

@@ -295,11 +295,20 @@ class Directories:
         row, before = again.content.get("segment"), scan.content.get("segment") or {}
         if row is not None and "bytes" in before:
             row |= {name: before[name] for name in ("bytes", "bytes_from")}
+            if (
+                again.length < scan.length
+            ):  # it was truncated meanwhile: what was behind its end is not of what was read
+                row["bytes"] = [one for one in row["bytes"] if one[0] + one[1] <= again.length]
+                again.changed = row["changed"] = True
         again.indexes = scan.indexes
         return again
 
     def _folder(self, folder: FolderPlan, scans: dict[str, CapturedScan]) -> None:
         """Write what a directory holds."""
+        for met in () if folder.may_vanish else folder.obstacles:
+            found = Problem(input=self._input_of(folder), path=met.path, message=met.message)
+            if found not in self.plan.problems:  # it was met first when the names were looked at
+                self.taken.problems.append(found)
         indexes = {
             f"{name.removesuffix('.log')}{ending}": content
             for name, scan in scans.items()
@@ -439,8 +448,11 @@ class Directories:
         return {**self._file(folder, entry), "name": self.named(root.name)}
 
     def _problem(self, folder: FolderPlan, name: str, words: str) -> None:
-        at = next((at for at, one in enumerate(self.plan.inputs) if _is_below(folder.root, Path(one.path))), 0)
-        self.taken.problems.append(Problem(input=at, path=join(folder.relative, name), message=words))
+        path = join(folder.relative, name)
+        self.taken.problems.append(Problem(input=self._input_of(folder), path=path, message=words))
+
+    def _input_of(self, folder: FolderPlan) -> int:
+        return next((at for at, one in enumerate(self.plan.inputs) if _is_below(folder.root, Path(one.path))), 0)
 
 
 def _described(entry: Entry) -> dict[str, Any]:

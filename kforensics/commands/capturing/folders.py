@@ -17,7 +17,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
-from kforensics.source.walk import DEEPEST, Entry, Listings, join
+from kforensics.source.walk import DEEPEST, Entry, Listings, Obstacle, join
 
 _BYTE_FOR_BYTE = frozenset(
     {
@@ -55,6 +55,8 @@ class FolderPlan:
     with_directories: bool = True
     held: tuple[Entry, ...] | None = None
     """Its entries, of a partition directory, which is listed when it is its turn."""
+    obstacles: tuple[Obstacle, ...] = ()
+    """What could not be read of it when it was listed."""
     children: dict[str, Entry] | None = None
     """Directories in it that its listing does not give, or that are all that is taken along."""
     place: PartitionPlace | None = None
@@ -195,7 +197,8 @@ class LogDirPlan:
             name: of the directory.
         """
         path, inner = join(self.path, name), f"{self.inner}/{name}"
-        entries = self.found.listings.once(path)
+        listing = self.found.listings.once(path)
+        entries = listing.entries
         if any(one.is_directory for one in entries):
             planned: dict[str, FolderPlan] = {}
             add_folders(planned, inner, self.found, path, DEEPEST - 1)
@@ -207,7 +210,7 @@ class LogDirPlan:
             is_metadata = parsed is not None and parsed.is_metadata
             root = self.found.root
             planned = {inner: FolderPlan(root=root, relative=path, inner=inner, held=entries, is_metadata=is_metadata)}
-        planned[inner].place = self.place(name)
+        planned[inner].place, planned[inner].obstacles = self.place(name), listing.obstacles
         return list(planned.values())
 
 

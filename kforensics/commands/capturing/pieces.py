@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kforensics.commands.capturing.folders import FolderPlan
 from kforensics.commands.capturing.segments import SegmentTask
-from kforensics.source.naming import FileSuffix, parse_file_name
+from kforensics.source.naming import FileName, FileSuffix, parse_file_name
 from kforensics.source.walk import Entry
 from kforensics.units import TopicPartition
 
@@ -54,16 +54,16 @@ class Piece:
         )
 
 
-def about_to_be_removed(folders: Iterable[FolderPlan]) -> Iterator[tuple[FolderPlan, Entry, int]]:
-    """Yield the segments that a broker is about to remove.
+def about_to_be_removed(folder: FolderPlan, entries: Iterable[Entry]) -> Iterator[tuple[Entry, FileName, int]]:
+    """Yield the segments of a directory that a broker is about to remove.
 
     Args:
-        folders: where to look.
+        folder: where to look.
+        entries: of the directory.
     """
-    for folder in folders:
-        for entry, name, base in folder.segments():
-            if folder.may_vanish or name.suffix is FileSuffix.DELETED:
-                yield folder, entry, base
+    for entry, name, base in folder.segments(entries):
+        if folder.may_vanish or name.suffix is FileSuffix.DELETED:
+            yield entry, name, base
 
 
 def groups_of(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:

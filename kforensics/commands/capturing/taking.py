@@ -112,11 +112,15 @@ class Taking:
     def read_all(self) -> None:
         """Read checkpoints, then what may vanish, then the logs, then the checkpoints again."""
         self._read_checkpoints()
-        first = [
-            self._directories.piece(folder, entry, base, {one.name: one.length for one in folder.entries})
-            for folder, entry, base in about_to_be_removed(self.plan.urgent())
-            if not self._directories.by_ends(folder) or parse_file_name(entry.name).suffix is FileSuffix.DELETED
-        ]
+        first: list[Piece] = []
+        for folder in self.plan.urgent():
+            entries = folder.entries
+            lengths = {one.name: one.length for one in entries}
+            first += [
+                self._directories.piece(folder, entry, base, lengths)
+                for entry, name, base in about_to_be_removed(folder, entries)
+                if not self._directories.by_ends(folder) or name.suffix is FileSuffix.DELETED
+            ]
         self._hold([piece for piece in first if piece.records_folder])
         for piece, scan in self._directories.scan(first):
             self._directories.early[piece.path] = scan

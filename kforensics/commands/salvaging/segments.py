@@ -321,7 +321,11 @@ class SegmentLog:
                 log.write(piece)
                 position, is_first = position + len(piece), False
         except EvidenceError:
-            log.go_back(place)
+            if self._end < 0:  # the log begins with the batch behind it
+                log.discard()
+                self._segment = self._shift = None
+            else:
+                log.go_back(place)
             raise
 
     def _close_segment(self, end_offset: int, *, is_last: bool = False) -> None:

@@ -9,7 +9,7 @@ from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState, PartitionContext, state_of
 from kforensics.evidence.checks.partition import check_partition, scan_tasks
-from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, join_scans, scan_segment_file
+from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, fit_together, join_scans, scan_segment_file
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LOGS_LEFT_OUT,
@@ -357,7 +357,7 @@ def _join(scans: dict[str, SegmentScan], part: _Part, scan: SegmentScan | None) 
     if part.task.start == 0 and scan is not None:
         scans[part.path] = scan
     elif before is not None:
-        if scan is not None and before.extent.is_followed_by(scan.extent):
+        if scan is not None and fit_together(before, scan):
             scans[part.path] = join_scans(before, scan)
         else:
             del scans[part.path]

@@ -13,7 +13,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.reading import captured_extent, captured_segment
 from kforensics.evidence.checks.index_lookups import NO_BATCH, OffsetLookups, PositionLookups
 from kforensics.evidence.checks.producer_events import ProducerEvent, ProducerEvents, parse_marker
-from kforensics.evidence.segment_parts import Extent
+from kforensics.evidence.segment_parts import Extent, lack_epochs
 from kforensics.formats.index.offset import parse_offset_index
 from kforensics.formats.index.time import parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
@@ -103,6 +103,8 @@ class SegmentScan:
     """The offsets of the longest sound batch, 0 where there is none; unknown of a capture that holds batches."""
     tail: tuple[TailBatch, ...] = ()
     """The last sound batches, two at most; none where messages of magic 0 or 1 are among them."""
+    lacks_epochs: bool = False
+    """Whether a sound batch of magic 2 has no leader epoch."""
     is_captured: bool = False
     """It is what a capture holds of the segment: checked by checksums when it was taken, and nothing beside it can be held against it."""
 
@@ -112,7 +114,13 @@ class SegmentScan:
         epochs = [run.leader_epoch for run in self.epoch_runs]
         first = epochs[0] if epochs else None
         return Extent(
-            self.start, self.stop, self.first_offset, self.last_offset, first, max(epochs) if epochs else None
+            self.start,
+            self.stop,
+            self.first_offset,
+            self.last_offset,
+            first,
+            max(epochs, default=None),
+            lacks_epochs=self.lacks_epochs,
         )
 
     @property
@@ -222,7 +230,7 @@ class _Collector:
         self._positions = PositionLookups(_index_positions(task.index_path))
         self._times = OffsetLookups(_time_offsets(task.time_index_path, task.base_offset))
         self._producers = ProducerEvents(task.splits, self._read_marker)
-        self._has_empty_batch = False
+        self._has_empty_batch = self._lacks_epochs = False
         self._longest_batch = 0
         self._tail: list[TailBatch] = []
 
@@ -246,6 +254,7 @@ class _Collector:
         self._magics.update(distinct(sound["magic"]).tolist())
         self._has_empty_batch = self._has_empty_batch or bool((sound["count"] == 0).any())
         self._longest_batch = max(self._longest_batch, int((sound["last_offset"] - sound["base_offset"]).max()) + 1)
+        self._lacks_epochs = self._lacks_epochs or lack_epochs(sound)
         self._add_epochs(sound)
         self._producers.add(sound)
         self._tail = [*self._tail, *_tail_of(sound[-2:])][-2:]
@@ -298,6 +307,7 @@ class _Collector:
             highest_timestamp=self._times.highest,
             producer_events=self._producers.finish(),
             has_empty_batch=self._has_empty_batch,
+            lacks_epochs=self._lacks_epochs,
             longest_batch=self._longest_batch,
             tail=() if self._magics - {2} else tuple(self._tail),
         )
@@ -322,8 +332,22 @@ def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
     return kept
 
 
+def fit_together(left: SegmentScan, right: SegmentScan) -> bool:
+    """Return whether two parts of one segment, joined, say what one pass would: which of several batches is out of order is decided by those before and behind them.
+
+    Args:
+        left: the part before.
+        right: the part that begins where the left one ended.
+    """
+    is_in_order = not any(one.kind in {DamageKind.EPOCH, DamageKind.ORDER} for one in (*left.damage, *right.damage))
+    # A broker may have written or removed an index between the two.
+    same_lookups = len(left.index_base_offsets) == len(right.index_base_offsets)
+    same_times = len(left.time_found) == len(right.time_found)
+    return is_in_order and same_lookups and same_times and left.extent.is_followed_by(right.extent)
+
+
 def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
-    """Return two parts of one segment as one; the seam between them must be sound.
+    """Return two parts of one segment as one; they must fit together.
 
     Args:
         left: the part before.
@@ -361,6 +385,7 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         highest_timestamp=max(left.highest_timestamp, right.highest_timestamp),
         producer_events=(*left.producer_events, *right.producer_events),
         has_empty_batch=left.has_empty_batch or right.has_empty_batch,
+        lacks_epochs=left.lacks_epochs or right.lacks_epochs,
         longest_batch=None
         if left.longest_batch is None or right.longest_batch is None
         else max(left.longest_batch, right.longest_batch),

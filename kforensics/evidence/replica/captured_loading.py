@@ -54,7 +54,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
     if need.content is Content.CHANGED:
         return entry.mtime_ns // 1_000_000
     if "problem" in entry.content:
-        raise MissingBytes(capture, inner)
+        raise MissingBytes.of(capture, inner)
     if need.content is Content.OFFSET_INDEX and not entry.length:
         return ()
     try:
@@ -70,7 +70,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
             return int(kept["last_timestamp"])
         if need.content is Content.TIME_INDEX:
             if "first_timestamp" not in kept:
-                raise MissingBytes(capture, inner)
+                raise MissingBytes.of(capture, inner)
             return TimeEnds(*(int(kept[one]) for one in TimeEnds._fields))
         return _KeptEntries(kept, entry.length // INDEX_ENTRY_LENGTH, _first_carried(capture, inner))
     except MALFORMED as error:

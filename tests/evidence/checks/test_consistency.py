@@ -11,11 +11,15 @@ from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.checks import consistency
 from kforensics.evidence.checks.consistency import Verification, verify_inputs
 from kforensics.evidence.checks.context import FileReport, FileState
+from kforensics.evidence.checks.segment_scan import scan_segment_file
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.segment_parts import walk_sound_batches
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
 from kforensics.formats.index.txn import encode_aborted_transactions, parse_txn_index
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level
+from kforensics.source.mapped import open_evidence
 from tests.builders.directories import copied
 
 DAMAGED = {
@@ -243,6 +247,62 @@ def test_processes_and_parts_change_nothing(incident, monkeypatch):
     monkeypatch.setattr(consistency, "SPLIT_LENGTH", 1)
     monkeypatch.setattr(segment_parts, "SMALLEST_PART", 4096)
     assert look(snapshot, jobs=3).files == alone.files
+
+
+@pytest.mark.parametrize(
+    "epochs",
+    [[-1] * 10 + [3] * 10, [3] * 10 + [-1] * 10, [3] * 5 + [-1] * 10 + [3] * 5],
+    ids=["begin", "end", "middle"],
+)
+def test_batches_without_leader_epochs_are_found_in_parts_too(epochs, tmp_path, monkeypatch):
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    batches = [
+        encode_record_batch(build_record_batch(at, [(at, None, b"v" * 40)], partition_leader_epoch=epoch))
+        for at, epoch in enumerate(epochs)
+    ]
+    log = tmp_path / "orders-0" / f"{FIRST}.log"
+    log.parent.mkdir()
+    log.write_bytes(b"".join(batches))
+    alone = look(tmp_path)
+    monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(consistency, "SPLIT_LENGTH", 1)
+    monkeypatch.setattr(segment_parts, "SMALLEST_PART", 3 * len(batches[0]))
+
+    assert alone.files == look(tmp_path, jobs=2).files
+    with open_evidence(log) as file:
+        found = [
+            [
+                one
+                for _, damage in walk_sound_batches(file, base_offset=0, keep=lambda rows: rows, jobs=jobs)
+                for one in damage
+            ]
+            for jobs in (1, 2)
+        ]
+    assert {DamageKind.EPOCH} == {one.kind for one in found[0]}
+    assert found[0] == found[1]
+
+
+def test_an_index_that_is_removed_between_two_parts_is_missing(incident, tmp_path, monkeypatch):
+    snapshot = incident("power-cut-2.8") / "snapshots" / "02-after-power-loss"
+    broker = copied(next(one for one in sorted(snapshot.iterdir()) if any(one.rglob("*.index"))), tmp_path / "broker")
+    monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 1)
+    monkeypatch.setattr(consistency, "SPLIT_LENGTH", 1)
+    monkeypatch.setattr(segment_parts, "SMALLEST_PART", 4096)
+    parts = []
+
+    def removing(task, progress):
+        found = scan_segment_file(task, progress)
+        if task.end is not None and task.index_path is not None:
+            task.index_path.unlink(missing_ok=True)
+            parts.append(task.path)
+        return found
+
+    monkeypatch.setattr(consistency, "spread", lambda work, tasks, **_: [work(one, lambda _: None) for one in tasks])
+    monkeypatch.setattr(consistency, "scan_segment_file", removing)
+    found = look(broker, jobs=2)
+
+    assert parts
+    assert {str(one.relative_to(broker)) for one in parts} <= {one.path for one in found.files}
 
 
 @pytest.mark.parametrize("level", Level)
