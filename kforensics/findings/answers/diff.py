@@ -236,6 +236,11 @@ class _Words:
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}, and others hold other records there."
                 f" Copy its directory before it starts."
             )
+        if self.state is State.AT_RISK and _owners(own) & self._waiting():
+            return (
+                f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}."
+                f" Do not force an unclean election, and copy its directory before it starts."
+            )
         if self.state is State.AT_RISK:
             return (
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
@@ -392,10 +397,7 @@ class _Words:
             losing: owners that are not started before their directories are copied, as is said already.
         """
         groups = self.by_owners(self.of(ConcernKind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK))
-        risky = [State.AT_RISK, State.MAYBE_AT_RISK]
-        # Where another one is known to lead, to start first makes it discard what it holds.
-        follows = [item for item in self.of(ConcernKind.DISCARD, *risky) if not item[1].guess]
-        waiting = _owners(follows + self.of(ConcernKind.EMPTIED, *risky) + self.of(ConcernKind.ELECTED, *risky))
+        waiting = self._waiting()
         for owner, items in groups:
             is_copied = _owners(items) <= losing
             copied = "." if is_copied else f"; copy its directory before: {self._copy(items)}"
@@ -407,6 +409,13 @@ class _Words:
                 yield f"Copy the directory of {owner} before it starts: {self._copy(items)}"
             if not is_replaced:
                 yield Prohibition(f"Do not force an unclean election of {_names(items)} while {owner} is down.")
+
+    def _waiting(self) -> frozenset[str]:
+        """Return the owners that must not start first: what they hold, or the others, would be discarded then."""
+        risky = [State.AT_RISK, State.MAYBE_AT_RISK]
+        # Where another one is known to lead, to start first makes it discard what it holds.
+        follows = [item for item in self.of(ConcernKind.DISCARD, *risky) if not item[1].guess]
+        return _owners(follows + self.of(ConcernKind.EMPTIED, *risky) + self.of(ConcernKind.ELECTED, *risky))
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))

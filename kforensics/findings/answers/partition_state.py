@@ -247,7 +247,11 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
         if not live and not one.is_certain:
             # A partition that was created after its brokers were copied has no directory anywhere.
             continue
-        if one.is_electable and has_records:
+        if not one.is_assigned and has_records:
+            detail = f"{one.reason}, and no input shows what was in it"
+            owners = (f"broker {one.broker_id}",)
+            yield Concern(state=State.MAYBE_AT_RISK, kind=ConcernKind.EMPTIED, owners=owners, detail=detail)
+        elif one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
             owners = (f"broker {one.broker_id}",)
             yield Concern(state=state, kind=ConcernKind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)

@@ -289,7 +289,8 @@ def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
     for odd in report.odd_ones:
         yield from _labelled("odd one", f"{odd.view.replica.owner}: {odd.reason}", width)
     for one in report.emptied:
-        yield from _labelled("no log", f"broker {one.broker_id} should hold it: {one.reason}", width)
+        should = "should hold it" if one.is_assigned else "may be assigned to it"
+        yield from _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}", width)
     if report.missing_replicas:
         missing = listed([f"broker {broker}" for broker in report.missing_replicas])
         yield from _labelled("not given", f"{missing}: assigned to it, and not among the inputs", width)

@@ -175,6 +175,19 @@ def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
     assert () == report.emptied
 
 
+def test_an_empty_directory_beside_the_log_directories_may_be_an_exchanged_disk():
+    given = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=False, is_stopped=True, empty_beside=("b",))
+    elsewhere = judged(log(2, 12), given={1: given})
+    said = answer(elsewhere)
+
+    assert State.MAYBE_AT_RISK is said.state
+    assert "starting broker 1 first may destroy 1 partition: b, beside its log directories, is empty" in said.headline
+    assert not any(line.startswith("Start broker 1") for line in said.now)
+    whole = replace(given, empty_beside=())
+    assert State.UNKNOWN is partition_state(judged(log(2, 12), given={1: whole}))
+    assert () == judged(log(1, 12), log(2, 12), given={1: given}).emptied
+
+
 def test_a_guessed_leader_makes_nothing_certain():
     old = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=103)
     new = replica(2, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85)
