@@ -188,6 +188,17 @@ def test_an_empty_directory_beside_the_log_directories_may_be_an_exchanged_disk(
     assert () == judged(log(1, 12), log(2, 12), given={1: given}).emptied
 
 
+def test_one_that_may_lack_an_end_that_others_hold_is_not_started_first():
+    alone = judged(log(1, 24), log(2, 20), facts=led(1, {1}, replicas=(1, 2)))
+    lacking = judged(log(1, 20, clean=False), log(2, 28, high_watermark=24), facts=led(1, {1}, replicas=(1, 2)))
+    lacking = replace(lacking, partition=TopicPartition("others", 0))
+    first, both = answer(alone), answer(alone, lacking)
+
+    assert any(line.startswith("Start broker 1 first") for line in first.now)
+    assert not any(line.startswith("Start broker 1 first") for line in both.now)
+    assert any(line.startswith("Copy the directory of broker 1") for line in both.now)
+
+
 def test_a_guessed_leader_makes_nothing_certain():
     old = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=103)
     new = replica(2, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85)
