@@ -11,6 +11,7 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.answers.partition_state import (
     ORDER,
+    OTHER_DISKS,
     Concern,
     ConcernKind,
     JudgedPartition,
@@ -290,9 +291,22 @@ class _Words:
         return f"REPLICAS DIFFER FOR GOOD: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        are = "are" if " and " in owners else "is"
-        return f"{owners} {are} not among the inputs and should hold {_partitions(items)}."
+        groups = [
+            (owner, [one for one in items if owner in one[1].owners])
+            for owner in dict.fromkeys(owner for _, one in items for owner in one.owners)
+        ]
+        away = [(owner, own) for owner, own in groups if not owner.startswith(OTHER_DISKS)]
+        sentences = []
+        if away:
+            owners, own = _and(owner for owner, _ in away), [item for _, own in away for item in own]
+            are = "are" if len(away) > 1 else "is"
+            sentences.append(f"{owners} {are} not among the inputs and should hold {_partitions(own)}.")
+        for owner, own in [one for one in groups if one not in away][:_MOST_NAMED]:
+            name = owner.removeprefix(OTHER_DISKS)
+            sentences.append(
+                f"{name} should hold {_partitions(own)} by the newest record given, and none of its log directories among the inputs does."
+            )
+        return " ".join(sentences)
 
     def _alone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"nothing was compared: of {_partitions(items)} one replica is given."

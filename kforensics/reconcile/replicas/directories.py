@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kforensics.evidence.model import CheckpointValue
+from kforensics.protocol.loading.node import RESERVED_DIRECTORIES
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
@@ -70,9 +71,11 @@ def where_is(
         if here - registered:
             is_empty = "its disk is empty, " if broker.is_empty else ""
             return "emptied", f"{is_empty}its directory.id is not the registered one"
-        if dict(state.directories).get(broker.broker_id) in here:
+        holder = dict(state.directories).get(broker.broker_id)
+        if holder in here:
             return "maybe-emptied", "the log directory that is to hold it is there and does not"
-        if registered - here:
+        # A broker that started without a disk registers what is left of it.
+        if registered - here or (holder is not None and holder not in RESERVED_DIRECTORIES):
             return "elsewhere", "one of its log directories is not among the inputs"
     if broker.is_empty:
         # A running broker without a partition can be copied before its first one is created.

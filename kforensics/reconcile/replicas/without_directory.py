@@ -34,6 +34,7 @@ def partition_without_replicas(
         replicas=(),
         what_if=(),
         missing_replicas=elsewhere,
+        without_disk=frozenset(given) & frozenset(elsewhere),
         assigned=Absent.UNKNOWN if state is None else state.replicas,
         isr=isr,
         electable=isr if isinstance(isr, Absent) or state is None else isr | state.eligible,

@@ -309,7 +309,9 @@ def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
         yield from _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}", width)
     if report.missing_replicas:
         missing = listed([f"broker {broker}" for broker in report.missing_replicas])
-        yield from _labelled("not given", f"{missing}: assigned to it, and not among the inputs", width)
+        yield from _labelled(
+            "not given", f"{missing}: assigned to it, and no directory of it is among the inputs", width
+        )
 
 
 def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:

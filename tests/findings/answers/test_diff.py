@@ -175,6 +175,21 @@ def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
     assert () == report.emptied
 
 
+def test_a_broker_that_runs_without_the_disk_that_holds_a_partition_is_not_just_behind():
+    facts = replace(led(2, {2}, epoch=1), directories={1: frozenset({"left"})})
+    placed = ((1, "failed"), (2, "b"), (3, "c"))
+    facts = replace(facts, states=(replace(facts.states[0], directories=placed),))
+    given = GivenBroker(broker_id=1, directory_ids=frozenset({"left"}), is_empty=False, is_stopped=False)
+    said = answer(judged(log(2, 60, epoch=1), log(3, 60, epoch=1), facts=facts, given={1: given}))
+
+    assert State.UNKNOWN is said.state
+    assert "none of its log directories among the inputs does" in said.headline
+    moved = replace(facts, states=(replace(facts.states[0], directories=((1, "left"), *placed[1:])),))
+    assert State.BEHIND is partition_state(
+        judged(log(2, 60, epoch=1), log(3, 60, epoch=1), facts=moved, given={1: given})
+    )
+
+
 def test_an_empty_directory_beside_the_log_directories_may_be_an_exchanged_disk():
     given = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=False, is_stopped=True, empty_beside=("b",))
     elsewhere = judged(log(2, 12), given={1: given})
