@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.model import Node, Problem
@@ -77,6 +78,19 @@ def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
         for index, found in enumerate(inputs.found)
         if found.log_dirs
     )
+
+
+def nodes_in_parts(inputs: Inputs) -> frozenset[int]:
+    """Return the nodes of which several inputs are given that are log directories of one moment, as disks are that are named one by one.
+
+    Args:
+        inputs: all that were given.
+    """
+    found: dict[int, list[FoundLogDir]] = {}
+    for one in inputs.found:
+        if isinstance(one.described.broker_id, int):
+            found.setdefault(one.described.broker_id, []).extend(one.log_dirs)
+    return frozenset(node for node, log_dirs in found.items() if log_dirs and are_of_one_node(log_dirs))
 
 
 def missing_isr(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, LogPlace, read_log_files
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, empty_beside, of_several_clusters
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
@@ -374,9 +374,11 @@ def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[in
         if isinstance(one.broker_id, int):
             named.setdefault(one.broker_id, {})[one.topic_partition] = one.value
     directories: dict[int, list[FoundLogDir]] = {}
+    empty: dict[int, set[str]] = {}
     for found in inputs.found:
         if isinstance(found.described.broker_id, int) and found.described.kind != "controller":
             directories.setdefault(found.described.broker_id, []).extend(found.log_dirs)
+            empty.setdefault(found.described.broker_id, set()).update(empty_beside(found))
     return {
         broker: GivenBroker(
             broker_id=broker,
@@ -388,6 +390,7 @@ def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[in
             is_empty=not any(one.partitions for one in found),
             is_stopped=all(one.clean_shutdown for one in found),
             named=named.get(broker, {}),
+            empty_beside=tuple(sorted(empty.get(broker, ()))),
         )
         for broker, found in directories.items()
         if found

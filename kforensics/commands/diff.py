@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kforensics.commands.absent_replicas import (
     known_partitions,
     missing_isr,
+    nodes_in_parts,
     nodes_of,
     single_files,
     without_directories,
@@ -243,7 +244,7 @@ def compare(
     results.sort(key=lambda one: one.partition)
     findings = by_gravity(
         (
-            *identity_findings(inputs.described, nodes_of(inputs)),
+            *identity_findings(inputs.described, nodes_of(inputs), nodes_in_parts(inputs)),
             *_missing_isr(inputs, groups, gathered.facts),
             *(item for result in results for item in result.findings),
         )

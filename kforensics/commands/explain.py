@@ -278,6 +278,7 @@ def explain(
             not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
             since=_since(gathered, incidents, options),
             problems=problems,
+            later=evidence.later,
         ),
     )
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):

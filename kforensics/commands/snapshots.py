@@ -23,7 +23,7 @@ from kforensics.evidence.discovery.inputs import (
 from kforensics.evidence.metadata.log import find_metadata_logs
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.progress import read_progress
-from kforensics.reconcile.history.snapshot_order import Grade, SnapshotNodes, in_order, is_same, order_of
+from kforensics.reconcile.history.snapshot_order import Grade, SnapshotNodes, in_order, is_same, order_of, seems_later
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS
@@ -44,6 +44,8 @@ class Evidence:
     """The rank of each input, by its index; those as they are now have none."""
     final_rank: int
     notes: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    """Paths of earlier snapshots whose files are younger than those as they are now, and whose logs reach further."""
     metadata_ends: Mapping[int, int] = field(default_factory=dict)
     """The end of the longest metadata log of each moment, by rank."""
     logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
@@ -135,7 +137,9 @@ def gather_evidence(
     notes += _of_others(now, used)
     kept = {id(one) for group in (*used, now) for one in group.found}
     aside = [group for group in groups if not any(id(one) in kept for one in group.found)]
-    return _evidence(inputs, now.found, now.problems, [used[at] for at in order], aside, notes=notes)
+    evidence = _evidence(inputs, now.found, now.problems, [used[at] for at in order], aside, notes=notes)
+    later = tuple(str(group.path) for group in used if seems_later(now.moment, group.moment))
+    return replace(evidence, later=later)
 
 
 def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, notes: list[str]) -> list[_Group]:

@@ -1,6 +1,6 @@
 """Findings about replicas: expected truncations, divergence that no rule repairs, lost records, and what makes a comparison impossible."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Input, Node
@@ -344,12 +344,15 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         )
 
 
-def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterator[Finding]:
+def identity_findings(
+    inputs: Sequence[Input], nodes: Sequence[Node], in_parts: Collection[int] = ()
+) -> Iterator[Finding]:
     """Yield contradictions among the inputs as a whole: several clusters, or one node given twice.
 
     Args:
         inputs: all that were given.
         nodes: the nodes that they belong to, each with the number of its input.
+        in_parts: nodes of which the inputs are different log directories of one moment.
     """
     clusters = sorted({str(i.cluster_id) for i in inputs if not isinstance(i.cluster_id, Absent)})
     if len(clusters) > 1:
@@ -363,7 +366,7 @@ def identity_findings(inputs: Sequence[Input], nodes: Sequence[Node]) -> Iterato
         if not isinstance(node.node_id, Absent):
             seen.setdefault(node.node_id, []).append(node.input)
     for node_id, places in sorted(seen.items()):
-        if len(places) > 1:
+        if len(places) > 1 and node_id not in in_parts:
             paths = ", ".join(inputs[place].path for place in places)
             yield finding(
                 "KF508",

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -136,6 +137,23 @@ def test_one_node_given_twice_is_said(unclean, capsys, tmp_path):
     assert 3 == code
     assert "can't be compared" in out.splitlines()[0]
     assert "given 2 times" in " ".join(out.split())
+
+
+def test_log_directories_of_one_broker_can_be_named_one_by_one(unclean, capsys, tmp_path):
+    copied(unclean / "broker-1", tmp_path / "one")
+    held = sorted(path for path in (tmp_path / "one").iterdir() if path.name.rpartition("-")[2].isdigit())
+    (tmp_path / "two").mkdir()
+    meta = (tmp_path / "one" / "meta.properties").read_text()
+    (tmp_path / "two" / "meta.properties").write_text(
+        re.sub(r"(?m)^directory\.id=.*$", "directory.id=" + 22 * "A", meta)
+    )
+    for path in held[::2]:
+        path.rename(tmp_path / "two" / path.name)
+
+    _, out, _ = diff(capsys, tmp_path / "one", tmp_path / "two", unclean / "broker-2")
+
+    assert "times" not in out
+    assert "can't be compared" not in out
 
 
 def test_a_replica_that_can_not_be_read_makes_the_look_incomplete(unclean, capsys, tmp_path):

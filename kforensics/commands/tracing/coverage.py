@@ -226,7 +226,7 @@ def _membership(
             partition=partition,
             offsets=Absent.UNKNOWN,
             reason="missing-replica",
-            detail=f"broker {emptied.broker_id} should hold it and has no directory of it: {emptied.reason}",
+            detail=f"broker {emptied.broker_id} {'should' if emptied.is_assigned else 'may'} hold it and has no directory of it: {emptied.reason}",
         )
     if report.leader is not None and not report.leader.is_known and not _is_whole_everywhere(scanned):
         yield SearchGap(

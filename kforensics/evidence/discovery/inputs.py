@@ -37,8 +37,10 @@ from kforensics.source.naming import (
 from kforensics.source.walk import (
     Found,
     FoundFile,
+    Listing,
     Listings,
     Obstacle,
+    join,
     list_directory,
     walk_files,
     walk_log_dir,
@@ -529,6 +531,27 @@ def empty_log_dir(path: Path) -> FoundInput:
     """
     listings = Listings(path.resolve())
     return _node_input(str(path), listings, (look_at_log_dir(listings, ""),))
+
+
+def empty_beside(found: FoundInput) -> frozenset[str]:
+    """Return the empty directories beside the log directories of an input, without what a file system puts on a new disk.
+
+    Args:
+        found: the input of one node.
+    """
+    folders = {str(PurePosixPath(one.path).parent) for one in found.log_dirs if one.path}
+    beside = {
+        join("" if folder == "." else folder, entry.name)
+        for folder in folders
+        for entry in found.listings.of("" if folder == "." else folder).entries
+        if entry.is_directory and entry.name != "lost+found" and not entry.name.startswith(".")
+    }
+    listings = {path: found.listings.of(path) for path in beside - {one.path for one in found.log_dirs}}
+    return frozenset(path for path, below in listings.items() if not _holds_anything(below))
+
+
+def _holds_anything(listing: Listing) -> bool:
+    return bool(listing.obstacles) or any(entry.name != "lost+found" for entry in listing.entries)
 
 
 def _node_input(path: str, listings: Listings, log_dirs: tuple[FoundLogDir, ...]) -> FoundInput:

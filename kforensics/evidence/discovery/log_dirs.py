@@ -198,7 +198,7 @@ def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator
         folder: relative to the input; empty for the input itself.
     """
     members = tuple(log_dirs)
-    if _is_one_node(members):
+    if are_of_one_node(members):
         yield folder, members
         return
     below: dict[str, list[FoundLogDir]] = {}
@@ -206,12 +206,12 @@ def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator
         below.setdefault(one.path.partition("/")[0], []).append(one)
     single: dict[tuple[object, object], list[FoundLogDir]] = {}
     for child, inside in sorted(below.items()):
-        if _is_one_node(inside):
+        if are_of_one_node(inside):
             single.setdefault(inside[0].node if _is_known(inside[0]) else (child, None), []).extend(inside)
         else:
             yield from group_by_node((_moved(one, child) for one in inside), join(folder, child))
     for inside in single.values():
-        if _is_one_node(inside) and len({one.path.partition("/")[0] for one in inside}) > 1:
+        if are_of_one_node(inside) and len({one.path.partition("/")[0] for one in inside}) > 1:
             yield folder, tuple(inside)
             continue
         for child in sorted({one.path.partition("/")[0] for one in inside}):
@@ -229,8 +229,12 @@ def _is_known(one: FoundLogDir) -> bool:
     return not isinstance(one.node[1], Absent)
 
 
-def _is_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
-    """Whether log directories can all be of one node at one time, and are no copies of each other."""
+def are_of_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
+    """Return whether log directories can all be of one node at one time, and are no copies of each other.
+
+    Args:
+        log_dirs: one or more.
+    """
     if len(log_dirs) == 1:
         return True
     if len({one.node for one in log_dirs}) > 1 or not _is_known(log_dirs[0]):

@@ -11,6 +11,7 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.answers.partition_state import (
     ORDER,
+    OTHER_DISKS,
     Concern,
     ConcernKind,
     JudgedPartition,
@@ -239,10 +240,17 @@ class _Words:
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}, and others hold other records there."
                 f" Copy its directory before it starts."
             )
+        if self.state is State.AT_RISK and _owners(own) & self._waiting():
+            return (
+                f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}."
+                f" Do not force an unclean election, and copy its directory before it starts."
+            )
         if self.state is State.AT_RISK:
+            losing = _owners(self.of(ConcernKind.DISCARD, State.AT_RISK, State.MAYBE_AT_RISK))
+            start = f"Copy its directory, then start {owner} first" if _owners(own) & losing else f"Start {owner} first"
             return (
                 f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {_partitions(own)}.{rest}"
-                f" Start {owner} first; do not force an unclean election while it is down."
+                f" {start}; do not force an unclean election while it is down."
             )
         return f"only {owner}, of the replicas given, holds {_what(certain, possible)} of {_partitions(own)}.{rest}"
 
@@ -286,9 +294,22 @@ class _Words:
         return f"REPLICAS DIFFER FOR GOOD: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
 
     def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        are = "are" if " and " in owners else "is"
-        return f"{owners} {are} not among the inputs and should hold {_partitions(items)}."
+        groups = [
+            (owner, [one for one in items if owner in one[1].owners])
+            for owner in dict.fromkeys(owner for _, one in items for owner in one.owners)
+        ]
+        away = [(owner, own) for owner, own in groups if not owner.startswith(OTHER_DISKS)]
+        sentences = []
+        if away:
+            owners, own = _and(owner for owner, _ in away), [item for _, own in away for item in own]
+            are = "are" if len(away) > 1 else "is"
+            sentences.append(f"{owners} {are} not among the inputs and should hold {_partitions(own)}.")
+        for owner, own in [one for one in groups if one not in away][:_MOST_NAMED]:
+            name = owner.removeprefix(OTHER_DISKS)
+            sentences.append(
+                f"{name} should hold {_partitions(own)} by the newest record given, and none of its log directories among the inputs does."
+            )
+        return " ".join(sentences)
 
     def _alone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         return f"nothing was compared: of {_partitions(items)} one replica is given."
@@ -329,7 +350,7 @@ class _Words:
         due = self.of(ConcernKind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
         if {tp for tp, _ in due} & {tp for tp, _ in items}:
             leaders = _and(dict.fromkeys(one.leader for _, one in due))
-            stay = f"{leaders} must stay up, if it leads, until what others truncate is copied again"
+            stay = f"{leaders} must stay up, if {'they lead' if ' and ' in leaders else 'it leads'}, until what others truncate is copied again"
             return f"no input shows the assignment of {_partitions(items)}; {stay}."
         agree = "have the same ends" if self.of(ConcernKind.ENDS, State.SAME_ENDS) else "agree"
         return f"the replicas given of {_partitions(items)} {agree}, and no input shows whether they are all."
@@ -395,21 +416,32 @@ class _Words:
             losing: owners that are not started before their directories are copied, as is said already.
         """
         groups = self.by_owners(self.of(ConcernKind.SOLE, State.AT_RISK, State.MAYBE_AT_RISK))
-        risky = [State.AT_RISK, State.MAYBE_AT_RISK]
-        # Where another one is known to lead, to start first makes it discard what it holds.
-        follows = [item for item in self.of(ConcernKind.DISCARD, *risky) if not item[1].guess]
-        waiting = _owners(follows + self.of(ConcernKind.EMPTIED, *risky) + self.of(ConcernKind.ELECTED, *risky))
+        waiting = self._waiting()
         for owner, items in groups:
             is_copied = _owners(items) <= losing
             copied = "." if is_copied else f"; copy its directory before: {self._copy(items)}"
             is_replaced = any(one.is_replaced for _, one in items)
-            if len(groups) == 1 and not is_replaced and not _owners(items) & waiting:
+            # Of replicas that are not given another may lead: to start this one first could make it the leader.
+            can_lead = all(one.state is State.AT_RISK or (one.leader == owner and not one.guess) for _, one in items)
+            if len(groups) == 1 and can_lead and not is_replaced and not _owners(items) & waiting:
                 yield f"Start {owner} first, and do not force an unclean election while it is down{copied}"
                 continue
             if not is_copied:
                 yield f"Copy the directory of {owner} before it starts: {self._copy(items)}"
             if not is_replaced:
                 yield Prohibition(f"Do not force an unclean election of {_names(items)} while {owner} is down.")
+
+    def _waiting(self) -> frozenset[str]:
+        """Return the owners that are not to start first: what they hold, or others do, could be discarded then."""
+        risky = [State.AT_RISK, State.MAYBE_AT_RISK]
+        # Where another one is known to lead, to start first makes it discard what it holds.
+        follows = [item for item in self.of(ConcernKind.DISCARD, *risky) if not item[1].guess]
+        waiting = _owners(follows + self.of(ConcernKind.EMPTIED, *risky) + self.of(ConcernKind.ELECTED, *risky))
+        # One that may lack the end of its log makes those that hold it truncate, once it leads.
+        unsure = self.of(ConcernKind.TAIL, *risky) + [
+            item for item in self.of(ConcernKind.DISCARD, *risky) if item[1].guess
+        ]
+        return waiting | {one.leader for _, one in unsure if one.leader and one.leader not in one.owners}
 
     def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))

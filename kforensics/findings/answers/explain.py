@@ -35,6 +35,8 @@ class Scope:
     """The beginning of the window, in words; empty where no input shows it."""
     problems: Collection[Problem] = ()
     """The problems: what could not be read."""
+    later: Sequence[str] = ()
+    """Paths of earlier snapshots that are the later ones by the times of their files."""
 
 
 def incident_state(incident: PartitionIncident) -> State:
@@ -99,6 +101,8 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     state = worst_state("explain", states) or State.UNKNOWN
     unread = _unread(asked)
     headline = _headline(state, asked, by_state, scope)
+    if scope.later and state in {State.LOST, State.MAYBE_LOST}:
+        headline = f"If {scope.later[0]} is the earlier one, though its files are younger: {headline}"
     return Answer(
         state=state,
         headline=headline

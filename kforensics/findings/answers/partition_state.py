@@ -51,6 +51,9 @@ class ConcernKind(StrEnum):
     ENDS = "ends"
 
 
+OTHER_DISKS = "other log directories of "
+"""What precedes an owner some of whose log directories are given, and none that holds the partition."""
+
 ORDER = {kind: at for at, kind in enumerate(ConcernKind)}
 """The order of kinds: of two concerns of one state the first of these makes the headline."""
 
@@ -247,7 +250,11 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
         if not live and not one.is_certain:
             # A partition that was created after its brokers were copied has no directory anywhere.
             continue
-        if one.is_electable and has_records:
+        if not one.is_assigned and has_records:
+            detail = f"{one.reason}, and no input shows what was in it"
+            owners = (f"broker {one.broker_id}",)
+            yield Concern(state=State.MAYBE_AT_RISK, kind=ConcernKind.EMPTIED, owners=owners, detail=detail)
+        elif one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
             owners = (f"broker {one.broker_id}",)
             yield Concern(state=state, kind=ConcernKind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)
@@ -285,7 +292,10 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in others))
     if report.missing_replicas:
         kind = "controller" if report.is_quorum else "broker"
-        names = tuple(f"{kind} {broker}" for broker in report.missing_replicas)
+        names = tuple(
+            f"{OTHER_DISKS if broker in report.without_disk else ''}{kind} {broker}"
+            for broker in report.missing_replicas
+        )
         electable = () if isinstance(report.electable, Absent) else report.electable
         needed = [broker for broker in report.missing_replicas if broker in electable]
         detail = ", ".join(map(str, needed))

@@ -93,6 +93,18 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
     return _decided(hints, Grade.LIKELY) or Order(later=0, grade=Grade.UNKNOWN)
 
 
+def seems_later(one: SnapshotNodes, other: SnapshotNodes) -> bool:
+    """Whether the times of files say that another moment is the later one, its logs reach further, and nothing proves either order.
+
+    Args:
+        one: the nodes of one moment.
+        other: those of the other.
+    """
+    order = order_of(one, other)
+    hinted = _decided(_by_node(_hints(one, other)), Grade.LIKELY)
+    return order.grade is Grade.FILE_TIMES and order.later > 0 and hinted is not None and hinted.later > 0
+
+
 def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
     """Return the places of the moments, the earliest first, whatever order they are given in.
 

@@ -228,9 +228,9 @@ def missing_evidence(
         clocks: of each log file.
     """
     missing = []
-    if not any(one.kind in {"controller", "combined"} for one in inputs) and not any(
-        incident.leaderships for incident in incidents
-    ):
+    has_state_changes = any("state-change" in f"{file.path} {file.location}" for file in log_files)
+    is_controller = any(one.kind in {"controller", "combined"} for one in inputs)
+    if not is_controller and not has_state_changes and not any(incident.leaderships for incident in incidents):
         missing.append(
             "A controller's metadata log, or state-change.log, would show which broker led and which were in sync."
         )

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kforensics.evidence.model import CheckpointValue
+from kforensics.protocol.loading.node import RESERVED_DIRECTORIES
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.units import TopicPartition
+from kforensics.words import form, listed
 
 Holding = Literal["elsewhere", "emptied", "maybe-emptied"]
 
@@ -25,6 +27,8 @@ class GivenBroker:
 
     named: Mapping[TopicPartition, CheckpointValue] = field(default_factory=dict)
     """Partitions that its checkpoints name and of which none of its log directories holds a directory."""
+    empty_beside: tuple[str, ...] = ()
+    """Empty directories beside its log directories: each may be a log directory whose disk was emptied, exchanged or not mounted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +42,8 @@ class EmptiedReplica:
     """Its broker is in the ISR or an eligible leader replica: it can lead with an empty log."""
     is_sole: bool
     """It is the whole ISR."""
+    is_assigned: bool = True
+    """An input shows that it is assigned to its broker; else the broker is given, and one of its log directories may be the one that held it."""
     named: CheckpointValue | None = None
     """The checkpoint that names the partition on that broker, where one does."""
 
@@ -65,14 +71,28 @@ def where_is(
         if here - registered:
             is_empty = "its disk is empty, " if broker.is_empty else ""
             return "emptied", f"{is_empty}its directory.id is not the registered one"
-        if dict(state.directories).get(broker.broker_id) in here:
+        holder = dict(state.directories).get(broker.broker_id)
+        if holder in here:
             return "maybe-emptied", "the log directory that is to hold it is there and does not"
-        if registered - here:
+        # A broker that started without a disk registers what is left of it.
+        if registered - here or (holder is not None and holder not in RESERVED_DIRECTORIES):
             return "elsewhere", "one of its log directories is not among the inputs"
     if broker.is_empty:
         # A running broker without a partition can be copied before its first one is created.
         return "emptied" if not (isinstance(registered, frozenset) and here) else "maybe-emptied", "its disk is empty"
-    return "maybe-emptied", "its log directories hold no directory of it"
+    return "maybe-emptied", beside(broker) or "its log directories hold no directory of it"
+
+
+def beside(broker: GivenBroker) -> str:
+    """Return what the empty directories beside a broker's log directories may mean, in words; empty where there are none.
+
+    Args:
+        broker: as it was given.
+    """
+    if not broker.empty_beside:
+        return ""
+    names, are = listed(broker.empty_beside), form(len(broker.empty_beside), "is", "are")
+    return f"{names}, beside its log directories, {are} empty"
 
 
 Given = Mapping[int, GivenBroker]

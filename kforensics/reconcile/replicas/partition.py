@@ -336,6 +336,7 @@ class _Session:
             replicas=tuple(reports),
             what_if=what_if,
             missing_replicas=missing,
+            without_disk=frozenset() if self.is_quorum else frozenset(self.given) & frozenset(missing),
             set_aside=self.set_aside,
             assigned=self.assigned,
             isr=Absent.UNKNOWN if self.current is None else self.current.isr,

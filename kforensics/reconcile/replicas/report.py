@@ -101,6 +101,8 @@ class PartitionReport:
     what_if: tuple[WhatIf, ...]
     missing_replicas: tuple[int, ...]
     """Brokers that the partition is assigned to, of which no live directory of it is among the inputs."""
+    without_disk: frozenset[int] = frozenset()
+    """Those of the missing ones of which other log directories are among the inputs."""
     set_aside: tuple[Replica, ...] = ()
     """Directories of the partition that are no replica of it any more: deleted and stray ones."""
     assigned: tuple[int, ...] | Absent = Absent.UNKNOWN

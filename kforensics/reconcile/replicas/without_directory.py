@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from kforensics.damage import Absent
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
-from kforensics.reconcile.replicas.directories import EmptiedReplica, Given, where_is
+from kforensics.reconcile.replicas.directories import EmptiedReplica, Given, beside, where_is
 from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.units import TopicPartition
 
@@ -34,6 +34,7 @@ def partition_without_replicas(
         replicas=(),
         what_if=(),
         missing_replicas=elsewhere,
+        without_disk=frozenset(given) & frozenset(elsewhere),
         assigned=Absent.UNKNOWN if state is None else state.replicas,
         isr=isr,
         electable=isr if isinstance(isr, Absent) or state is None else isr | state.eligible,
@@ -81,22 +82,29 @@ def directories_of(
 def named_alone(
     partition: TopicPartition, holders: Collection[int | Absent], given: Given
 ) -> tuple[EmptiedReplica, ...]:
-    """Return the brokers whose checkpoints name a partition of which they hold no directory, where no assignment is known.
+    """Return the brokers that hold no directory of a partition and may have lost one, where no metadata tells its assignment: their checkpoints name it, or an empty directory lies beside their log directories.
 
     Args:
         partition: which.
         holders: the brokers that hold a directory of it.
         given: brokers whose log directories are among the inputs.
     """
-    return tuple(
-        EmptiedReplica(
-            broker_id=broker,
-            is_certain=True,
-            reason=f"its checkpoints name it up to offset {named.value} and it holds no directory of it",
-            is_electable=False,
-            is_sole=False,
-            named=named,
+    found = []
+    for broker, one in sorted(given.items()):
+        named = one.named.get(partition)
+        if broker in holders or (named is None and not one.empty_beside):
+            continue
+        found.append(
+            EmptiedReplica(
+                broker_id=broker,
+                is_certain=named is not None,
+                reason=beside(one)
+                if named is None
+                else f"its checkpoints name it up to offset {named.value} and it holds no directory of it",
+                is_electable=False,
+                is_sole=False,
+                is_assigned=named is not None,
+                named=named,
+            )
         )
-        for broker, one in sorted(given.items())
-        if broker not in holders and (named := one.named.get(partition)) is not None
-    )
+    return tuple(found)

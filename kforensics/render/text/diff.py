@@ -121,6 +121,8 @@ def _block(
         led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
     words = {**_WORDS, Verdict.CONSISTENT: "same ends"} if report.depth is Depth.TAILS else _WORDS
     verdict = words[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, words[report.verdict])
+    if report.verdict is Verdict.WILL_TRUNCATE and _is_open(report):
+        verdict = "may truncate"
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:
@@ -206,6 +208,18 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
     )
 
 
+def _is_open(report: PartitionReport) -> bool:
+    """Whether every expected truncation is one only if the leader's directory was copied no earlier than the follower's."""
+    return all(_needs_no_truncation(one) for one in report.replicas if one.verdict is Verdict.WILL_TRUNCATE)
+
+
+def _needs_no_truncation(replica: ReplicaReport) -> bool:
+    """Whether what a replica would truncate is what its leader may have appended after it was copied, and nothing else."""
+    if replica.truncation is None or replica.compared_with is None:
+        return False
+    return replica.is_tail_of_a_copy and replica.truncation.offset >= replica.compared_with.log_end_offset
+
+
 def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[Text]:
     who = replica.view.replica.owner
     if replica.view.replica.state == "future":
@@ -220,6 +234,8 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
             f"{who} to {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})",
             width,
         )
+        if _needs_no_truncation(replica):
+            yield from _labelled("", "unless the leader's directory was copied earlier while it ran", width)
         for run in expected.runs:
             if run.records or run.markers:
                 certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
@@ -289,10 +305,13 @@ def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
     for odd in report.odd_ones:
         yield from _labelled("odd one", f"{odd.view.replica.owner}: {odd.reason}", width)
     for one in report.emptied:
-        yield from _labelled("no log", f"broker {one.broker_id} should hold it: {one.reason}", width)
+        should = "should hold it" if one.is_assigned else "may be assigned to it"
+        yield from _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}", width)
     if report.missing_replicas:
         missing = listed([f"broker {broker}" for broker in report.missing_replicas])
-        yield from _labelled("not given", f"{missing}: assigned to it, and not among the inputs", width)
+        yield from _labelled(
+            "not given", f"{missing}: assigned to it, and no directory of it is among the inputs", width
+        )
 
 
 def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:

@@ -176,6 +176,45 @@ def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
     assert () == report.emptied
 
 
+def test_a_broker_that_runs_without_the_disk_that_holds_a_partition_is_not_just_behind():
+    facts = replace(led(2, {2}, epoch=1), directories={1: frozenset({"left"})})
+    placed = ((1, "failed"), (2, "b"), (3, "c"))
+    facts = replace(facts, states=(replace(facts.states[0], directories=placed),))
+    given = GivenBroker(broker_id=1, directory_ids=frozenset({"left"}), is_empty=False, is_stopped=False)
+    said = answer(judged(log(2, 60, epoch=1), log(3, 60, epoch=1), facts=facts, given={1: given}))
+
+    assert State.UNKNOWN is said.state
+    assert "none of its log directories among the inputs does" in said.headline
+    moved = replace(facts, states=(replace(facts.states[0], directories=((1, "left"), *placed[1:])),))
+    assert State.BEHIND is partition_state(
+        judged(log(2, 60, epoch=1), log(3, 60, epoch=1), facts=moved, given={1: given})
+    )
+
+
+def test_an_empty_directory_beside_the_log_directories_may_be_an_exchanged_disk():
+    given = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=False, is_stopped=True, empty_beside=("b",))
+    elsewhere = judged(log(2, 12), given={1: given})
+    said = answer(elsewhere)
+
+    assert State.MAYBE_AT_RISK is said.state
+    assert "starting broker 1 first may destroy 1 partition: b, beside its log directories, is empty" in said.headline
+    assert not any(line.startswith("Start broker 1") for line in said.now)
+    whole = replace(given, empty_beside=())
+    assert State.UNKNOWN is partition_state(judged(log(2, 12), given={1: whole}))
+    assert () == judged(log(1, 12), log(2, 12), given={1: given}).emptied
+
+
+def test_one_that_may_lack_an_end_that_others_hold_is_not_started_first():
+    alone = judged(log(1, 24), log(2, 20), facts=led(1, {1}, replicas=(1, 2)))
+    lacking = judged(log(1, 20, clean=False), log(2, 28, high_watermark=24), facts=led(1, {1}, replicas=(1, 2)))
+    lacking = replace(lacking, partition=TopicPartition("others", 0))
+    first, both = answer(alone), answer(alone, lacking)
+
+    assert any(line.startswith("Start broker 1 first") for line in first.now)
+    assert not any(line.startswith("Start broker 1 first") for line in both.now)
+    assert any(line.startswith("Copy the directory of broker 1") for line in both.now)
+
+
 def test_a_guessed_leader_makes_nothing_certain():
     old = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=103)
     new = replica(2, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85)

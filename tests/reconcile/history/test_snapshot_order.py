@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.progress import LogProgress, NodeProgress
-from kforensics.reconcile.history.snapshot_order import SnapshotNodes, in_order, is_same, order_of
+from kforensics.reconcile.history.snapshot_order import SnapshotNodes, in_order, is_same, order_of, seems_later
 from kforensics.units import TopicPartition
 
 
@@ -63,6 +63,16 @@ def node(node_id, log_end_offset):
         newest_write_ms=0,
         oldest_write_ms=0,
     )
+
+
+def test_a_moment_seems_later_where_the_times_of_files_and_the_ends_of_logs_both_say_so():
+    def written(end, at_ms):
+        return SnapshotNodes(nodes=(replace(node(1, end), newest_write_ms=at_ms, oldest_write_ms=at_ms - 1),))
+
+    assert seems_later(written(10, 5), written(20, 9))
+    assert not seems_later(written(20, 9), written(10, 5))
+    assert not seems_later(written(10, 9), written(20, 5))
+    assert not seems_later(written(20, 5), written(10, 9))
 
 
 def test_a_node_that_is_there_twice_can_be_compared():

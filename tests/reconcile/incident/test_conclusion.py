@@ -8,14 +8,16 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.torn_transactions import TornTransaction, TornTransactions
+from kforensics.reconcile.incident.advice import missing_evidence
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, causes_of, conclude
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.model import GroupAtRisk, Holder
 from kforensics.reconcile.incident.operations import Operation
+from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import OffsetRange, TopicPartition
-from tests.builders.history import leadership
+from tests.builders.history import leadership, log_file
 from tests.builders.incidents import explanation
 from tests.builders.logs import HERE
 
@@ -171,3 +173,11 @@ def test_a_reassignment_of_a_partition_that_lost_records_is_not_said_to_be_witho
     assert (
         "On purpose, in partitions that lost records, by it or not: orders-0 was acted upon." in found
     ) is not is_calm
+
+
+@pytest.mark.parametrize(("name", "is_asked_for"), [("server.log", True), ("broker-1/state-change.log.1", False)])
+def test_a_state_change_log_that_is_given_is_not_asked_for(name, is_asked_for):
+    file, clock = replace(log_file(""), path=name), Clock(shift_ms=0, source="named")
+    asked = [line for line in missing_evidence((), (file,), (), (clock,)) if "state-change.log" in line]
+
+    assert is_asked_for == bool(asked)
