@@ -159,7 +159,7 @@ class _Words:
         kinds = sorted((kind for state, kind in self.by_kind if state is self.state), key=ORDER.__getitem__)
         if self.state is State.AGREE or not kinds:
             if self.state is State.AGREE and self.is_metadata_alone:
-                return "All replicas of the metadata log agree, every voter given; no log of another partition is here."
+                return "All replicas of the metadata log agree, every voter given; no log of another partition was compared."
             if self.state is State.AGREE:
                 return f"All replicas agree: {self.among} compared, every assigned replica given."
             return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"

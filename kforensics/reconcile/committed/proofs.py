@@ -296,8 +296,8 @@ class CommitProofs:
         if epoch_at(view.batch_epochs, held - 1) == newest_epoch:
             # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
             certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
-        beyond = epoch_at(view.batch_epochs, held)
-        # An observer fetched what it holds of that epoch from its leader, whose directory was copied before or lost its end.
+        beyond = epoch_at(view.batch_epochs, reach[0]) if reach[0] < view.log_end_offset else Absent.NOT_APPLICABLE
+        # What no voter holds of that epoch, an observer fetched from its leader, whose directory was copied before or lost its end.
         is_later = view not in here and isinstance(beyond, int) and beyond >= newest_epoch
         if len(here) == len(voters) and is_whole and not is_later:
             # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.

@@ -91,7 +91,7 @@ def test_a_metadata_log_that_agrees_says_nothing_of_partitions_of_which_no_repli
     assert (State.UNKNOWN, True) == (said.state, "of 2 partitions that it names no replica" in said.headline)
     assert "orders-0 and orders-1" in said.unknown[0]
     said = diff_answer([alone], paths=PATHS)
-    assert (State.AGREE, True) == (said.state, "no log of another partition is here" in said.headline)
+    assert (State.AGREE, True) == (said.state, "no log of another partition was compared" in said.headline)
     assert State.AGREE is diff_answer([alone, quorum], paths=PATHS, not_given=others).state
 
 
