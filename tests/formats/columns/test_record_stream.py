@@ -6,7 +6,7 @@ import pytest
 
 from kforensics.damage import Damage, DamageKind
 from kforensics.formats.columns import bodies, record_stream
-from kforensics.formats.columns.record_chain import Lanes
+from kforensics.formats.columns.record_chain import FEW_LANES, Lanes
 from kforensics.formats.columns.record_columns import ExactReads, LaneDamage, find_damaged_lanes, iter_columns
 from kforensics.formats.log.message_set import Message, encode_message, encode_message_set
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch, with_right_crc
@@ -166,7 +166,7 @@ def test_without_lanes_there_is_nothing():
 
 
 def test_of_many_lanes_the_one_that_breaks_off_early_is_found():
-    buffer, lanes = lanes_of(records(9), *([records(2)] * 70))
+    buffer, lanes = lanes_of(records(9), *([records(2)] * FEW_LANES))
     buffer.view[0] = 0x7F  # the first record claims nearly all that a byte can say, and is negative
 
     assert [one.lane for one in find_damaged_lanes(buffer, lanes, ExactReads(1 << 20))] == [0]

@@ -637,6 +637,7 @@ def test_before_0_10_2_nothing_is_found_behind_what_a_scan_has_truncated():
     segment = Segment(disk, 0, LoadSettings(), loading_rules(KafkaVersion(0, 10)))
 
     assert segment.position_of(5) == 100
+    assert segment.position_of(9) is None
     disk.resize(LOG, 100, "corruption-found")
     assert segment.position_of(5) is None
 
