@@ -130,7 +130,7 @@ class _Contents(Mapping[Need, object]):
         if need.content is not Content.BATCHES or isinstance(self._disk.folder, CapturePath):
             return None
         found = self._disk.read.get(Need(need.file, Content.CHECKED_BATCHES))
-        if not isinstance(found, Batches) or not all(one.is_valid and one.magic == 2 for one in found.batches):
+        if not isinstance(found, Batches) or not found.are_sound:
             return None
         is_boundary = need.position == found.end or any(one.position == need.position for one in found.batches)
         return found.behind(need.position) if is_boundary else None

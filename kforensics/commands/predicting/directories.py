@@ -138,7 +138,7 @@ def _scanned_end(disk: DirectoryOnDisk, logs: Sequence[tuple[int, str]]) -> int 
     if not isinstance(found, Batches) or not found.batches or found.end != disk.files[name]:
         return None
     lasts = [one.last_offset for one in found.batches]
-    if not all(one.is_valid and one.magic == 2 for one in found.batches) or lasts != sorted(lasts):
+    if not found.are_sound or lasts != sorted(lasts):
         return None
     return max(lasts[-1] + 1, base)
 

@@ -210,6 +210,11 @@ class Batches:
     header_at_end: tuple[int, int] | None = None
     """Offset and length that are there, where more than 12 bytes are left, which Kafka before 0.11 reads; none where they are not known."""
 
+    @property
+    def are_sound(self) -> bool:
+        """Whether all are of magic 2 and valid, so that a reader with and one without checksums give the same."""
+        return all(one.is_valid and one.magic == 2 for one in self.batches)
+
     def behind(self, position: int) -> "Batches":
         """Return those at or behind a position at which one of them begins.
 
