@@ -80,8 +80,8 @@ class Extent(NamedTuple):
         return other.first_epoch is None or self.highest_epoch is None or other.first_epoch >= self.highest_epoch
 
 
-def split_segment(path: Path, *, length: int, base_offset: int, jobs: int) -> Iterator[Part]:
-    """Yield the parts of a segment in file order; one where it is small, or can't be opened.
+def split_segment(path: Path, *, length: int, base_offset: int, jobs: int) -> list[Part]:
+    """Return the parts of a segment in file order; one where it is small, or can't be opened.
 
     Args:
         path: of the segment.
@@ -89,28 +89,37 @@ def split_segment(path: Path, *, length: int, base_offset: int, jobs: int) -> It
         base_offset: the first offset that it may have.
         jobs: the number of processes.
     """
-    count = min(max(length // SMALLEST_PART, 1), jobs * PARTS_PER_JOB) if jobs > 1 else 1
-    try:
-        places = _places(path, length, base_offset, count) if count > 1 else []
-    except EvidenceError:
-        places = []
-    bounds = [0, *places]
-    for at, start in enumerate(bounds):
-        yield Part(start, bounds[at + 1] if at + 1 < len(bounds) else None)
+    count = min(length // SMALLEST_PART, jobs * PARTS_PER_JOB) if jobs > 1 else 1
+    if count > 1:
+        try:
+            with open_evidence(path) as file:
+                return parts_of_file(file, length=length, base_offset=base_offset, count=count)
+        except EvidenceError:
+            pass  # it is met again, and named, where the segment is walked as one
+    return [Part(0, None)]
 
 
-def _places(path: Path, length: int, base_offset: int, count: int) -> list[int]:
-    places: list[int] = []
-    with open_evidence(path) as file:
-        for part in range(1, count):
-            wished = length * part // count
-            batch = _batch_behind(file, wished, length, base_offset)
-            if batch is not None and batch.position > (places[-1] if places else 0):
-                places.append(batch.position)
-    return places
+def parts_of_file(file: EvidenceFile, *, length: int, base_offset: int | None, count: int) -> list[Part]:
+    """Return parts of about the same length, in file order; fewer where no batch is found that one could begin at.
+
+    Args:
+        file: the segment.
+        length: in bytes.
+        base_offset: the first offset that it may have; None where that is not known.
+        count: the most parts.
+
+    Raises:
+        EvidenceError: it can't be read.
+    """
+    starts = [0]
+    for part in range(1, count):
+        batch = _batch_behind(file, length * part // count, length, base_offset)
+        if batch is not None and batch.position > starts[-1]:
+            starts.append(batch.position)
+    return [Part(start, end) for start, end in zip(starts, [*starts[1:], None], strict=True)]
 
 
-def _batch_behind(file: EvidenceFile, wished: int, length: int, base_offset: int) -> SoundBatch | None:
+def _batch_behind(file: EvidenceFile, wished: int, length: int, base_offset: int | None) -> SoundBatch | None:
     for reach in SEARCHED:
         batch = find_sound_batch(file, wished, min(wished + reach, length), Expectation(last_offset=base_offset))
         if batch is not None:
@@ -130,7 +139,7 @@ def walk_sound_batches(
         jobs: the most processes to use.
     """
     jobs = jobs if file.is_of_the_system else 1
-    parts = list(split_segment(file.path, length=file.size, base_offset=base_offset, jobs=jobs))
+    parts = split_segment(file.path, length=file.size, base_offset=base_offset, jobs=jobs)
     if len(parts) > 1:
         tables = _walked_in_parts(file, parts, keep, jobs)
         if tables is not None:

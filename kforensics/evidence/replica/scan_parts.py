@@ -8,17 +8,12 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.segments import SegmentSummary
+from kforensics.evidence.segment_parts import SMALLEST_PART, parts_of_file
 from kforensics.formats.log.record_batch import BATCH_HEADER
-from kforensics.formats.segment.resync import Expectation, find_sound_batch
 from kforensics.formats.segment.walk import Level, walk_segment
-from kforensics.source.mapped import EvidenceFile, open_below
+from kforensics.source.mapped import open_below
 from kforensics.source.naming import parse_file_name
 
-SMALLEST_PART = 24 << 20
-"""Bytes of a segment for which a part of its own pays."""
-
-_SEARCHED = 16 << 20
-"""Bytes behind a wished-for place in which a batch is looked for; nearly always the first few suffice."""
 _MAGIC = BATCH_HEADER.position_of("magic")
 
 
@@ -59,23 +54,12 @@ def parts_of(place: PartitionPlace, path: str, count: int) -> list[Part]:
             count = min(count, file.size // SMALLEST_PART)
             if count < 2 or not file.is_of_the_system or file.read(0, BATCH_HEADER.length)[_MAGIC] != 2:
                 return []
-            bounds = [0, *_places(file, path, count), None]
+            base_offset = parse_file_name(path.rpartition("/")[2]).base_offset
+            lowest = base_offset if isinstance(base_offset, int) else None
+            parts = parts_of_file(file, length=file.size, base_offset=lowest, count=count)
     except EvidenceError:
         return []
-    starts = [one for one in bounds if one is not None]
-    return [Part(path=path, start=start, end=end) for start, end in zip(starts, bounds[1:], strict=True)]
-
-
-def _places(file: EvidenceFile, path: str, count: int) -> list[int]:
-    base_offset = parse_file_name(path.rpartition("/")[2]).base_offset
-    expected = Expectation(last_offset=base_offset if isinstance(base_offset, int) else None)
-    found: list[int] = []
-    for part in range(1, count):
-        wished = file.size * part // count
-        batch = find_sound_batch(file, wished, min(wished + _SEARCHED, file.size), expected)
-        if batch is not None and batch.position > (found[-1] if found else 0):
-            found.append(batch.position)
-    return found
+    return [Part(path=path, start=one.start, end=one.end) for one in parts]
 
 
 def scan_part(place: PartitionPlace, part: Part) -> ScannedPart | None:
