@@ -5,23 +5,18 @@ Fields: `broker`, `broker_epoch`, `incarnation`, `previous_incarnation`, `record
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.formats.log_lines.shape import Shape, number, shape
+from kforensics.formats.log_lines.shape import Shape, shape
 
-_DIRECTORY = rb"(?P<directory>[^\n]{1,4096}?)"
-_BROKER = number("broker")
 _DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process)"
-_INCARNATION = rb"(?P<incarnation>[A-Za-z0-9_-]{22})"
-_PREVIOUS = rb"(?P<previous_incarnation>[A-Za-z0-9_-]{22})"
 
-_CLUSTER = rb"(?P<cluster>[A-Za-z0-9_-]{1,64})"
 
 BROKER_SHAPES: tuple[Shape, ...] = (
     shape(Kind.VERSION, b"Kafka version", rb" ?: ?(?P<version>\d[0-9A-Za-z.-]{0,40})"),
     shape(Kind.CONFIGURATION, b"KafkaConfig values:"),
-    shape(Kind.CLUSTER_NAMED, b"Cluster ID = ", _CLUSTER),
-    shape(Kind.CLUSTER_NAMED, b"Creating new QuorumController with clusterId ", _CLUSTER),
-    shape(Kind.CLUSTER_NAMED, b"Incarnation ", _INCARNATION + rb" of broker " + _BROKER + rb" in cluster " + _CLUSTER),
-    shape(Kind.NEW_LOG_DIR, b"No meta.properties file under dir ", _DIRECTORY + rb"/meta\.properties(?: \(|\n|$)"),
+    shape(Kind.CLUSTER_NAMED, b"Cluster ID = ", rb"{cluster}"),
+    shape(Kind.CLUSTER_NAMED, b"Creating new QuorumController with clusterId ", rb"{cluster}"),
+    shape(Kind.CLUSTER_NAMED, b"Incarnation ", rb"{incarnation} of broker {broker} in cluster {cluster}"),
+    shape(Kind.NEW_LOG_DIR, b"No meta.properties file under dir ", rb"{directory}/meta\.properties(?: \(|\n|$)"),
     shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServer)"),
     shape(Kind.BROKER_STARTED, b"started (kafka.server.KafkaServerStartable)"),
     shape(Kind.BROKER_STARTED, b"Kafka Server started"),
@@ -31,7 +26,7 @@ BROKER_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.LOG_DIR_ERROR,
         b"Error while ",
-        rb"(?P<reason>" + _DISK_WORK + rb"[^\n]{0,300}?) in dir " + _DIRECTORY + rb"(?: \(|\n|$)",
+        rb"(?P<reason>" + _DISK_WORK + rb"[^\n]{0,300}?) in dir {directory}(?: \(|\n|$)",
     ),
     shape(Kind.LOG_DIR_FAILED, b"Stopping serving replicas in dir ", rb"(?P<directory>[^\s]{1,4096})"),
     shape(Kind.LOG_DIR_FAILED, b"Stopping serving logs in dir ", rb"(?P<directory>[^\s]{1,4096})"),
@@ -40,30 +35,19 @@ BROKER_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.BROKER_REGISTERED,
         b"Registering a new incarnation of broker ",
-        _BROKER
-        + rb"\. Previous incarnation ID was "
-        + _PREVIOUS
-        + rb"; new incarnation ID is "
-        + _INCARNATION
-        + rb"\. +Generated "
-        + number("records")
-        + rb" record\(s\)[^\n]{0,120}? (?:become|is) "
-        + number("broker_epoch"),
+        rb"{broker}\. Previous incarnation ID was {previous_incarnation}; new incarnation ID is {incarnation}\. "
+        rb"+Generated {records} record\(s\)[^\n]{0,120}? (?:become|is) {broker_epoch}",
     ),
     shape(
         Kind.BROKER_REGISTERED,
         b"No previous registration found for broker ",
-        _BROKER
-        + rb"\. New incarnation ID is (?P<incarnation>[A-Za-z0-9_-]{22})\.(?: +Generated "
-        + number("records")
-        + rb" record\(s\)[^\n]{0,120}? is "
-        + number("broker_epoch")
-        + rb")?",
+        rb"{broker}\. New incarnation ID is {incarnation}\.(?: +Generated {records} record\(s\)[^\n]{0,120}? is "
+        rb"{broker_epoch})?",
     ),
     shape(
         Kind.BROKER_FENCED,
         b"Fencing broker ",
-        _BROKER + rb"(?: at epoch " + number("broker_epoch") + rb")? because (?P<reason>[^\n(]{1,200}?)\.? *(?:\(|$)",
+        rb"{broker}(?: at epoch {broker_epoch})? because (?P<reason>[^\n(]{1,200}?)\.? *(?:\(|$)",
     ),
-    shape(Kind.BROKER_UNFENCED, b"The request from broker ", _BROKER + rb" to unfence has been granted"),
+    shape(Kind.BROKER_UNFENCED, b"The request from broker ", rb"{broker} to unfence has been granted"),
 )

@@ -30,11 +30,20 @@ _TEXTS = frozenset(
 _PARTITION_GROUPS = frozenset({"partition", "topic", "topic_index"})
 _NUMBER = re.compile(rb"-?\d{1,19}")
 
-P = rb"(?P<partition>" + TOPIC_PARTITION + rb")(?![A-Za-z0-9_])"
-"""The pattern of a partition as `orders-0`."""
-OLD_P = rb"(?P<old_partition>\[[A-Za-z0-9._-]{1,249},\d{1,9}\])"
-"""The pattern of a partition as `[orders,0]`, up to 0.11; a group `old_x` is the field `x` in the words of old versions."""
-ANY_P = rb"(?:" + P + rb"|" + OLD_P + rb")"
+_PARTITION = rb"(?P<partition>" + TOPIC_PARTITION + rb")(?![A-Za-z0-9_])"
+_OLD_PARTITION = rb"(?P<old_partition>\[[A-Za-z0-9._-]{1,249},\d{1,9}\])"
+_UUID = rb"[A-Za-z0-9_-]{22}"
+_PLACES = {
+    b"partition": _PARTITION,
+    b"any_partition": rb"(?:" + _PARTITION + rb"|" + _OLD_PARTITION + rb")",
+}
+_VALUES = {
+    **{name.encode(): rb"[0-9, ]*" for name in _LISTS},
+    **dict.fromkeys((b"directory", b"path"), rb"[^\n]{1,4096}?"),
+    **dict.fromkeys((b"topic_id", b"incarnation", b"previous_incarnation"), _UUID),
+    b"cluster": rb"[A-Za-z0-9_-]{1,64}",
+}
+_FIELD = re.compile(rb"\{([a-z_]+)\}")
 
 
 class _Group(NamedTuple):
@@ -73,10 +82,12 @@ def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: Field
     Args:
         kind: the event that the message reports.
         start: the literal beginning of the message.
-        rest: the pattern behind the beginning; its named groups are the fields. Any text may follow.
+        rest: the pattern behind the beginning; its named groups are the fields. Any text may follow. `{name}` is the field of that
+            name, a number of at most 19 digits if it is no list, path or id; a group `old_x` is the field `x` in the words of old
+            versions. `{partition}` is `orders-0`, `{any_partition}` also `[orders,0]`, as up to 0.11.
         constant: fields that every match carries.
     """
-    pattern = re.compile(re.escape(start) + rest)
+    pattern = re.compile(re.escape(start) + _FIELD.sub(_group, rest))
     named = [(group.removeprefix("old_"), index) for group, index in pattern.groupindex.items()]
     places = dict(named)
     return Shape(
@@ -88,15 +99,6 @@ def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: Field
         (places["topic"], places["topic_index"]) if "topic" in places else None,
         constant,
     )
-
-
-def number(name: str) -> bytes:
-    """Return the pattern of a named group that holds a number of at most 19 digits.
-
-    Args:
-        name: the field that the number becomes; with `old_` before it, that field in the words of old versions.
-    """
-    return rb"(?P<" + name.encode() + rb">-?\d{1,19})"
 
 
 def match_shape(candidate: Shape, message: bytes) -> ShapeMatch | None:
@@ -115,6 +117,11 @@ def match_shape(candidate: Shape, message: bytes) -> ShapeMatch | None:
         if value is not None:
             fields[name] = convert(value)
     return ShapeMatch(candidate.kind, _partition_of(candidate, found), fields)
+
+
+def _group(field: re.Match[bytes]) -> bytes:
+    name = field[1]
+    return _PLACES.get(name) or rb"(?P<" + name + rb">" + _VALUES.get(name, rb"-?\d{1,19}") + rb")"
 
 
 def _partition_of(candidate: Shape, found: re.Match[bytes]) -> TopicPartition | Absent:

@@ -5,70 +5,59 @@ Fields: `offset` is the target, the first offset removed; `log_end_offset` the l
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.formats.log_lines.shape import ANY_P, P, Shape, number, shape
+from kforensics.formats.log_lines.shape import Shape, shape
 
 _FOLLOWER = rb"(?:follower's|replica's) leader epoch, leader replied with "
-_OFFSET = number("offset")
 _EPOCH_ANSWER = (
-    rb"leader epoch and offset (?:Optional\[)?EpochEndOffset\(errorCode=-?\d+, partition=\d+, leaderEpoch="
-    + number("leader_epoch")
-    + rb", endOffset="
-    + number("end_offset")
+    rb"leader epoch and offset (?:Optional\[)?EpochEndOffset\(errorCode=-?\d+, partition=\d+, "
+    rb"leaderEpoch={leader_epoch}, endOffset={end_offset}"
 )
 
 TRUNCATION_SHAPES: tuple[Shape, ...] = (
     # UnifiedLog.truncateTo; the identity in brackets names the partition since 1.0.
-    shape(Kind.TRUNCATION, b"Truncating to offset ", _OFFSET),
+    shape(Kind.TRUNCATION, b"Truncating to offset ", rb"{offset}"),
     shape(
         Kind.TRUNCATION_WITHOUT_EFFECT,
         b"Truncating to ",
-        _OFFSET + rb" has no effect as the largest offset in the log is " + number("last_offset"),
+        rb"{offset} has no effect as the largest offset in the log is {last_offset}",
     ),
-    shape(Kind.TRUNCATION, b"Truncating log ", ANY_P + rb" to offset " + _OFFSET + rb"\.?"),
-    shape(Kind.FULL_TRUNCATION, b"Truncate and start at offset ", _OFFSET),
-    shape(Kind.FULL_TRUNCATION, b"Truncate and start log ", rb"'" + ANY_P + rb"' (?:at offset|to) " + _OFFSET),
+    shape(Kind.TRUNCATION, b"Truncating log ", rb"{any_partition} to offset {offset}\.?"),
+    shape(Kind.FULL_TRUNCATION, b"Truncate and start at offset ", rb"{offset}"),
+    shape(Kind.FULL_TRUNCATION, b"Truncate and start log ", rb"'{any_partition}' (?:at offset|to) {offset}"),
     shape(
         Kind.TRUNCATION_DECISION,
         b"Truncating partition ",
-        P + rb" with TruncationState\(offset=" + _OFFSET + rb", completed=(?:true|false)\) due to " + _EPOCH_ANSWER,
+        rb"{partition} with TruncationState\(offset={offset}, completed=(?:true|false)\) due to " + _EPOCH_ANSWER,
         rule="epoch",
     ),
     shape(
         Kind.TRUNCATION_DECISION,
         b"Truncating partition ",
-        P
-        + rb" with TruncationState\(offset="
-        + _OFFSET
-        + rb", completed=(?:true|false)\) due to local high watermark "
-        + number("high_watermark"),
+        rb"{partition} with TruncationState\(offset={offset}, completed=(?:true|false)\) due to local high "
+        rb"watermark {high_watermark}",
         rule="high-watermark",
     ),
     shape(
         Kind.TRUNCATION_DECISION,
         b"Truncating partition ",
-        P + rb" to local high watermark (?P<offset>-?\d{1,19})",
+        rb"{partition} to local high watermark {offset}",
         rule="high-watermark",
     ),
     shape(
         Kind.TRUNCATION_BELOW_HIGH_WATERMARK,
         b"Truncating ",
-        rb"(?:future )?" + ANY_P + rb" to offset " + _OFFSET + rb" below high watermark " + number("high_watermark"),
+        rb"(?:future )?{any_partition} to offset {offset} below high watermark {high_watermark}",
     ),
     shape(
         Kind.TRUNCATION_WITHOUT_EFFECT,
         b"Truncating ",
-        ANY_P + rb" to " + _OFFSET + rb" has no effect as the largest offset in the log is " + number("last_offset"),
+        rb"{any_partition} to {offset} has no effect as the largest offset in the log is {last_offset}",
     ),
     shape(
         Kind.TRUNCATION_DECISION,
         b"Based on ",
         _FOLLOWER
-        + rb"an offset "
-        + number("offset")
-        + rb" >= the (?:follower|replica)'s log end offset "
-        + number("log_end_offset")
-        + rb" in "
-        + ANY_P,
+        + rb"an offset {offset} >= the (?:follower|replica)'s log end offset {log_end_offset} in {any_partition}",
         rule="epoch",
         needed=False,
     ),
@@ -76,51 +65,35 @@ TRUNCATION_SHAPES: tuple[Shape, ...] = (
         Kind.TRUNCATION_DECISION,
         b"Based on ",
         _FOLLOWER
-        + rb"an unknown offset in "
-        + ANY_P
-        + rb"\. (?:High watermark|The initial fetch offset) "
-        + _OFFSET
-        + rb" will be used",
+        + rb"an unknown offset in {any_partition}\. (?:High watermark|The initial fetch offset) {offset} will be used",
         rule="high-watermark",
     ),
     shape(
         Kind.TRUNCATION_DECISION,
         b"Based on ",
-        _FOLLOWER
-        + rb"epoch "
-        + number("leader_epoch")
-        + rb" unknown to the replica for "
-        + ANY_P
-        + rb"\. Will truncate to "
-        + _OFFSET,
+        _FOLLOWER + rb"epoch {leader_epoch} unknown to the replica for {any_partition}\. Will truncate to {offset}",
         rule="epoch",
     ),
     shape(
         Kind.TRUNCATION_DECISION,
         b"Based on ",
         _FOLLOWER
-        + rb"epoch "
-        + number("leader_epoch")
-        + rb" below any replica's tracked epochs for "
-        + ANY_P
-        + rb"\. The leader's offset only "
-        + _OFFSET,
+        + rb"epoch {leader_epoch} below any replica's tracked epochs for {any_partition}\. The leader's offset only "
+        rb"{offset}",
         rule="leader-offset",
     ),
     shape(
         Kind.TRUNCATION_DECISION,
         b"Leader or replica is on protocol version ",
         rb"where leader epoch is not considered in the OffsetsForLeaderEpoch response\. The leader's offset "
-        + _OFFSET
-        + rb" will be used for truncation in "
-        + ANY_P,
+        rb"{offset} will be used for truncation in {any_partition}",
         rule="leader-offset",
     ),
     *(
         shape(
             Kind.FETCH_OFFSET_RESET,
             b"Reset fetch offset for partition ",
-            ANY_P + rb" from " + number("log_end_offset") + rb" to (?:the )?current " + target + rb" offset " + _OFFSET,
+            rb"{any_partition} from {log_end_offset} to (?:the )?current " + target + rb" offset {offset}",
             rule=rule,
         )
         for target, rule in (
@@ -133,17 +106,8 @@ TRUNCATION_SHAPES: tuple[Shape, ...] = (
         shape(
             Kind.FETCH_OFFSET_RESET,
             b"Replica ",
-            number("replica")
-            + rb" for partition "
-            + ANY_P
-            + rb" reset its fetch offset from "
-            + number("log_end_offset")
-            + rb" to current leader "
-            + number("leader")
-            + rb"'s "
-            + target
-            + rb" offset "
-            + _OFFSET,
+            rb"{replica} for partition {any_partition} reset its fetch offset from {log_end_offset} to current leader "
+            rb"{leader}'s " + target + rb" offset {offset}",
             rule=rule,
         )
         for target, rule in ((rb"latest", "leader-end"), (rb"start", "leader-start"))
@@ -151,38 +115,30 @@ TRUNCATION_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.FULL_TRUNCATION,
         b"Truncate fully and reset fetch offset for partition ",
-        P + rb" from " + number("log_end_offset") + rb" to the current leader's start offset " + _OFFSET,
+        rb"{partition} from {log_end_offset} to the current leader's start offset {offset}",
         rule="leader-start",
     ),
     shape(
         Kind.TRUNCATION_REFUSED,
         b"Exiting because log truncation is not allowed for ",
-        rb"(?:topic |partition )"
-        + ANY_P
-        + rb", [Cc]urrent leader "
-        + number("leader")
-        + rb"'s latest offset "
-        + number("offset")
-        + rb" is less than replica "
-        + number("replica")
-        + rb"'s latest offset "
-        + number("log_end_offset"),
+        rb"(?:topic |partition ){any_partition}, [Cc]urrent leader {leader}'s latest offset {offset} is less than "
+        rb"replica {replica}'s latest offset {log_end_offset}",
     ),
     shape(
         Kind.SEGMENTS_TRUNCATED,
         b"Deleting segments as part of log truncation: ",
-        rb"LogSegment\(baseOffset=" + number("base_offset"),
+        rb"LogSegment\(baseOffset={base_offset}",
     ),
     shape(
         Kind.METADATA_TRUNCATION,
         b"Truncated to offset ",
-        _OFFSET + rb" from Fetch response from leader " + number("leader"),
+        rb"{offset} from Fetch response from leader {leader}",
         rule="epoch",
     ),
     shape(
         Kind.METADATA_TRUNCATION,
         b"Fully truncated the log at ",
-        rb"\((?:LogOffsetMetadata\(offset=|offset=)?" + _OFFSET + rb"[^\n]{0,400}? after downloading snapshot ",
+        rb"\((?:LogOffsetMetadata\(offset=|offset=)?{offset}[^\n]{0,400}? after downloading snapshot ",
         rule="snapshot",
     ),
 )
