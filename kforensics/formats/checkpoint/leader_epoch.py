@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.formats.checkpoint.offset import encode_frame, parse_frame, split_fields
-from kforensics.formats.primitives.text_lines import DamageList, TextLine, beyond_limit, parse_integer, shown
+from kforensics.formats.primitives.text_lines import DamageList, TextLine, beyond_limit, parse_integer
 from kforensics.units import EpochEntry
 
 
@@ -66,7 +66,7 @@ def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckp
             continue
         if lines and entry.leader_epoch <= lines[-1].leader_epoch:
             expected = f"a leader epoch above {lines[-1].leader_epoch}"
-            damage.add(line.span, DamageKind.ORDER, expected=expected, found=shown(line.content), line=line.number)
+            damage.add_line(line, expected, DamageKind.ORDER)
         lines.append(entry)
     return LeaderEpochCheckpoint(lines=tuple(lines), damage=(*damage.as_tuple(), *beyond_limit(len(data))))
 
@@ -85,12 +85,6 @@ def _parse_line(line: TextLine, damage: DamageList) -> LeaderEpochLine | None:
     epoch = parse_integer(fields[0], bits=32) if len(fields) == 2 else None
     start = parse_integer(fields[1], bits=64) if len(fields) == 2 else None
     if epoch is None or start is None or epoch < 0 or start < 0:
-        damage.add(
-            line.span,
-            DamageKind.TEXT,
-            expected="a leader epoch and its start offset",
-            found=shown(line.content),
-            line=line.number,
-        )
+        damage.add_line(line, "a leader epoch and its start offset")
         return None
     return LeaderEpochLine(epoch, start, line.number, line.position, len(line.content))

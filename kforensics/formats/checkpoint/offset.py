@@ -149,9 +149,7 @@ def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLi
         return
     declared = parse_integer(second.content, bits=32)
     if declared is None or declared < 0:
-        damage.add(
-            second.span, DamageKind.TEXT, expected="a count of entries", found=shown(second.content), line=second.number
-        )
+        damage.add_line(second, "a count of entries")
         if len(_BLANK.split(second.content)) > 1:  # an entry is where the count should be: the count is missing
             lines = chain((second,), lines)
         declared = None
@@ -202,21 +200,9 @@ def _parse_odd_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | No
     offset = parse_integer(fields[2], bits=64) if len(fields) == 3 else None
     topic = fields[0].decode("utf-8", errors="backslashreplace")
     if partition is None or offset is None or not _TOPIC.fullmatch(topic):
-        damage.add(
-            line.span,
-            DamageKind.TEXT,
-            expected="topic, partition and offset",
-            found=shown(line.content),
-            line=line.number,
-        )
+        damage.add_line(line, "topic, partition and offset")
         return None
     if partition < 0 or offset < 0:
-        damage.add(
-            line.span,
-            DamageKind.TEXT,
-            expected="a partition and an offset of 0 or more",
-            found=shown(line.content),
-            line=line.number,
-        )
+        damage.add_line(line, "a partition and an offset of 0 or more")
         return None
     return CheckpointEntry(topic, partition, offset, line.number, line.position, len(line.content))

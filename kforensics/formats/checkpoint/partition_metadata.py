@@ -58,13 +58,7 @@ def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
     for line in walk_lines(data):
         match = _LINE.fullmatch(line.content)
         if line.number > MOST_LINES or match is None:
-            damage.add(
-                line.span,
-                DamageKind.TEXT,
-                expected="version: 0 and topic_id: <id>",
-                found=shown(line.content),
-                line=line.number,
-            )
+            damage.add_line(line, "version: 0 and topic_id: <id>")
             continue
         values[match[1].decode("ascii")] = (line, match[2])
     if "version" not in values and "topic_id" not in values:
@@ -103,7 +97,7 @@ def _check_version(value: tuple[TextLine, bytes] | None, data: bytes | memoryvie
     line, text = value
     version = parse_integer(text, bits=32)
     if version is None:
-        damage.add(line.span, DamageKind.VERSION, expected="version: 0", found=shown(line.content), line=line.number)
+        damage.add_line(line, "version: 0", DamageKind.VERSION)
     elif version != 0:
         raise UnsupportedFormat(line.span, expected="version 0", found=f"version {version}")
 
@@ -115,17 +109,9 @@ def _topic_id(value: tuple[TextLine, bytes] | None, data: bytes | memoryview, da
     line, raw = value
     text = raw.decode("ascii", errors="replace")
     if not UUID_PATTERN.fullmatch(text) or uuid_text(uuid_bytes(text)) != text:
-        damage.add(
-            line.span,
-            DamageKind.TEXT,
-            expected="22 characters of URL-safe base64",
-            found=shown(line.content),
-            line=line.number,
-        )
+        damage.add_line(line, "22 characters of URL-safe base64")
         return Absent.UNREADABLE
     if text == ZERO_UUID:
-        damage.add(
-            line.span, DamageKind.TEXT, expected="an id other than zero", found=shown(line.content), line=line.number
-        )
+        damage.add_line(line, "an id other than zero")
         return Absent.UNREADABLE
     return text

@@ -123,6 +123,16 @@ class DamageList:
         where = "" if line is None else f"line {line}: "
         self._places.append(Damage(span=span, kind=kind, expected=expected, found=where + found))
 
+    def add_line(self, line: TextLine, expected: str, kind: DamageKind = DamageKind.TEXT) -> None:
+        """Add a line as a damaged place, which shows its content.
+
+        Args:
+            line: with its number and position.
+            expected: what the format asks for, in words for people.
+            kind: the defect.
+        """
+        self.add(line.span, kind, expected=expected, found=shown(line.content), line=line.number)
+
     def as_tuple(self) -> tuple[Damage, ...]:
         """Return all damaged places."""
         if not self._more:
