@@ -23,9 +23,9 @@ from kforensics.formats.checkpoint.leader_epoch import (
 from kforensics.formats.checkpoint.meta_properties import encode_meta_properties, meta_properties
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.index.offset import encode_offset_index, offset_index
+from kforensics.formats.index.offset import encode_index, offset_index
 from kforensics.formats.index.producer_snapshot import encode_producers
-from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.index.time import time_index
 from kforensics.formats.log.record_batch import (
     BATCH_HEADER,
     CRC_COVERED_POSITION,
@@ -244,9 +244,9 @@ class _LogWriter:
 
     def _write_indexes(self, stem: str, batches: int) -> None:
         entries = [((at + 1) * RECORDS_PER_BATCH - 1, at * self.length) for at in range(1, batches)]
-        self.folder.joinpath(f"{stem}.index").write_bytes(encode_offset_index(offset_index(entries)))
+        self.folder.joinpath(f"{stem}.index").write_bytes(encode_index(offset_index(entries)))
         times = time_index([(_START_MS, RECORDS_PER_BATCH - 1)])
-        self.folder.joinpath(f"{stem}.timeindex").write_bytes(encode_time_index(times))
+        self.folder.joinpath(f"{stem}.timeindex").write_bytes(encode_index(times))
 
 
 def _write_small_files(folder: Path, epochs: list[tuple[int, int]]) -> None:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from kforensics.formats.index.offset import encode_offset_index, offset_index
+from kforensics.formats.index.offset import encode_index, offset_index
 from kforensics.formats.index.producer_snapshot import encode_producers
-from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.index.time import time_index
 from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.simulation.replica import SimulatedBatch
@@ -83,9 +83,9 @@ class SegmentFiles:
         folder.joinpath(f"{stem}.log").write_bytes(self.log)
         preallocated = 0 if is_closed else PREALLOCATED_INDEX_LENGTH
         index = offset_index(self.offset_entries, preallocated=preallocated)
-        folder.joinpath(f"{stem}.index").write_bytes(encode_offset_index(index))
+        folder.joinpath(f"{stem}.index").write_bytes(encode_index(index))
         times = time_index(self.time_entries, preallocated=preallocated - preallocated % 12)
-        folder.joinpath(f"{stem}.timeindex").write_bytes(encode_time_index(times))
+        folder.joinpath(f"{stem}.timeindex").write_bytes(encode_index(times))
 
     def _add_time(self) -> None:
         if not self.time_entries or self._max_timestamp_ms > self.time_entries[-1][0]:

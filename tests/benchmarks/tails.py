@@ -24,8 +24,8 @@ from kforensics.formats.checkpoint.leader_epoch import (
     encode_leader_epoch_checkpoint,
 )
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.index.offset import encode_offset_index, offset_index
-from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.index.offset import encode_index, offset_index
+from kforensics.formats.index.time import time_index
 from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.source.mapped import read_counts
 from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template
@@ -168,7 +168,7 @@ def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, 
         os.link(older, folder / f"{stem}.log")
         source = older.with_name(f"{older.name}.index")
         if not source.exists():
-            source.write_bytes(encode_offset_index(offset_index(small)))
+            source.write_bytes(encode_index(offset_index(small)))
         os.link(source, folder / f"{stem}.index")
     base = segments * each
     own_epoch = ACTIVE_BATCHES - TRUNCATED_BATCHES
@@ -183,8 +183,8 @@ def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, 
         data += one
     stem = f"{base:020}"
     (folder / f"{stem}.log").write_bytes(data)
-    (folder / f"{stem}.index").write_bytes(encode_offset_index(offset_index(entries)))
-    (folder / f"{stem}.timeindex").write_bytes(encode_time_index(time_index([(FIRST_TIMESTAMP_MS, SMALL_RECORDS - 1)])))
+    (folder / f"{stem}.index").write_bytes(encode_index(offset_index(entries)))
+    (folder / f"{stem}.timeindex").write_bytes(encode_index(time_index([(FIRST_TIMESTAMP_MS, SMALL_RECORDS - 1)])))
     lines = (LeaderEpochLine(0, 0), LeaderEpochLine(1 if is_other else 2, base + own_epoch * SMALL_RECORDS))
     (folder / "leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint(LeaderEpochCheckpoint(lines=lines)))
     return base + ACTIVE_BATCHES * SMALL_RECORDS
@@ -196,8 +196,8 @@ def index_large(folder: Path) -> None:
     length = len(template(RECORDS, VALUE_LENGTH))
     batches = (folder / f"{stem}.log").stat().st_size // length
     entries = [(at * RECORDS + RECORDS - 1, at * length) for at in range(1, batches)]
-    (folder / f"{stem}.index").write_bytes(encode_offset_index(offset_index(entries)))
-    (folder / f"{stem}.timeindex").write_bytes(encode_time_index(time_index([(FIRST_TIMESTAMP_MS, RECORDS - 1)])))
+    (folder / f"{stem}.index").write_bytes(encode_index(offset_index(entries)))
+    (folder / f"{stem}.timeindex").write_bytes(encode_index(time_index([(FIRST_TIMESTAMP_MS, RECORDS - 1)])))
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ from kforensics.formats.checkpoint.leader_epoch import (
     encode_leader_epoch_checkpoint,
 )
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.index.offset import encode_offset_index, offset_index
+from kforensics.formats.index.offset import encode_index, offset_index
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
-from kforensics.formats.index.time import encode_time_index, time_index
+from kforensics.formats.index.time import time_index
 from kforensics.formats.index.txn import AbortedTransaction, encode_aborted_transactions
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.source.mapped import EvidenceFile
@@ -335,8 +335,8 @@ class SegmentLog:
         segment.add_time()
         stem = f"{self._path}/{segment.base_offset:020d}"
         self._written.append(segment.log.finish())
-        self._written.append(self._folder.write(f"{stem}.index", encode_offset_index(offset_index(segment.offsets))))
-        self._written.append(self._folder.write(f"{stem}.timeindex", encode_time_index(time_index(segment.times))))
+        self._written.append(self._folder.write(f"{stem}.index", encode_index(offset_index(segment.offsets))))
+        self._written.append(self._folder.write(f"{stem}.timeindex", encode_index(time_index(segment.times))))
         if segment.aborted:
             self._written.append(self._folder.write(f"{stem}.txnindex", encode_aborted_transactions(segment.aborted)))
         if self._has_modern or is_last:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kforensics.errors import EvidenceError
-from kforensics.formats.index.offset import OffsetIndex, parse_offset_index
+from kforensics.formats.index.offset import SparseIndex, parse_offset_index
 from kforensics.formats.index.time import read_time_ends
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.primitives.zeros import without_zero_tail
@@ -80,7 +80,7 @@ def _opened(path: Path, read: Callable[[EvidenceFile], T]) -> T | None:
         return None  # it is named where the file itself is asked for
 
 
-def _offset_index(file: EvidenceFile) -> OffsetIndex:
+def _offset_index(file: EvidenceFile) -> SparseIndex:
     file.require_at_most(LARGEST_INDEX)
     return parse_offset_index(without_zero_tail(file), file.size)
 

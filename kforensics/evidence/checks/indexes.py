@@ -17,13 +17,13 @@ from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
 from kforensics.evidence.checks.index_lookups import NO_BATCH, UNREADABLE
 from kforensics.evidence.checks.segment_scan import SegmentScan
-from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, OffsetIndex, entry_span
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH, TimeIndex
+from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, SparseIndex, entry_span
+from kforensics.formats.index.time import TIME_ENTRY_LENGTH
 from kforensics.formats.primitives.text_lines import DamageList
 
 
 def check_offset_index(
-    index: OffsetIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
+    index: SparseIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
     """Return the damage of an offset index, read alone and against its segment.
 
@@ -47,24 +47,14 @@ def check_offset_index(
     is_wrong &= ~_is_damaged(positions, scan)
     inside = DamageList()
     for at in np.flatnonzero(is_wrong & ~is_beyond).tolist():
-        span = entry_span(at, INDEX_ENTRY_LENGTH)
-        where = f"entry {at}: offset {offsets[at]} at position {positions[at]}"
         if found[at] == NO_BATCH:
-            inside.add(span, DamageKind.INDEX, expected="the position of a batch", found=where)
+            expected = "the position of a batch"
         elif found[at] > offsets[at]:
-            inside.add(
-                span,
-                DamageKind.INDEX,
-                expected=f"an offset of {found[at]} or above, where the batch begins",
-                found=where,
-            )
+            expected = f"an offset of {found[at]} or above, where the batch begins"
         else:
-            inside.add(
-                span,
-                DamageKind.INDEX,
-                expected=f"an offset below {found[at + 1]}, the batch of the next entry",
-                found=where,
-            )
+            expected = f"an offset below {found[at + 1]}, the batch of the next entry"
+        where = f"entry {at}: offset {offsets[at]} at position {positions[at]}"
+        inside.add(entry_span(at, INDEX_ENTRY_LENGTH), DamageKind.INDEX, expected=expected, found=where)
     return (
         *_graded((*index.damage, *inside.as_tuple()), is_recovered=is_recovered),
         *_beyond(
@@ -77,7 +67,7 @@ def check_offset_index(
 
 
 def check_time_index(
-    index: TimeIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
+    index: SparseIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
     """Return the damage of a time index, read alone and against its segment.
 
@@ -100,18 +90,14 @@ def check_time_index(
         is_wrong &= found != NO_BATCH  # its batch may be one of the damaged ones
     inside = DamageList()
     for at in np.flatnonzero(is_wrong & ~is_beyond).tolist():
-        span = entry_span(at, TIME_ENTRY_LENGTH)
-        where = f"entry {at}: timestamp {times[at]} at offset {offsets[at]}"
         if found[at] == NO_BATCH:
-            inside.add(span, DamageKind.INDEX, expected="the offset of a batch", found=where)
+            expected = "the offset of a batch"
         elif found[at] != times[at]:
-            inside.add(
-                span, DamageKind.INDEX, expected=f"timestamp {found[at]}, the largest of the batch there", found=where
-            )
+            expected = f"timestamp {found[at]}, the largest of the batch there"
         else:
-            inside.add(
-                span, DamageKind.INDEX, expected=f"timestamp {highest[at]}, the largest up to there", found=where
-            )
+            expected = f"timestamp {highest[at]}, the largest up to there"
+        where = f"entry {at}: timestamp {times[at]} at offset {offsets[at]}"
+        inside.add(entry_span(at, TIME_ENTRY_LENGTH), DamageKind.INDEX, expected=expected, found=where)
     return (
         *_graded((*index.damage, *inside.as_tuple()), is_recovered=is_recovered),
         *_beyond(is_beyond, TIME_ENTRY_LENGTH, f"entries up to offset {last}", is_recovered=is_recovered),

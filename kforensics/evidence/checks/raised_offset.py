@@ -15,8 +15,7 @@ from kforensics.evidence.checks.context import PartitionContext, base_offset_of,
 from kforensics.evidence.checks.segment_scan import EpochRun, SegmentScan, TailBatch
 from kforensics.evidence.checks.segments import ScannedSegment
 from kforensics.evidence.model import CheckpointValue
-from kforensics.formats.index.offset import OffsetIndex
-from kforensics.formats.index.time import TimeIndex
+from kforensics.formats.index.offset import SparseIndex
 from kforensics.formats.segment.order import flip_between
 from kforensics.source.naming import FileKind
 
@@ -27,7 +26,7 @@ def settle_raised_offset(
     context: PartitionContext,
     segment: ScannedSegment,
     after: ScannedSegment | None,
-    indexes: tuple[OffsetIndex | None, TimeIndex | None],
+    indexes: tuple[SparseIndex | None, SparseIndex | None],
 ) -> ScannedSegment:
     """Return the segment unchanged, or with the damage of its last batch and the end that the witnesses show.
 
@@ -65,7 +64,7 @@ def _contradicting(
     batch: TailBatch,
     right: int,
     after: ScannedSegment | None,
-    indexes: tuple[OffsetIndex | None, TimeIndex | None],
+    indexes: tuple[SparseIndex | None, SparseIndex | None],
 ) -> Iterator[str]:
     """Return the evidence that contradicts the claimed offset of the batch and fits the offset behind its predecessor."""
     offset_index, time_index = indexes

@@ -7,19 +7,17 @@ under both readings, and the batches of the second entry above it are a sound en
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from kforensics.damage import Gravity
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.formats.index.offset import OffsetIndex, parse_offset_index
-from kforensics.formats.index.time import TimeIndex, parse_time_index
+from kforensics.formats.index.offset import SparseIndex, parse_offset_index
+from kforensics.formats.index.time import parse_time_index
 from kforensics.formats.primitives.zeros import without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-
-Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
 INDEX_LIMIT = 1 << 26
 """Bytes that an index may have to be looked at; brokers preallocate 10 MiB."""
@@ -117,7 +115,7 @@ def _offset_before(path: Path, base_offset: int, time_ms: int) -> int | None:
     return int(offsets[place]) + 1 if place >= 0 else None
 
 
-def _sound(path: Path, parse: Callable[[bytes], Index]) -> Index | None:
+def _sound(path: Path, parse: Callable[[bytes], SparseIndex]) -> SparseIndex | None:
     """Return an index, none where it can't be read or is damaged."""
     try:
         with open_evidence(path) as file:

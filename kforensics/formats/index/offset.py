@@ -9,6 +9,7 @@ batch at the position from 4.1;
 it need not be an offset of the log. Kafka: `OffsetIndex`, `AbstractIndex` (0.8 and later).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,17 +27,17 @@ INDEX_ENTRY_LENGTH = OFFSET_INDEX_LAYOUT.length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetIndex:
-    """The entries of one index, as a view of the bytes they were parsed from."""
+class SparseIndex:
+    """The entries of one offset or time index, as a view of the bytes they were parsed from."""
 
     entries: NDArray[Any]
-    """Fields `relative_offset` and `position`, big-endian."""
+    """Big-endian fields of the layout: `relative_offset`, and `position` or `timestamp` (ms)."""
     zero_tail: Span
     """Preallocated zeros behind the last entry; of length 0 where the file is trimmed."""
     damage: tuple[Damage, ...] = field(default=())
 
 
-def parse_offset_index(data: bytes | memoryview, length: int | None = None) -> OffsetIndex:
+def parse_offset_index(data: bytes | memoryview, length: int | None = None) -> SparseIndex:
     """Parse an offset index (`OffsetIndex`); the preallocated zeros behind the entries are a span of their own.
 
     Args:
@@ -46,52 +47,80 @@ def parse_offset_index(data: bytes | memoryview, length: int | None = None) -> O
     Returns:
         The entries, and the damage of malformed ones, which stay among the entries.
     """
+
+    def falling(offsets: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        # The first entry comes after index.interval.bytes of log.
+        return np.append(positions[:1] == 0, (np.diff(offsets) <= 0) | (np.diff(positions) <= 0))
+
+    return parse_sparse_index(
+        data, length, OFFSET_INDEX_LAYOUT, falling, "an offset and a position above those of the entry before"
+    )
+
+
+def parse_sparse_index(
+    data: bytes | memoryview,
+    length: int | None,
+    layout: FixedLayout,
+    falling: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]],
+    rising: str,
+) -> SparseIndex:
+    """Parse an index of entries of two rising fields, with zeros behind them (`AbstractIndex`).
+
+    Args:
+        data: the file, or all of it but zeros at its end.
+        length: of the file, where it is longer than `data`.
+        layout: of an entry.
+        falling: which entries don't rise, by the values of both fields.
+        rising: what an entry must be beside the one before it, in words for people.
+    """
     length = len(data) if length is None else length
-    entries, tail = split_preallocated(data, length, OFFSET_INDEX_LAYOUT)
+    entries, tail = split_preallocated(data, length, layout)
     damage = DamageList()
-    check_rounded(length, tail, INDEX_ENTRY_LENGTH, damage)
-    offsets, positions = entries["relative_offset"].astype(np.int64), entries["position"].astype(np.int64)
-    negative = (offsets < 0) | (positions < 0)
-    falling = np.zeros(len(entries), dtype=bool)
-    falling[1:] = (np.diff(offsets) <= 0) | (np.diff(positions) <= 0)
-    if len(entries):
-        falling[0] = positions[0] == 0  # the first entry comes after index.interval.bytes of log
-    for at in np.flatnonzero(negative | falling).tolist():
-        expected = (
-            "an offset and a position of 0 or more"
-            if negative[at]
-            else "an offset and a position above those of the entry before"
-        )
+    check_rounded(length, tail, layout.length, damage)
+    first, second = (entries[name].astype(np.int64) for name in layout.names)
+    names = [name.replace("_", " ") for name in layout.names]
+    short = [f"{'an' if name.endswith('offset') else 'a'} {name.split('_')[-1]}" for name in layout.names]
+    negative = (first < 0) | (second < 0)
+    for at in np.flatnonzero(negative | falling(first, second)).tolist():
         damage.add(
-            entry_span(at, INDEX_ENTRY_LENGTH),
+            entry_span(at, layout.length),
             DamageKind.ORDER,
-            expected=expected,
-            found=f"entry {at}: relative offset {offsets[at]}, position {positions[at]}",
+            expected=f"{short[0]} and {short[1]} of 0 or more" if negative[at] else rising,
+            found=f"entry {at}: {names[0]} {first[at]}, {names[1]} {second[at]}",
         )
-    return OffsetIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
+    return SparseIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
 
 
-def encode_offset_index(index: OffsetIndex) -> bytes:
-    """Encode the file with its preallocated tail of zeros (`OffsetIndex`).
+def encode_index(index: SparseIndex) -> bytes:
+    """Encode the file with its preallocated tail of zeros (`AbstractIndex`).
 
     Args:
         index: its entries are written as they are, malformed ones included.
     """
-    return np.ascontiguousarray(index.entries, dtype=OFFSET_INDEX_LAYOUT.dtype).tobytes() + bytes(
-        index.zero_tail.length
-    )
+    return index.entries.tobytes() + bytes(index.zero_tail.length)
 
 
-def offset_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> OffsetIndex:
+def offset_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> SparseIndex:
     """Build an index for a file to be written.
 
     Args:
         entries: pairs of an offset relative to the segment's base offset and a position in bytes.
         preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
     """
-    array = np.array(entries, dtype=OFFSET_INDEX_LAYOUT.dtype)
-    used = len(entries) * INDEX_ENTRY_LENGTH
-    return OffsetIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))
+    return build_index(OFFSET_INDEX_LAYOUT, entries, preallocated)
+
+
+def build_index(layout: FixedLayout, entries: list[tuple[int, int]], preallocated: int) -> SparseIndex:
+    """Build an index of any layout for a file to be written.
+
+    Args:
+        layout: of an entry.
+        entries: the values of its fields.
+        preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
+    """
+    used = len(entries) * layout.length
+    zeros = Span(used, max(preallocated - used, 0))
+    return SparseIndex(entries=np.array(entries, dtype=layout.dtype), zero_tail=zeros)
 
 
 def entry_span(at: int, entry_length: int) -> Span:

@@ -8,35 +8,22 @@ Kafka: `TimeIndex` (0.10.1 and later).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from construct import Int32sb, Int64sb, Struct
 from numpy.typing import NDArray
 
-from kforensics.damage import Damage, DamageKind, Span
-from kforensics.formats.index.offset import check_rounded, entry_span, split_preallocated
+from kforensics.damage import Span
+from kforensics.formats.index.offset import SparseIndex, build_index, entry_span, parse_sparse_index
 from kforensics.formats.primitives.layout import FixedLayout
-from kforensics.formats.primitives.text_lines import DamageList
 
 TIME_INDEX_ENTRY = Struct("timestamp" / Int64sb, "relative_offset" / Int32sb)
 TIME_INDEX_LAYOUT = FixedLayout(TIME_INDEX_ENTRY)
 TIME_ENTRY_LENGTH = TIME_INDEX_LAYOUT.length
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeIndex:
-    """The entries of one time index, as a view of the bytes they were parsed from."""
-
-    entries: NDArray[Any]
-    """Fields `timestamp` (ms) and `relative_offset`, big-endian."""
-    zero_tail: Span
-    """Preallocated zeros behind the last entry; of length 0 where the file is trimmed."""
-    damage: tuple[Damage, ...] = field(default=())
-
-
-def parse_time_index(data: bytes | memoryview, length: int | None = None) -> TimeIndex:
+def parse_time_index(data: bytes | memoryview, length: int | None = None) -> SparseIndex:
     """Parse a time index (`TimeIndex`); the preallocated zeros behind the entries are a span of their own.
 
     A first entry of timestamp 0 at the base offset is all zeros, and counts as part of the tail.
@@ -45,27 +32,15 @@ def parse_time_index(data: bytes | memoryview, length: int | None = None) -> Tim
         data: the file, or all of it but zeros at its end.
         length: of the file, where it is longer than `data`.
     """
-    length = len(data) if length is None else length
-    entries, tail = split_preallocated(data, length, TIME_INDEX_LAYOUT)
-    damage = DamageList()
-    check_rounded(length, tail, TIME_ENTRY_LENGTH, damage)
-    times, offsets = entries["timestamp"].astype(np.int64), entries["relative_offset"].astype(np.int64)
-    negative = (times < 0) | (offsets < 0)
-    falling = np.zeros(len(entries), dtype=bool)
-    falling[1:] = (times[1:] <= times[:-1]) | (offsets[1:] < offsets[:-1])
-    for at in np.flatnonzero(negative | falling).tolist():
-        expected = (
-            "a timestamp and an offset of 0 or more"
-            if negative[at]
-            else "a later timestamp than the entry before, and no lower offset"
+
+    def falling(times: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.append(
+            np.zeros(min(len(times), 1), dtype=bool), (times[1:] <= times[:-1]) | (offsets[1:] < offsets[:-1])
         )
-        damage.add(
-            entry_span(at, TIME_ENTRY_LENGTH),
-            DamageKind.ORDER,
-            expected=expected,
-            found=f"entry {at}: timestamp {times[at]}, relative offset {offsets[at]}",
-        )
-    return TimeIndex(entries=entries, zero_tail=tail, damage=damage.as_tuple())
+
+    return parse_sparse_index(
+        data, length, TIME_INDEX_LAYOUT, falling, "a later timestamp than the entry before, and no lower offset"
+    )
 
 
 class TimeEnds(NamedTuple):
@@ -122,22 +97,11 @@ def _entry(data: bytes) -> TimeEntry | None:
     return TimeEntry(*TIME_INDEX_LAYOUT.struct.unpack(data)) if len(data) == TIME_ENTRY_LENGTH else None
 
 
-def encode_time_index(index: TimeIndex) -> bytes:
-    """Encode the file with its preallocated tail of zeros (`TimeIndex`).
-
-    Args:
-        index: its entries are written as they are, malformed ones included.
-    """
-    return np.ascontiguousarray(index.entries, dtype=TIME_INDEX_LAYOUT.dtype).tobytes() + bytes(index.zero_tail.length)
-
-
-def time_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> TimeIndex:
+def time_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> SparseIndex:
     """Build a time index for a file to be written.
 
     Args:
         entries: pairs of a timestamp in ms and an offset relative to the segment's base offset.
         preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
     """
-    array = np.array(entries, dtype=TIME_INDEX_LAYOUT.dtype)
-    used = len(entries) * TIME_ENTRY_LENGTH
-    return TimeIndex(entries=array, zero_tail=Span(used, max(preallocated - used, 0)))
+    return build_index(TIME_INDEX_LAYOUT, entries, preallocated)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kforensics.damage import DamageKind, Span
 from kforensics.errors import FormatError, UnexpectedEnd, UnsupportedFormat
-from kforensics.formats.index.offset import OFFSET_INDEX_ENTRY, encode_offset_index, offset_index, parse_offset_index
+from kforensics.formats.index.offset import OFFSET_INDEX_ENTRY, encode_index, offset_index, parse_offset_index
 from kforensics.formats.index.producer_snapshot import (
     PRODUCER_SNAPSHOT_ENTRY,
     PRODUCER_SNAPSHOT_HEADER,
@@ -23,7 +23,6 @@ from kforensics.formats.index.producer_snapshot import (
 )
 from kforensics.formats.index.time import (
     TIME_INDEX_ENTRY,
-    encode_time_index,
     last_time_entry_span,
     parse_time_index,
     read_last_time_entry,
@@ -52,24 +51,24 @@ def rising_pairs(draw, first):
 @given(rising_pairs(INT32), st.integers(0, 60))
 def test_offset_index_round_trip(pairs, spare):
     value = offset_index(pairs, preallocated=(len(pairs) + spare) * 8)
-    data = encode_offset_index(value)
+    data = encode_index(value)
     parsed = parse_offset_index(data)
     assert [tuple(entry) for entry in parsed.entries.tolist()] == pairs
     assert (parsed.zero_tail, parsed.damage) == (Span(len(pairs) * 8, spare * 8), ())
-    assert encode_offset_index(parsed) == data
+    assert encode_index(parsed) == data
 
 
 @given(rising_pairs(INT64), st.integers(0, 60))
 def test_time_index_round_trip(pairs, spare):
     value = time_index(pairs, preallocated=(len(pairs) + spare) * 12)
-    data = encode_time_index(value)
+    data = encode_index(value)
     parsed = parse_time_index(data)
     assert [tuple(entry) for entry in parsed.entries.tolist()] == pairs
     assert (parsed.zero_tail, parsed.damage) == (Span(len(pairs) * 12, spare * 12), ())
 
 
 def test_a_large_preallocated_tail_is_only_a_tail():
-    data = encode_offset_index(offset_index([(9, 4200), (19, 8400)], preallocated=10_485_760))
+    data = encode_index(offset_index([(9, 4200), (19, 8400)], preallocated=10_485_760))
     parsed = parse_offset_index(data)
     assert len(parsed.entries) == 2
     assert parsed.zero_tail == Span(16, 10_485_744)
@@ -77,7 +76,7 @@ def test_a_large_preallocated_tail_is_only_a_tail():
 
 
 def test_entries_that_fall_are_located():
-    data = encode_offset_index(offset_index([(9, 4200), (5, 8400), (19, 8300), (30, 9000)]))
+    data = encode_index(offset_index([(9, 4200), (5, 8400), (19, 8300), (30, 9000)]))
     parsed = parse_offset_index(data)
     assert [(place.kind, place.span) for place in parsed.damage] == [
         (DamageKind.ORDER, Span(8, 8)),
@@ -85,11 +84,9 @@ def test_entries_that_fall_are_located():
     ]
     hole = bytes(8) + data
     assert parse_offset_index(hole).damage[0].span == Span(0, 8)
-    assert parse_time_index(encode_time_index(time_index([(5, 1), (5, 2), (9, 1)]))).damage[0].span == Span(12, 12)
+    assert parse_time_index(encode_index(time_index([(5, 1), (5, 2), (9, 1)]))).damage[0].span == Span(12, 12)
     assert (
-        parse_time_index(encode_time_index(time_index([(-5, 1)])))
-        .damage[0]
-        .expected.startswith("a timestamp and an offset")
+        parse_time_index(encode_index(time_index([(-5, 1)]))).damage[0].expected.startswith("a timestamp and an offset")
     )
 
 
@@ -105,7 +102,7 @@ def test_entries_that_fall_are_located():
     ],
 )
 def test_brokers_find_the_last_entry_of_a_time_index_by_its_length(length, span, last, ends):
-    data = encode_time_index(time_index([(5, 1), (9, 3)], preallocated=36))
+    data = encode_index(time_index([(5, 1), (9, 3)], preallocated=36))
 
     def read(position, count):
         return data[position : position + count]
@@ -119,7 +116,7 @@ def test_brokers_find_the_last_entry_of_a_time_index_by_its_length(length, span,
 
 @pytest.mark.parametrize(("rest", "zeros"), [(b"abc", False), (bytes(3), True)])
 def test_an_incomplete_entry_at_the_end(rest, zeros):
-    parsed = parse_offset_index(encode_offset_index(offset_index([(9, 4200)])) + rest)
+    parsed = parse_offset_index(encode_index(offset_index([(9, 4200)])) + rest)
     assert [(place.kind, place.span) for place in parsed.damage] == [(DamageKind.LENGTH, Span(8, 3))]
     assert parsed.damage[0].found == ("3 bytes of zeros" if zeros else "3 bytes")
 
