@@ -139,10 +139,10 @@ def isr_without(
     min_insync_replicas: int = 1,
     uses_elr: bool = False,
     unclean_shutdown: Collection[int] = (),
-    keeps_last: bool = True,
-    bumps_leader_epoch: bool = False,
 ) -> PartitionRegistration:
     """Return the partition after members left the ISR.
+
+    Without ELR the last member stays in the ISR although it is offline: only it holds all committed records.
 
     Args:
         partition: the partition before.
@@ -150,11 +150,9 @@ def isr_without(
         min_insync_replicas: with ELR, brokers that leave a smaller ISR stay eligible.
         uses_elr: KIP-966, feature eligible.leader.replicas.version 1.
         unclean_shutdown: the leaving brokers that lost their page cache, which are never eligible.
-        keeps_last: without ELR the last member stays in the ISR although it is offline: only it holds all committed records.
-        bumps_leader_epoch: KRaft below metadata.version 3.6-IV0 (KAFKA-15021).
     """
     isr = tuple(replica for replica in partition.isr if replica not in leaving)
-    if not isr and keeps_last and not uses_elr:
+    if not isr and not uses_elr:
         isr = partition.isr[-1:]
     if isr == partition.isr:
         return partition
@@ -172,7 +170,6 @@ def isr_without(
         isr=isr,
         eligible_leader_replicas=eligible,
         last_known_leader_replicas=last_known,
-        leader_epoch=partition.leader_epoch + (1 if bumps_leader_epoch else 0),
         partition_epoch=partition.partition_epoch + 1,
     )
 

@@ -36,12 +36,6 @@ class TruncationRule(StrEnum):
     """The leader's log starts above the follower's end: the follower discards everything and starts there."""
     ENDLESS = "endless"
     """The follower asks the same question for ever (KAFKA-10706, or a leader that knows less than it)."""
-    HALTED = "halted"
-    """The broker stops instead of truncating: 1.0 and earlier with unclean election disabled, or a quorum member."""
-    SNAPSHOT = "snapshot"
-    """The quorum's leader sends a snapshot instead of records."""
-    CURRENT_REPLICA_TRUNCATION = "current-replica-mark"
-    """A future replica follows the truncation of the current replica."""
 
 
 class StepKind(StrEnum):
@@ -51,7 +45,6 @@ class StepKind(StrEnum):
     EPOCH_REQUEST = "epoch-request"
     FETCH = "fetch"
     OUT_OF_RANGE = "out-of-range"
-    CURRENT_REPLICA = "mark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +75,6 @@ class TruncationStep:
                 return (
                     f"its log ends at {self.log_end_offset}, its high watermark is {self.own_offset}: it {truncation}"
                 )
-            case StepKind.CURRENT_REPLICA:
-                return f"its log ends at {self.log_end_offset}, the current replica was truncated to {self.own_offset}: it {truncation}"
             case StepKind.OUT_OF_RANGE:
                 held = f"the leader's log is {self.answer_start} to {self.answer_offset}"
                 return f"its fetch at {self.fetch_offset} is out of range, {held}: it {truncation}"
@@ -143,8 +134,6 @@ class TruncationOutcome:
     """Whether the whole log was discarded and starts again, empty, at `after.log_start_offset`."""
     endless: bool = False
     """Whether the follower never finishes, so that it stays out of the ISR."""
-    halted: bool = False
-    """Whether the follower's process stops instead of truncating."""
     below_high_watermark: bool = False
     """Whether it truncates below the follower's own high watermark, which never happens with clean elections and fencing."""
 

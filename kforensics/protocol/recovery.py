@@ -157,7 +157,6 @@ def recover_log(
     high_watermark: int | Absent,
     checkpoint_epochs: Epochs,
     has_remote_storage: bool = False,
-    skips_epoch_zero: bool = False,
     rules: EpochRules = CURRENT_RULES,
 ) -> RecoveryOutcome:
     """Return the log that a start leaves (`LogLoader.load`, 4.3.1).
@@ -175,7 +174,6 @@ def recover_log(
         checkpoint_epochs: of `leader-epoch-checkpoint`, as read; none where the file is missing or empty.
         has_remote_storage: the topic keeps older segments in remote storage (KIP-405, 3.6): the log starts where the checkpoint
             says, below the first segment on disk too.
-        skips_epoch_zero: KAFKA-10432.
         rules: the epoch cache of the broker's version.
 
     Returns:
@@ -193,7 +191,7 @@ def recover_log(
             segment = segments[index]
             scanned.append(segment.base_offset)
             sound = tuple(entry for entry in segment.epochs if entry.start_offset < segment.recovered_end_offset)
-            epochs = epochs_after_scan(epochs, sound, skips_epoch_zero=skips_epoch_zero, rules=rules)
+            epochs = epochs_after_scan(epochs, sound, rules=rules)
             if segment.is_torn or segment.recovered_end_offset < segment.end_offset:
                 rule, truncate_segment = RecoveryRule.TRUNCATED, segment.base_offset
                 kept = list(segments[: index + 1])

@@ -96,7 +96,6 @@ def follower_truncation(
     rules: EpochRules = CURRENT_RULES,
     leader_rules: EpochRules | None = None,
     initial_fetch_offset: int | Absent = Absent.NOT_APPLICABLE,
-    halts_on_out_of_range: bool = False,
 ) -> TruncationOutcome:
     """Compute what a follower of `protocol` truncates against `leader`, until it can fetch records.
 
@@ -107,16 +106,8 @@ def follower_truncation(
         rules: the epoch cache of the follower's version.
         leader_rules: the epoch cache of the leader's version; the follower's if it is not given.
         initial_fetch_offset: the offset to which a fall-back truncates; the follower's high watermark if it is not given.
-        halts_on_out_of_range: 1.0 and earlier with unclean election disabled.
     """
-    walk = _Walk(
-        follower,
-        leader,
-        rules,
-        leader_rules or rules,
-        initial_fetch_offset,
-        halts_on_out_of_range=halts_on_out_of_range,
-    )
+    walk = _Walk(follower, leader, rules, leader_rules or rules, initial_fetch_offset)
     match protocol:
         case ProtocolName.HW:
             walk.truncate_to_high_watermark(TruncationRule.HIGH_WATERMARK)
@@ -144,8 +135,6 @@ class _Walk:
         rules: EpochRules,
         leader_rules: EpochRules,
         initial_fetch_offset: int | Absent,
-        *,
-        halts_on_out_of_range: bool,
     ) -> None:
         self.start = self.log = follower
         self.leader = leader
@@ -154,25 +143,21 @@ class _Walk:
         self.fall_back = (
             follower.loaded_high_watermark if isinstance(initial_fetch_offset, Absent) else initial_fetch_offset
         )
-        self.halts_on_out_of_range = halts_on_out_of_range
         self.steps: list[TruncationStep] = []
-        self.full_restart = self.endless = self.halted = False
+        self.full_restart = self.endless = False
 
     def outcome(self, protocol: ProtocolName) -> TruncationOutcome:
         truncation = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
         deciding = [step.rule for step in self.steps if not isinstance(step.truncate_to, Absent)]
         rule = deciding[-1] if deciding and truncation else TruncationRule.NOTHING_TO_TRUNCATE
-        if self.endless or self.halted:
-            rule = TruncationRule.ENDLESS if self.endless else TruncationRule.HALTED
         return TruncationOutcome(
             protocol=protocol,
             offset=self.log.log_end_offset if truncation else Absent.NOT_APPLICABLE,
-            rule=rule,
+            rule=TruncationRule.ENDLESS if self.endless else rule,
             steps=tuple(self.steps),
             after=self.log,
             full_restart=self.full_restart,
             endless=self.endless,
-            halted=self.halted,
             below_high_watermark=truncation
             and not isinstance(self.start.high_watermark, Absent)
             and self.log.log_end_offset < min(self.start.high_watermark, self.start.log_end_offset),
@@ -293,8 +278,6 @@ class _Walk:
                     )
                 return
             self.out_of_range()
-            if self.halted:
-                return
             self.endless = self.log == before
 
     def out_of_range(self) -> None:
@@ -308,10 +291,6 @@ class _Walk:
             log_end_offset=log_end_offset,
         )
         if leader.log_end_offset < log_end_offset:
-            if self.halts_on_out_of_range:
-                self.halted = True
-                self.steps.append(replace(step, rule=TruncationRule.HALTED))
-                return
             self.truncation(leader.log_end_offset, replace(step, rule=TruncationRule.OUT_OF_RANGE_ABOVE))
         elif leader.log_start_offset > log_end_offset:
             self.log, self.full_restart = restart_log_at(leader.log_start_offset), True

@@ -15,7 +15,6 @@ class Mutant(NamedTuple):
 EPOCHS = "protocol/epochs.py"
 TRUNCATION = "protocol/truncation.py"
 QUORUM = "protocol/quorum_truncation.py"
-FUTURE = "protocol/future_truncation.py"
 OUTCOME = "protocol/outcome.py"
 VISIBILITY = "protocol/visibility.py"
 ELECTION = "protocol/election.py"
@@ -214,18 +213,6 @@ MUTANTS = (
         QUORUM,
         "return min(own.end_offset, end.end_offset), own",
         "return own.end_offset, own",
-    ),
-    Mutant(
-        "a quorum member truncates below its high watermark",
-        QUORUM,
-        "if end.end_offset < floor or (refuses_below_high_watermark and target < floor):",
-        "if end.end_offset < 0 or (refuses_below_high_watermark and target < 0):",
-    ),
-    Mutant(
-        "a future replica does not follow the truncation of the current one",
-        FUTURE,
-        "target = min(truncated_to, future.log_end_offset)",
-        "target = future.log_end_offset",
     ),
     Mutant(
         "a follower believes the leader's high watermark",

@@ -90,8 +90,8 @@ def test_an_eligible_or_last_known_replica_that_is_down_does_not_lead(known):
 def test_without_elr_the_last_member_stays():
     before = partition((1,))
     assert isr_without(before, {1}) is before
-    two = isr_without(partition((1, 2)), {1, 2}, bumps_leader_epoch=True)
-    assert (two.isr, two.leader_epoch, two.partition_epoch) == ((2,), 5, 1)
+    two = isr_without(partition((1, 2)), {1, 2})
+    assert (two.isr, two.leader_epoch, two.partition_epoch) == ((2,), 4, 1)
     assert isr_with(before, 1) is before
     assert isr_with(before, 2).isr == (1, 2)
 

@@ -14,7 +14,6 @@ from kforensics.protocol.epochs import (
     truncate_from_end,
     truncate_from_start,
 )
-from kforensics.protocol.future_truncation import future_replica_truncation
 from kforensics.protocol.outcome import LogState, ProtocolName, TruncationRule
 from kforensics.protocol.quorum_truncation import quorum_truncation
 from kforensics.protocol.recovery import RecoveryRule, SegmentState, recover_log
@@ -265,16 +264,6 @@ def test_members_of_the_quorum_truncate_at_the_longest_common_prefix(history):
         outcome = quorum_truncation(state_of(log, high_watermark=Absent.UNKNOWN), elected)
         assert outcome.after.log_end_offset == common
         assert not outcome.endless
-        halted = quorum_truncation(state_of(log, high_watermark=common + 1), elected)
-        assert halted.halted == (common < len(log))
-
-
-@given(fenced_histories(), st.integers(0, 12))
-def test_a_future_replica_truncates_no_less_than_the_current_one(history, truncated_to):
-    for log, elected, common in lagging(history):
-        outcome = future_replica_truncation(state_of(log, high_watermark=0), elected, truncated_to=truncated_to)
-        assert outcome.after.log_end_offset == min(truncated_to, common)
-        assert (outcome.rule is TruncationRule.NOTHING_TO_TRUNCATE) == (min(truncated_to, common) == len(log))
 
 
 BATCHES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 1), st.booleans()), max_size=4)

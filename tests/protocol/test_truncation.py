@@ -207,14 +207,6 @@ def test_out_of_range_truncates_to_the_leaders_end_without_comparing_epochs():
     assert not outcome.compares_epochs
 
 
-def test_a_broker_without_unclean_election_halted_before_1_1():
-    follower, leader = state(end=100, high_watermark=100), state(end=80)
-    outcome = follower_truncation(follower, leader, protocol=ProtocolName.HW, halts_on_out_of_range=True)
-    assert outcome.halted
-    assert outcome.rule is TruncationRule.HALTED
-    assert outcome.offset is NOTHING
-
-
 def test_a_truncation_below_the_log_start_restarts_the_log():
     follower, leader = state((5, 30), end=40, start=30, high_watermark=30), state((1, 0), (6, 20), end=50)
     outcome = follower_truncation(follower, leader, protocol=ProtocolName.KIP_101)

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
-from kforensics.protocol.future_truncation import future_replica_truncation
 from kforensics.protocol.quorum_truncation import quorum_truncation
 from kforensics.protocol.truncation import (
     LogState,
@@ -54,7 +53,8 @@ def follower_outcome(
         is_quorum: the partition is the KRaft metadata log.
     """
     if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:
-        return future_replica_truncation(follower.state, leader.state)
+        # KIP-113, always by KIP-279.
+        return follower_truncation(follower.state, leader.state, protocol=ProtocolName.KIP_279)
     if is_quorum:
         # Members keep their high watermark in memory only.
         elected = leader_after_election(leader.state, new_epoch)
