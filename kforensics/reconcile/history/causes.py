@@ -45,7 +45,7 @@ class CauseName(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Cause:
     """A cause with its confidence and the reason for it."""
 
@@ -112,37 +112,25 @@ def cause_of(
             f"start-up recovery could not read through the segment that begins at offset {truncation.to_offset} (batches out of order or, since 4.0,"
             " any I/O error such as a full disk) and emptied it, sound batches included"
         )
-        return Cause(name=CauseName.RECOVERY, confidence="proven", reason=reason, citations=truncation.citations)
-    if (
-        truncation.topic_partition.topic in METADATA_TOPICS
-        and truncation.rule == "recovery"
-        and not truncation.is_inside
+        return Cause(CauseName.RECOVERY, "proven", reason, truncation.citations)
+    if truncation.topic_partition.topic in METADATA_TOPICS and not (
+        truncation.rule == "recovery" and truncation.is_inside
     ):
-        reason = f"every start reads the whole metadata log again, and recovery truncated it at {truncation.to_offset}, where a batch fails"
-        return Cause(name=CauseName.RECOVERY, confidence="likely", reason=reason, citations=truncation.citations)
-    if truncation.topic_partition.topic in METADATA_TOPICS and truncation.rule != "recovery":
-        if not truncation.is_logged and _started_clean(truncation, evidence):
-            reason = _restored_words(truncation, evidence)
-            return Cause(
-                name=CauseName.DISK_RESTORED, confidence="possible", reason=reason, citations=truncation.citations
-            )
-        reason = "a quorum member discards what its leader had not replicated to a majority"
-        return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
+        return _of_metadata_log(truncation, evidence)
     if truncation.rule == "recovery" and truncation.is_inside:
         reason = f"start-up recovery met damage at offset {truncation.to_offset}, inside of the log, and discarded all behind it, sound segments too"
-        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=truncation.citations)
+        return Cause(CauseName.DAMAGE, "likely", reason, truncation.citations)
     if truncation.rule == "recovery":
         reason = "start-up recovery found the end of the log missing or torn; earlier evidence shows that it had been written"
-        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
+        return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
     before = truncation.before
     is_of_topic = before is not None and evidence.is_of_topic(before)
     if not is_of_topic and _is_of_earlier_topic(truncation, evidence.incarnation):
         reason = "the directory held an earlier topic of the same name, created again while the broker was away"
-        return Cause(name=CauseName.RECREATED_TOPIC, confidence="likely", reason=reason)
+        return Cause(CauseName.RECREATED_TOPIC, "likely", reason)
     election = election_behind(truncation, evidence.leaderships)
     if election is not None and evidence.risk_of(election) is Risk.OTHER_DISK:
-        reason = f"broker {election.leader} led again in leader epoch {election.leader_epoch} with another disk than before: its log was lost with the old one"
-        return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(election.citation,))
+        return _other_disk(election)
     exchanged = _exchanged_disk(truncation, evidence)
     if exchanged is not None:
         return exchanged
@@ -150,52 +138,30 @@ def cause_of(
         (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol)
     ):
         if _was_restored(truncation, election, evidence):
-            return Cause(
-                name=CauseName.DISK_RESTORED,
-                confidence="possible",
-                reason=_restored_words(truncation, evidence),
-                citations=truncation.citations,
-            )
+            return _restored(truncation, evidence, "possible")
         reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
-        return Cause(name=CauseName.POWER_LOSS, confidence="possible", reason=reason, citations=truncation.citations)
+        return Cause(CauseName.POWER_LOSS, "possible", reason, truncation.citations)
     if not truncation.is_logged and election is not None and election.leader == truncation.broker_id:
         if _was_restored(truncation, election, evidence):
-            return Cause(
-                name=CauseName.DISK_RESTORED,
-                confidence="likely",
-                reason=_restored_words(truncation, evidence),
-                citations=truncation.citations,
-            )
+            return _restored(truncation, evidence, "likely")
         reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
-        return Cause(name=CauseName.POWER_LOSS, confidence="likely", reason=reason, citations=truncation.citations)
+        return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
     lost_before = _leaders_own_truncation(truncation, election, evidence)
     if lost_before is not None:
         found = _because_of_leader(lost_before, election, evidence, protocol)
         if found.name is not CauseName.UNKNOWN or not none_committed:
             return found
     if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
+        led_again = f"its log ended at {truncation.to_offset} when it led again in leader epoch {election.leader_epoch}"
+        wrote = f"broker {election.leader} had written these records itself"
         if evidence.risk_of(election) is Risk.RESTART:
-            reason = (
-                f"broker {election.leader} had written these records itself and had stopped cleanly, which flushes a log, and its log ended at {truncation.to_offset} when it led again"
-                f" in leader epoch {election.leader_epoch}: its disk was put back to an earlier state"
-            )
-            return Cause(
-                name=CauseName.DISK_RESTORED, confidence="likely", reason=reason, citations=(election.citation,)
-            )
+            reason = f"{wrote} and had stopped cleanly, which flushes a log, and {led_again}: its disk was put back to an earlier state"
+            return Cause(CauseName.DISK_RESTORED, "likely", reason, (election.citation,))
         was_last = _was_in_sync(election, evidence.leaderships)
-        reason = (
-            f"broker {election.leader} had written these records itself, and its log ended at {truncation.to_offset} when it led again"
-            f" in leader epoch {election.leader_epoch}: it had lost them"
-        )
-        return Cause(
-            name=CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS,
-            confidence="likely",
-            reason=reason,
-            citations=(election.citation,),
-        )
+        name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
+        return Cause(name, "likely", f"{wrote}, and {led_again}: it had lost them", (election.citation,))
     if election is not None and election.unclean:
-        reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
-        confidence = "proven" if election.is_stated else "likely"
+        reason, confidence = _was_not_in_sync(election)
         if truncation.replacement is None and _led_before(election, evidence.leaderships):
             reason += "; it had led before, so it may have written these records itself and lost them since"
             confidence = "possible"
@@ -204,46 +170,55 @@ def cause_of(
                 "; start-up recovery had truncated its own log there, so it may have held these records and lost them"
             )
             confidence = "possible"
-        return Cause(
-            name=CauseName.UNCLEAN_ELECTION,
-            confidence=confidence,
-            reason=reason,
-            citations=(election.citation,),
-        )
+        return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
     if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
-        return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason)
-    returned = None if election is None or none_committed else _unclean_return(truncation, election, evidence)
-    if election is not None and returned is not None:
-        is_clean = _is_known_clean(election, evidence.leaderships)
+        return Cause(CauseName.HIGH_WATERMARK, "likely", reason)
+    if election is None:
+        if none_committed:
+            return Cause(CauseName.UNCOMMITTED_TAIL, "likely", "no discarded record had been committed")
+        return Cause(CauseName.UNKNOWN, "possible", "no evidence shows which election changed the log")
+    is_clean = _is_known_clean(election, evidence.leaderships)
+    returned = None if none_committed else _unclean_return(truncation, election, evidence)
+    if returned is not None:
         reason = (
             f"broker {returned.leader} led after an unclean shutdown in leader epoch {returned.leader_epoch}: it may have lost the end of its log then"
             + ("" if some_committed else ", or may never have had these records")
             + ("" if is_clean else f"; {_WHY_WITHOUT[False]}")
         )
-        return Cause(
-            name=CauseName.POWER_LOSS if is_clean else CauseName.UNKNOWN,
-            confidence="possible",
-            reason=reason,
-            citations=(returned.citation,),
-        )
-    if election is not None and some_committed:
-        reason = f"{_took_over(election, evidence.leaderships)} without records that had been committed: {_WHY_WITHOUT[_is_known_clean(election, evidence.leaderships)]}"
-        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
-    if election is not None and not none_committed and not _is_known_clean(election, evidence.leaderships):
-        reason = f"{_took_over(election, evidence.leaderships)}; {_WHY_WITHOUT[False]}"
-        return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=(election.citation,))
-    if election is not None:
-        reason = f"{_took_over(election, evidence.leaderships)}; the tail had not reached it"
-        confidence = "proven" if none_committed else "possible"
-        return Cause(
-            name=CauseName.UNCOMMITTED_TAIL, confidence=confidence, reason=reason, citations=(election.citation,)
-        )
-    if none_committed:
-        reason = "no discarded record had been committed"
-        return Cause(name=CauseName.UNCOMMITTED_TAIL, confidence="likely", reason=reason)
-    reason = "no evidence shows which election changed the log"
-    return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason)
+        name = CauseName.POWER_LOSS if is_clean else CauseName.UNKNOWN
+        return Cause(name, "possible", reason, (returned.citation,))
+    took_over = (
+        f"broker {election.leader} took over{' cleanly' if is_clean else ''} in leader epoch {election.leader_epoch}"
+    )
+    if some_committed:
+        reason = f"{took_over} without records that had been committed: {_WHY_WITHOUT[is_clean]}"
+        return Cause(CauseName.UNKNOWN, "possible", reason, (election.citation,))
+    if not none_committed and not is_clean:
+        return Cause(CauseName.UNKNOWN, "possible", f"{took_over}; {_WHY_WITHOUT[False]}", (election.citation,))
+    confidence = "proven" if none_committed else "possible"
+    reason = f"{took_over}; the tail had not reached it"
+    return Cause(CauseName.UNCOMMITTED_TAIL, confidence, reason, (election.citation,))
+
+
+def _of_metadata_log(truncation: ObservedTruncation, evidence: CauseEvidence) -> Cause:
+    if truncation.rule == "recovery":
+        reason = f"every start reads the whole metadata log again, and recovery truncated it at {truncation.to_offset}, where a batch fails"
+        return Cause(CauseName.RECOVERY, "likely", reason, truncation.citations)
+    if not truncation.is_logged and _started_clean(truncation, evidence):
+        return _restored(truncation, evidence, "possible")
+    reason = "a quorum member discards what its leader had not replicated to a majority"
+    return Cause(CauseName.UNCOMMITTED_TAIL, "likely", reason)
+
+
+def _other_disk(state: Leadership) -> Cause:
+    reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before: its log was lost with the old one"
+    return Cause(CauseName.DISK_REPLACED, "likely", reason, (state.citation,))
+
+
+def _was_not_in_sync(election: Leadership) -> tuple[str, str]:
+    reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
+    return reason, "proven" if election.is_stated else "likely"
 
 
 def _unclean_return(truncation: ObservedTruncation, election: Leadership, evidence: CauseEvidence) -> Leadership | None:
@@ -283,10 +258,9 @@ def _exchanged_disk(truncation: ObservedTruncation, evidence: CauseEvidence) -> 
                 f"broker {state.leader} loaded its log up to offset {one.loaded_end}, though its clean stop had left it longer, and led again in leader epoch {state.leader_epoch}:"
                 " its disk was put back to an earlier state"
             )
-            return Cause(name=CauseName.DISK_RESTORED, confidence="likely", reason=reason, citations=(state.citation,))
+            return Cause(CauseName.DISK_RESTORED, "likely", reason, (state.citation,))
         if one.risk is Risk.OTHER_DISK and not truncation.to_offset:
-            reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before: its log was lost with the old one"
-            return Cause(name=CauseName.DISK_REPLACED, confidence="likely", reason=reason, citations=(state.citation,))
+            return _other_disk(state)
     return None
 
 
@@ -314,16 +288,18 @@ def _started_clean(truncation: ObservedTruncation, evidence: CauseEvidence) -> b
     return evidence.started_clean(truncation.broker_id, written)
 
 
-def _restored_words(truncation: ObservedTruncation, evidence: CauseEvidence) -> str:
+def _restored(truncation: ObservedTruncation, evidence: CauseEvidence, confidence: str) -> Cause:
     if not _was_flushed(truncation) and _started_clean(truncation, evidence):
-        return (
+        reason = (
             f"broker {truncation.broker_id} started with the marker of a clean stop, which no power loss leaves, and its log continues without the records from offset"
             f" {truncation.to_offset} on: its disk was put back to an earlier state"
         )
-    return (
-        f"broker {truncation.broker_id} had flushed records from offset {truncation.to_offset} on, which no power loss takes, and its log continues without them:"
-        " its disk was put back to an earlier state"
-    )
+    else:
+        reason = (
+            f"broker {truncation.broker_id} had flushed records from offset {truncation.to_offset} on, which no power loss takes, and its log continues without them:"
+            " its disk was put back to an earlier state"
+        )
+    return Cause(CauseName.DISK_RESTORED, confidence, reason, truncation.citations)
 
 
 def _is_of_earlier_topic(truncation: ObservedTruncation, incarnation: Incarnation) -> bool:
@@ -473,49 +449,33 @@ def _because_of_leader(
 ) -> Cause:
     if lost.empties_segment:
         reason = f"start-up recovery of broker {lost.broker_id} had emptied the segment that begins at offset {lost.to_offset} before it led again"
-        return Cause(name=CauseName.RECOVERY, confidence="likely", reason=reason, citations=lost.citations)
+        return Cause(CauseName.RECOVERY, "likely", reason, lost.citations)
     if lost.is_inside:
         reason = f"the recovery of broker {lost.broker_id} had met damage inside of its log and discarded all from {lost.to_offset} on before it led again"
-        return Cause(name=CauseName.DAMAGE, confidence="likely", reason=reason, citations=lost.citations)
+        return Cause(CauseName.DAMAGE, "likely", reason, lost.citations)
     if not lost.is_logged and _was_restored(lost, election, evidence):
-        return Cause(
-            name=CauseName.DISK_RESTORED,
-            confidence="likely",
-            reason=_restored_words(lost, evidence),
-            citations=lost.citations,
-        )
+        return _restored(lost, evidence, "likely")
     if lost.rule == "recovery" or not lost.is_logged:
         was_last = election is not None and _was_in_sync(election, evidence.leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
         reason = (
             f"broker {lost.broker_id} had lost its log from {lost.to_offset} on in an unclean shutdown and led again"
-            + (": it was the last in sync" if was_last else "")
         )
-        return Cause(name=name, confidence="likely", reason=reason, citations=lost.citations)
+        return Cause(name, "likely", reason + (": it was the last in sync" if was_last else ""), lost.citations)
     if protocol is ProtocolName.HW or lost.rule == "high-watermark":
         reason = f"broker {lost.broker_id} had truncated its own log to its high watermark {lost.to_offset} before it led (KIP-101)"
-        return Cause(name=CauseName.HIGH_WATERMARK, confidence="likely", reason=reason, citations=lost.citations)
+        return Cause(CauseName.HIGH_WATERMARK, "likely", reason, lost.citations)
     if election is not None and election.unclean:
-        reason = f"broker {election.leader} was elected in leader epoch {election.leader_epoch} without being in sync"
-        return Cause(
-            name=CauseName.UNCLEAN_ELECTION,
-            confidence="proven" if election.is_stated else "likely",
-            reason=reason,
-            citations=(election.citation,),
-        )
+        reason, confidence = _was_not_in_sync(election)
+        return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
     reason = f"broker {lost.broker_id} had truncated its own log to {lost.to_offset} before it led"
-    return Cause(name=CauseName.UNKNOWN, confidence="possible", reason=reason, citations=lost.citations)
+    return Cause(CauseName.UNKNOWN, "possible", reason, lost.citations)
 
 
 _WHY_WITHOUT = {
     True: "it had lost them before, and its own log and log lines would show how",
     False: "no input shows whether it was in sync",
 }
-
-
-def _took_over(election: Leadership, leaderships: Sequence[Leadership]) -> str:
-    how = " cleanly" if _is_known_clean(election, leaderships) else ""
-    return f"broker {election.leader} took over{how} in leader epoch {election.leader_epoch}"
 
 
 def _is_known_clean(election: Leadership, leaderships: Sequence[Leadership]) -> bool:
