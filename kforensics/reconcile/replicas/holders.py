@@ -1,15 +1,15 @@
 """Who holds what alone: records of which one replica is the only holder, and distinct records that a change of leader loses."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kforensics.evidence.model import BatchReader
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
-Until = Callable[[LoadedLog, LoadedLog], int]
-Between = Callable[[LoadedLog, LoadedLog], OffsetRange | None]
+if TYPE_CHECKING:
+    from kforensics.reconcile.replicas.partition import _Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,41 +29,31 @@ class SoleHolder:
 def sole_runs(
     view: LoadedLog,
     others: Sequence[LoadedLog],
-    *,
-    held_until: Until,
-    held_again_from: Until,
-    same_again: Between,
+    session: "_Session",
     judge: CommitJudge,
-    reader: BatchReader,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
     """Return the part of a log that no other log holds, in runs of one certainty; none where there is no such part.
 
     Args:
         view: the log.
         others: all other logs that count.
-        held_until: for a log and another, the offset below which the other holds all of it.
-        held_again_from: for a log and another, the offset from which on the other holds all of it, up to its end.
-        same_again: for two logs, the offsets behind other content at which both hold the same again, up to the end of the shorter one.
+        session: compares the logs.
         judge: says what was committed.
-        reader: gives the batches to count.
     """
-    first = max([view.content_start_offset, *(held_until(view, other) for other in others)])
-    end = min([view.log_end_offset, *(held_again_from(view, other) for other in others)])
+    first = max([view.content_start_offset, *(session.held_until(view, other) for other in others)])
+    end = min([view.log_end_offset, *(session.held_again_from(view, other) for other in others)])
     if first >= end:
         return None
     offsets = OffsetRange(first, end - 1)
-    held = (same_again(view, other) for other in others)
+    held = (session.same_again(view, other) for other in others)
     pieces = offsets.without(one for one in held if one is not None)
-    return offsets, tuple(run for piece in pieces for run in count_runs(judge.runs(view, piece), view, reader))
+    return offsets, tuple(run for piece in pieces for run in count_runs(judge.runs(view, piece), view, session.reader))
 
 
 def distinct_counts(
     losses: Iterable[tuple[LoadedLog, int, int]],
-    *,
-    agree_until: Until,
-    same_again: Between,
+    session: "_Session",
     judge: CommitJudge,
-    reader: BatchReader,
 ) -> CommittedCounts:
     """Return records between two offsets in several logs, each counted once by offset and content.
 
@@ -71,22 +61,20 @@ def distinct_counts(
 
     Args:
         losses: logs, each with the offset from which on it is counted, and that at which its records are not counted any more.
-        agree_until: for two logs, the offset up to which they hold the same.
-        same_again: for two logs, the offsets behind other content at which both hold the same again, up to the end of the shorter one.
+        session: compares the logs.
         judge: says what was committed.
-        reader: gives the batches to count.
     """
     total = CommittedCounts()
     counted: list[tuple[LoadedLog, int, int]] = []
     for view, first, end in sorted(losses, key=lambda item: (item[1] - item[2], str(item[0].replica.path))):
         shared: list[OffsetRange] = []
         for other, other_first, other_end in counted:
-            both = [OffsetRange(other_first, min(agree_until(view, other), other_end) - 1)]
-            if other is not view and (again := same_again(view, other)) is not None:
+            both = [OffsetRange(other_first, min(session.same_records_until(view, other), other_end) - 1)]
+            if other is not view and (again := session.same_again(view, other)) is not None:
                 both.append(OffsetRange(max(again.first, other_first), min(again.last, other_end - 1)))
             # What a log can't give has not been counted with it.
             shared += [held for one in both if one.count > 0 for held in one.without(other.lost_ranges)]
         for piece in OffsetRange(first, end - 1).without(shared):
-            total += CommittedCounts.of(count_runs(judge.runs(view, piece), view, reader))
+            total += CommittedCounts.of(count_runs(judge.runs(view, piece), view, session.reader))
         counted.append((view, first, end))
     return total

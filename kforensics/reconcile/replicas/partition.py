@@ -1,7 +1,7 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
-from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
 from kforensics.reconcile.logs.agreement import common_range, same_batches_from, same_batches_until
 from kforensics.reconcile.logs.divergence import (
     Divergence,
@@ -89,7 +89,7 @@ def reconcile_partition(
         possible_protocols or {},
         stated_replicas,
         given,
-        is_stopped=is_stopped,
+        is_stopped,
     )
     return replace(session.report(wanted_leader), depth=depth)
 
@@ -116,28 +116,21 @@ def _once(*, is_mutual: bool = False) -> Callable[[OfPair[More, Value]], OfPair[
     return known
 
 
+@dataclass(eq=False)
 class _Session:
-    def __init__(
-        self,
-        replicas: Sequence[Replica],
-        reader: BatchReader,
-        facts: ClusterFacts,
-        wanted_protocol: ProtocolName | None,
-        protocol_hints: Mapping[int, ProtocolName],
-        possible_protocols: Mapping[int, Sequence[ProtocolName]],
-        stated_replicas: Sequence[int],
-        given: Given,
-        *,
-        is_stopped: bool,
-    ) -> None:
+    replicas: Sequence[Replica]
+    reader: BatchReader
+    facts: ClusterFacts
+    wanted_protocol: ProtocolName | None
+    protocol_hints: Mapping[int, ProtocolName]
+    possible_protocols: Mapping[int, Sequence[ProtocolName]]
+    stated_replicas: Sequence[int]
+    given: Given
+    is_stopped: bool
+
+    def __post_init__(self) -> None:
+        replicas, facts = self.replicas, self.facts
         self.partition = replicas[0].topic_partition
-        self.reader = reader
-        self.facts = facts
-        self.wanted_protocol = wanted_protocol
-        self.protocol_hints = protocol_hints
-        self.possible_protocols = possible_protocols
-        self.given = given
-        self.is_stopped = is_stopped
         self.set_aside = tuple(r for r in replicas if r.state in {"deleted", "stray"})
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
@@ -151,8 +144,8 @@ class _Session:
             self.topic_id,
             facts,
             newest_epoch=max(known_epochs, default=Absent.UNKNOWN),
-            given=frozenset(given),
-            by_high_watermark=wanted_protocol is ProtocolName.HW
+            given=frozenset(self.given),
+            by_high_watermark=self.wanted_protocol is ProtocolName.HW
             or any(isinstance(v.oldest_magic, int) and v.oldest_magic < 2 for v in every),
         )
         self.leaderships = self.account.states
@@ -165,7 +158,7 @@ class _Session:
         self.is_of_another_time = isinstance(self.later_epoch, int) or (by_lines and not self.account.reaches_now)
         is_known = is_known and not self.is_of_another_time
         self.current = newest if is_known else None
-        self.assigned = self._assigned(newest, stated_replicas)
+        self.assigned = self._assigned(newest)
         # Every broker keeps a copy of the metadata log, whoever its voters are.
         known = (
             ()
@@ -184,10 +177,10 @@ class _Session:
         self._undecided: list[OffsetRange] = []
         self.known: dict[tuple[str, int, int], tuple[Any, LoadedLog, LoadedLog]] = {}
 
-    def _assigned(self, newest: Leadership | None, stated: Sequence[int]) -> tuple[int, ...] | Absent:
+    def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
             return newest.replicas
-        return tuple(stated) if stated and not self.is_quorum else Absent.UNKNOWN
+        return tuple(self.stated_replicas) if self.stated_replicas and not self.is_quorum else Absent.UNKNOWN
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
         """Return the id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
@@ -317,16 +310,15 @@ class _Session:
             epoch = next_epoch([*self.live, *self.future], leader.leader_epoch)
             reports = [self.judge_replica(v, leader.view, epoch, judge) for v in self.live]
             reports += [self._judge_future(v, leader.view, epoch, judge) for v in self.future]
-            reports += [self._not_assigned(v) for v in self.outside if v is not leader.view]
+            reports += [
+                ReplicaReport(view=v, verdict=Verdict.NOT_ASSIGNED) for v in self.outside if v is not leader.view
+            ]
             reports = self._high_watermark_lost(reports, is_whole=not missing)
             odd_ones = self._odd_ones(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
             choices = LeaderChoices(self, judge, epoch, emptied)
-            sole, what_if = choices.nothing_to_lose() or (
-                self._sole_holders(judge),
-                choices.what_if(),
-            )
-        reports += [self._of_other_topic(r) for r in self.of_other_topics]
+            sole, what_if = choices.nothing_to_lose() or (self._sole_holders(judge), choices.what_if())
+        reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None else ()
         return PartitionReport(
             partition=self.partition,
@@ -344,11 +336,7 @@ class _Session:
             sole_holders=sole,
             unassigned_holders=unassigned,
             unassigned_counts=distinct_counts(
-                [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned],
-                agree_until=self.same_records_until,
-                same_again=self.same_again,
-                judge=judge,
-                reader=self.reader,
+                [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned], self, judge
             )
             if judge is not None and unassigned
             else None,
@@ -429,9 +417,6 @@ class _Session:
             if isinstance(broker, int) and sum(other not in logs or logs[other] <= log for other in voters) >= needed
         )
 
-    def _is_assigned(self, view: LoadedLog) -> bool:
-        return isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned
-
     def _is_lagging_copy(self, view: LoadedLog) -> bool:
         """Whether the end of a log may be missing only because it was copied earlier than others, or lost power.
 
@@ -444,25 +429,16 @@ class _Session:
         return view.replica.broker_id in self.current.isr
 
     def _sole_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
-        out = []
         # Of the metadata log only the voters count: what others hold makes nothing committed.
-        counted = [v for v in self.live if not self.is_quorum or self._is_assigned(v)]
+        counted = [
+            v
+            for v in self.live
+            if not self.is_quorum or isinstance(self.assigned, Absent) or v.replica.broker_id in self.assigned
+        ]
         if len(counted) < 2:
             return ()
-        for view in counted:
-            others = [other for other in counted if other is not view]
-            found = sole_runs(
-                view,
-                others,
-                held_until=self.held_until,
-                held_again_from=self.held_again_from,
-                same_again=self.same_again,
-                judge=judge,
-                reader=self.reader,
-            )
-            if found is not None:
-                out.append(self._sole_holder(view, found, others))
-        return tuple(out)
+        found = (self._sole_holder(view, [other for other in counted if other is not view], judge) for view in counted)
+        return tuple(one for one in found if one is not None)
 
     def _aside(self) -> list[LoadedLog]:
         """Return renamed directories of the topic as it is now: what a broker puts aside can be the last copy."""
@@ -474,24 +450,14 @@ class _Session:
         ]
 
     def _unassigned_holders(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
-        out = []
-        for view in (*self.outside, *self._aside()) if self.live else ():
-            found = sole_runs(
-                view,
-                self.live,
-                held_until=self.held_until,
-                held_again_from=self.held_again_from,
-                same_again=self.same_again,
-                judge=judge,
-                reader=self.reader,
-            )
-            if found is not None:
-                out.append(self._sole_holder(view, found, self.live))
-        return tuple(out)
+        views = (*self.outside, *self._aside()) if self.live else ()
+        found = (self._sole_holder(view, self.live, judge) for view in views)
+        return tuple(one for one in found if one is not None)
 
-    def _sole_holder(
-        self, view: LoadedLog, found: tuple[OffsetRange, tuple[CommittedRun, ...]], others: Sequence[LoadedLog]
-    ) -> SoleHolder:
+    def _sole_holder(self, view: LoadedLog, others: Sequence[LoadedLog], judge: CommitJudge) -> SoleHolder | None:
+        found = sole_runs(view, others, self, judge)
+        if found is None:
+            return None
         offsets, runs = found
         return SoleHolder(
             view=view,
@@ -503,17 +469,6 @@ class _Session:
                 for other in others
             ),
             is_other_content=any(other.log_end_offset > offsets.first for other in others),
-        )
-
-    def _not_assigned(self, view: LoadedLog) -> ReplicaReport:
-        return ReplicaReport(
-            view=view,
-            verdict=Verdict.NOT_ASSIGNED,
-            protocol=Absent.NOT_APPLICABLE,
-            truncation=None,
-            divergence=None,
-            outcome=None,
-            compared_with=None,
         )
 
     def protocol_of(self, follower: LoadedLog) -> ProtocolChoice:
@@ -529,15 +484,7 @@ class _Session:
     @_once()
     def judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         if view is leader:
-            return ReplicaReport(
-                view=view,
-                verdict=Verdict.LEADER,
-                protocol=Absent.NOT_APPLICABLE,
-                truncation=None,
-                divergence=None,
-                outcome=None,
-                compared_with=None,
-            )
+            return ReplicaReport(view=view, verdict=Verdict.LEADER)
         protocol = self.protocol_of(view)
         outcome = follower_outcome(view, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
         divergence = self.divergence(view, leader)
@@ -600,17 +547,6 @@ class _Session:
         """Judge a future replica against its own broker's current replica (KIP-113), or the leader where that one is not here."""
         current = next((v for v in self.live if v.replica.broker_id == view.replica.broker_id), leader)
         return self.judge_replica(view, current, epoch, judge)
-
-    def _of_other_topic(self, replica: Replica) -> ReplicaReport:
-        return ReplicaReport(
-            view=load_log(replica),
-            verdict=Verdict.DIFFERENT_TOPIC,
-            protocol=Absent.NOT_APPLICABLE,
-            truncation=None,
-            divergence=None,
-            outcome=None,
-            compared_with=None,
-        )
 
     def _high_watermark_lost(self, reports: list[ReplicaReport], *, is_whole: bool) -> list[ReplicaReport]:
         """Mark the replica whose high watermark is past every log end: it proves that committed records are on no disk here."""

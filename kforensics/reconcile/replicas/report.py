@@ -1,6 +1,6 @@
 """The report on a partition's replicas: verdicts, expected truncations, what each possible leader would lose, and which replica alone holds what."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kforensics.damage import Absent
@@ -41,11 +41,12 @@ class ReplicaReport:
 
     view: LoadedLog
     verdict: Verdict
-    protocol: ProtocolChoice | Absent
-    truncation: ExpectedTruncation | None
-    divergence: Divergence | None
-    outcome: TruncationOutcome | None
-    compared_with: LoadedLog | None
+    protocol: ProtocolChoice | Absent = Absent.NOT_APPLICABLE
+    truncation: ExpectedTruncation | None = None
+    divergence: Divergence | None = None
+    outcome: TruncationOutcome | None = None
+    compared_with: LoadedLog | None = None
+    """The log that it was judged against; none where it leads or is no replica."""
     without_file: TruncationOutcome | None = None
     """The truncation by a broker that finds no epoch checkpoint, where `outcome` rests on epochs rebuilt from batches."""
     past_end: CheckpointValue | None = None
@@ -61,13 +62,13 @@ class WhatIf:
     """The truncations of every other replica if one replica led."""
 
     leader: LoadedLog
-    truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...]
-    discarded: CommittedCounts
+    truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...] = ()
+    discarded: CommittedCounts = field(default_factory=CommittedCounts)
     """Distinct records that truncations discard and this leader does not hold."""
-    lost_certain: int
-    lost_possible: int
+    lost_certain: int = 0
+    lost_possible: int = 0
     """Distinct records that this leader does not hold, also those that stay on a divergent replica: readers get them no more."""
-    kept_divergent: int
+    kept_divergent: int = 0
     """Replicas that would keep content that differs from this leader's."""
     is_tail_of_a_copy: bool = False
     """It lacks only the end of what others hold, and may have been copied earlier while it ran, or have lost power."""

@@ -1,8 +1,7 @@
 """What each possible leader of a partition would lose: the truncations of the others, and the records that it does not hold."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from kforensics.reconcile.replicas.partition import _Session
 
 
+@dataclass(frozen=True)
 class LeaderChoices:
     """The replicas of one partition as its leader, one after the other.
 
@@ -30,11 +30,10 @@ class LeaderChoices:
         emptied: brokers that hold none of it and can be elected all the same.
     """
 
-    def __init__(self, session: "_Session", judge: CommitJudge, epoch: int, emptied: Sequence[EmptiedReplica]) -> None:
-        self._session = session
-        self._judge = judge
-        self._epoch = epoch
-        self._emptied = emptied
+    session: "_Session"
+    judge: CommitJudge
+    epoch: int
+    emptied: Sequence[EmptiedReplica]
 
     def nothing_to_lose(self) -> tuple[tuple[SoleHolder, ...], tuple[WhatIf, ...]] | None:
         """Return what is held alone, and what each leader would lose, where all replicas hold the same log and none truncates, whichever leads.
@@ -44,54 +43,44 @@ class LeaderChoices:
         Returns:
             None where it is not so, or not seen at first sight.
         """
-        first = self._session.live[0] if self._session.live else None
+        first = self.session.live[0] if self.session.live else None
         if (
             first is None
-            or len(self._session.live) < 2
-            or self._session.is_quorum
-            or any(one.is_electable for one in self._emptied)
+            or len(self.session.live) < 2
+            or self.session.is_quorum
+            or any(one.is_electable for one in self.emptied)
         ):
             return None
         log = first.state_without_high_watermark
-        for at, view in enumerate(self._session.live):
-            other = self._session.live[at - 1]
+        for at, view in enumerate(self.session.live):
+            other = self.session.live[at - 1]
             if (
                 view.state_without_high_watermark != log
                 or view.content_start_offset != first.content_start_offset
                 or view.lost_ranges
-                or any(self._session.divergence(view, one) is not None for one in self._session.live[:at])
+                or any(self.session.divergence(view, one) is not None for one in self.session.live[:at])
             ):
                 return None
-            outcome = follower_outcome(view, other, protocol=self._session.protocol_of(view), new_epoch=self._epoch)
+            outcome = follower_outcome(view, other, protocol=self.session.protocol_of(view), new_epoch=self.epoch)
             if not isinstance(outcome.offset, Absent):
                 return None
-        none = CommittedCounts()
         return (), tuple(
-            WhatIf(
-                leader=view,
-                truncations=(),
-                discarded=none,
-                lost_certain=0,
-                lost_possible=0,
-                kept_divergent=0,
-                is_tail_of_a_copy=False,
-            )
-            for view in sorted(self._session.live, key=lambda one: order_of(one.replica))
+            WhatIf(leader=view) for view in sorted(self.session.live, key=lambda one: order_of(one.replica))
         )
 
     def what_if(self) -> tuple[WhatIf, ...]:
         """Return what becomes of the others if each replica leads that can; none where there is no choice."""
         empty = [
-            load_log(_empty_replica(self._session.live[0].replica, one.broker_id))
-            for one in self._emptied
+            load_log(_empty_replica(self.session.live[0].replica, one.broker_id))
+            for one in self.emptied
             if one.is_electable
         ]
-        if len(self._session.live) + len(empty) < 2:
+        if len(self.session.live) + len(empty) < 2:
             return ()
         voters = self._voters()
         choices = [
             self._if_led_by(candidate)
-            for candidate in self._session.live
+            for candidate in self.session.live
             if not voters or candidate.replica.broker_id in voters
         ]
         choices += [replace(self._if_led_by(candidate), is_emptied=True) for candidate in empty]
@@ -99,7 +88,7 @@ class LeaderChoices:
 
     def _voters(self) -> frozenset[int]:
         """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
-        electable = self._session.electable() if self._session.is_quorum else frozenset()
+        electable = self.session.electable() if self.session.is_quorum else frozenset()
         return frozenset() if isinstance(electable, Absent) else electable
 
     def _if_led_by(self, candidate: LoadedLog) -> WhatIf:
@@ -110,12 +99,12 @@ class LeaderChoices:
         truncated: list[tuple[LoadedLog, int, int]] = []
         kept = 0
         is_tail = True
-        for view in self._session.live:
+        for view in self.session.live:
             if view is candidate:
                 continue
-            report = self._session.judge_replica(view, candidate, self._epoch, self._judge)
-            first = max(self._session.held_until(view, candidate), view.content_start_offset)
-            lacked = self._session.lacked_by(candidate, view)
+            report = self.session.judge_replica(view, candidate, self.epoch, self.judge)
+            first = max(self.session.held_until(view, candidate), view.content_start_offset)
+            lacked = self.session.lacked_by(candidate, view)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
                 truncated.append((view, report.truncation.offset, first))
@@ -126,18 +115,11 @@ class LeaderChoices:
             lost += [(view, one.first, one.last + 1) for one in lacked]
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        count = partial(
-            distinct_counts,
-            agree_until=self._session.same_records_until,
-            same_again=self._session.same_again,
-            judge=self._judge,
-            reader=self._session.reader,
-        )
-        in_all = count(lost) + self._unreadable_on(candidate, others)
+        in_all = distinct_counts(lost, self.session, self.judge) + self._unreadable_on(candidate, others)
         return WhatIf(
             leader=candidate,
             truncations=tuple(sorted(truncations, key=lambda item: order_of(item[0].replica))),
-            discarded=count(discarded) + self._unreadable_on(candidate, truncated),
+            discarded=distinct_counts(discarded, self.session, self.judge) + self._unreadable_on(candidate, truncated),
             lost_certain=in_all.certain,
             lost_possible=in_all.possible,
             kept_divergent=kept,
@@ -157,8 +139,8 @@ class LeaderChoices:
                 last = min(lost.last, counted_from - 1, view.log_end_offset - 1)
                 start = max(lost.first, begin)
                 if start <= last and damage_at(start, view) is None:
-                    runs = self._judge.runs(view, OffsetRange(start, last))
-                    total += CommittedCounts.of(count_runs(runs, view, self._session.reader))
+                    runs = self.judge.runs(view, OffsetRange(start, last))
+                    total += CommittedCounts.of(count_runs(runs, view, self.session.reader))
                     break
         return total
 
