@@ -11,7 +11,7 @@ from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
-from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.deleted_records import DeletedRecords, DeletionRequest
 from kforensics.reconcile.history.log_copies import (
     FILE_TIME_SLACK_MS,
@@ -98,21 +98,19 @@ def explain_partition(
     return _IncidentBuilder(partition, final, before, final_rank, evidence, reader).incident()
 
 
+@dataclass(eq=False)
 class _IncidentBuilder:
-    def __init__(
-        self,
-        partition: TopicPartition,
-        final: Sequence[Replica],
-        before: Sequence[tuple[int, Replica]],
-        final_rank: int,
-        evidence: IncidentEvidence,
-        reader: BatchReader,
-    ) -> None:
-        self.partition = partition
-        self.evidence = evidence
-        self.reader = reader
+    partition: TopicPartition
+    final: Sequence[Replica]
+    before: Sequence[tuple[int, Replica]]
+    final_rank: int
+    evidence: IncidentEvidence
+    reader: BatchReader
+
+    def __post_init__(self) -> None:
+        partition, evidence, reader = self.partition, self.evidence, self.reader
         topic_id = evidence.facts.topic_id(partition.topic)
-        found = copies_of(final, before, topic_id=topic_id, final_rank=final_rank)
+        found = copies_of(self.final, self.before, topic_id=topic_id, final_rank=self.final_rank)
         timed = judge_times(found.copies, evidence.last_logged_ms)
         found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
         self.agreement = Agreement(reader, [copy.view for copy in found.copies])
@@ -316,8 +314,11 @@ class _IncidentBuilder:
         losses = self._losses(found, truncations, causes)
         bugs = self._bugs(differing, truncations, found)
         truncations = tuple(
-            replace(truncation, bugs=tuple(bug for bug in bugs if _explains(bug, truncation)))
-            for truncation in truncations
+            replace(
+                one,
+                bugs=tuple(bug for bug in bugs if (bug.broker_id, bug.truncated_to) == (one.broker_id, one.to_offset)),
+            )
+            for one in truncations
         )
         doubts = self._doubts(truncations, losses)
         view = self.leader.view if self.leader is not None else None
@@ -598,6 +599,9 @@ class _IncidentBuilder:
             some_committed=counts.certain > 0,
             is_by_protocol=again is not None and again.agrees(truncation),
         )
+        is_by_recovery = truncation.is_inside or (
+            cause.name in {CauseName.POWER_LOSS, CauseName.RECOVERY} and truncation.rule != "epoch"
+        )
         if cause.name in {CauseName.POWER_LOSS, CauseName.RECREATED_TOPIC} or truncation.is_inside:
             again = None  # no protocol took these records
         return ExplainedTruncation(
@@ -606,7 +610,7 @@ class _IncidentBuilder:
             time_ms=truncation.time_ms,
             from_offset=truncation.from_offset,
             to_offset=truncation.to_offset,
-            protocol="recovery" if _is_by_recovery(truncation, cause) else protocol.value,
+            protocol="recovery" if is_by_recovery else protocol.value,
             decided_by=truncation.rule,
             leader=truncation.leader,
             leader_epoch=truncation.leader_epoch,
@@ -659,19 +663,9 @@ class _IncidentBuilder:
             whole=self._whole_account(),
             deleted=self.deleted.truncated(),
         )
-        sure = {(one.cause.name, one.cause.confidence) for one in truncations}
-        every = (
-            *losses,
-            *(
-                replace(
-                    entry,
-                    confidence=next(
-                        (name for name in ("proven", "likely") if (entry.cause, name) in sure), entry.confidence
-                    ),
-                )
-                for entry in logged
-            ),
-        )
+        sure = {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "likely"}
+        sure |= {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "proven"}
+        every = (*losses, *(replace(one, confidence=sure.get(one.cause, one.confidence)) for one in logged))
         if not self.is_leader_known:
             return tuple(map(_on_a_guess, every))
         if not self.missing_replicas:
@@ -701,16 +695,6 @@ def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:
     """Whether the runs, of which no two overlap, hold every one of the offsets."""
     inside = (min(run.last, offsets.last) - max(run.first, offsets.first) + 1 for run in runs)
     return sum(count for count in inside if count > 0) == offsets.count
-
-
-def _is_by_recovery(truncation: ObservedTruncation, cause: Cause) -> bool:
-    return truncation.is_inside or (
-        cause.name in {CauseName.POWER_LOSS, CauseName.RECOVERY} and truncation.rule != "epoch"
-    )
-
-
-def _explains(bug: BugTrace, truncation: ExplainedTruncation) -> bool:
-    return bug.broker_id == truncation.broker_id and bug.truncated_to == truncation.to_offset
 
 
 def _moment(copy: LogCopy) -> tuple[int, int, int, str, bool]:

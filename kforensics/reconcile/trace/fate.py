@@ -172,9 +172,9 @@ class FateJudge:
             state = "deleted-on-purpose"
             fate.append(
                 Fate(
-                    kind=FateKind.TOPIC_DELETED,
-                    statement=f"topic {self._partition.topic} of id {found.topic_id} was deleted",
-                    citations=_places(found),
+                    FateKind.TOPIC_DELETED,
+                    f"topic {self._partition.topic} of id {found.topic_id} was deleted",
+                    _places(found),
                 )
             )
         elif self._is_below_start(record.offset):
@@ -189,20 +189,14 @@ class FateJudge:
             state = "unknown"
             fate.append(
                 Fate(
-                    kind=FateKind.REMOTE,
-                    statement=f"the log on local disks begins at offset {self._leader.content_start_offset:,}, what is below in remote storage, which was not searched",
-                    citations=(self._leader.replica.cite(),),
+                    FateKind.REMOTE,
+                    f"the log on local disks begins at offset {self._leader.content_start_offset:,}, what is below in remote storage, which was not searched",
+                    (self._leader.replica.cite(),),
                 )
             )
         else:
             state = "unknown"
-            fate.append(
-                Fate(
-                    kind=FateKind.UNEXPLAINED,
-                    statement=self._unexplained(record),
-                    citations=_places(found),
-                )
-            )
+            fate.append(Fate(FateKind.UNEXPLAINED, self._unexplained(record), _places(found)))
         if state in {"present", "superseded"} and successor is not None:
             state = "deleted-on-purpose" if successor.record.value is None else "superseded"
             fate.append(_superseded(successor))
@@ -210,9 +204,9 @@ class FateJudge:
             state = "deleted-on-purpose"
             fate.append(
                 Fate(
-                    kind=FateKind.TOMBSTONE,
-                    statement="it is a tombstone, and no later record of its key is in the log",
-                    citations=_places(found),
+                    FateKind.TOMBSTONE,
+                    "it is a tombstone, and no later record of its key is in the log",
+                    _places(found),
                 )
             )
         fate += _transactional(found)
@@ -279,9 +273,9 @@ class FateJudge:
             if any(one.offsets.first <= offset <= one.offsets.last for one in leader.damaged):
                 return None
             fate_of_hole = Fate(
-                kind=FateKind.CLEANED,
-                statement="a cleaner has passed this offset and no copy holds it: a later record of its key superseded it, or it was a tombstone, a marker, or of an aborted transaction",
-                citations=(leader.replica.cite(),),
+                FateKind.CLEANED,
+                "a cleaner has passed this offset and no copy holds it: a later record of its key superseded it, or it was a tombstone, a marker, or of an aborted transaction",
+                (leader.replica.cite(),),
             )
             return self._without_copy(offset, "superseded", "possible", (fate_of_hole,))
         return None
@@ -395,9 +389,9 @@ class FateJudge:
             for view in views
         )
         return Fate(
-            kind=FateKind.BELOW_LOG_START,
-            statement=f"the log starts at offset {start:,} now: retention or DeleteRecords removed it{left}",
-            citations=citations,
+            FateKind.BELOW_LOG_START,
+            f"the log starts at offset {start:,} now: retention or DeleteRecords removed it{left}",
+            citations,
         )
 
     def _successor(self, record: Record, *, is_live: bool) -> LaterRecord | None:
@@ -429,9 +423,9 @@ class FateJudge:
         assert self._leader is not None
         who = ", ".join(sorted({view.replica.owner for view in kept}))
         return Fate(
-            kind=FateKind.CLEANED,
-            statement=f"the cleaner of the leader, {self._leader.replica.owner}, has removed it there; {who} still holds it",
-            citations=(self._leader.replica.cite(), *(view.replica.cite() for view in kept)),
+            FateKind.CLEANED,
+            f"the cleaner of the leader, {self._leader.replica.owner}, has removed it there; {who} still holds it",
+            (self._leader.replica.cite(), *(view.replica.cite() for view in kept)),
         )
 
     def _cleaned(self, found: FoundRecord) -> Fate:
@@ -448,7 +442,7 @@ class FateJudge:
             words = "it was a tombstone: a cleaner removed it once delete.retention.ms had passed, or a later record of its key superseded it"
         else:
             words = "a cleaner removed it: a later record of its key superseded it, of which no live replica holds any, as after a tombstone that was removed in its turn"
-        return Fate(kind=FateKind.CLEANED, statement=words, citations=citations)
+        return Fate(FateKind.CLEANED, words, citations)
 
     def _expected(self, record: Record, kept: Sequence[LoadedLog]) -> Iterator[Fate]:
         for one in self._report.replicas if self._report is not None else ():
@@ -462,9 +456,9 @@ class FateJudge:
             leader = "the leader" if self._leader is None else self._leader.replica.owner
             guessed = "" if self.is_leader_known else " if it leads (no input shows the leader)"
             yield Fate(
-                kind=FateKind.WILL_BE_TRUNCATED,
-                statement=f"{one.view.replica.owner} will truncate its log to offset {truncation.offset:,} when it follows {leader}{guessed}",
-                citations=(one.view.replica.cite(),),
+                FateKind.WILL_BE_TRUNCATED,
+                f"{one.view.replica.owner} will truncate its log to offset {truncation.offset:,} when it follows {leader}{guessed}",
+                (one.view.replica.cite(),),
             )
 
     def _elsewhere(self, record: Record, kept: Sequence[LoadedLog]) -> Fate:
@@ -475,9 +469,9 @@ class FateJudge:
         who = ", ".join(sorted({view.replica.owner for view in kept}))
         if record.offset < self._leader.log_start_offset:
             return Fate(
-                kind=FateKind.BELOW_LOG_START,
-                statement=f"the log of the leader, {leader}, starts at offset {self._leader.log_start_offset:,} now{guessed}; {who} still holds it",
-                citations=tuple(view.replica.cite() for view in (self._leader, *kept)),
+                FateKind.BELOW_LOG_START,
+                f"the log of the leader, {leader}, starts at offset {self._leader.log_start_offset:,} now{guessed}; {who} still holds it",
+                tuple(view.replica.cite() for view in (self._leader, *kept)),
             )
         is_past_end = record.offset >= end
         words = (
@@ -486,9 +480,9 @@ class FateJudge:
             else f"the leader, {leader}, does not"
         )
         return Fate(
-            kind=FateKind.OUTSIDE if is_past_end else FateKind.DIVERGED,
-            statement=f"{who} holds it, and {words}{guessed}",
-            citations=tuple(view.replica.cite() for view in (*kept, self._leader)),
+            FateKind.OUTSIDE if is_past_end else FateKind.DIVERGED,
+            f"{who} holds it, and {words}{guessed}",
+            tuple(view.replica.cite() for view in (*kept, self._leader)),
         )
 
     def _committed(
@@ -527,11 +521,7 @@ def fate_of_loss(loss: "LossEntry") -> Fate:
         loss: that covers the offset of the record.
     """
     cause = str(loss.cause.value).replace("-", " ")
-    return Fate(
-        kind=FateKind.TRUNCATED,
-        statement=f"{loss.reason}; cause: {cause} ({loss.confidence})",
-        citations=loss.citations,
-    )
+    return Fate(FateKind.TRUNCATED, f"{loss.reason}; cause: {cause} ({loss.confidence})", loss.citations)
 
 
 def fate_of_truncation(one: "ExplainedTruncation") -> Fate:
@@ -543,9 +533,9 @@ def fate_of_truncation(one: "ExplainedTruncation") -> Fate:
     who = "a replica" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
     leader = "" if isinstance(one.leader, Absent) else f" by leader {one.leader}"
     return Fate(
-        kind=FateKind.TRUNCATED,
-        statement=f"{who} truncated its log from offset {one.from_offset:,} to {one.to_offset:,}{leader} ({one.protocol})",
-        citations=one.citations,
+        FateKind.TRUNCATED,
+        f"{who} truncated its log from offset {one.from_offset:,} to {one.to_offset:,}{leader} ({one.protocol})",
+        one.citations,
     )
 
 
@@ -568,17 +558,17 @@ def _places(found: FoundRecord) -> tuple[Citation, ...]:
 def _outside(view: LoadedLog) -> Fate:
     where = view.truncated_by_recovery
     return Fate(
-        kind=FateKind.OUTSIDE,
-        statement=f"it lies behind damage in the log of {view.replica.owner}, which the start of its broker truncates to offset {view.log_end_offset:,}",
-        citations=(where,) if where is not None else (view.replica.cite(),),
+        FateKind.OUTSIDE,
+        f"it lies behind damage in the log of {view.replica.owner}, which the start of its broker truncates to offset {view.log_end_offset:,}",
+        (where,) if where is not None else (view.replica.cite(),),
     )
 
 
 def _unassigned(view: LoadedLog) -> Fate:
     return Fate(
-        kind=FateKind.OUTSIDE,
-        statement=f"{view.replica.owner} holds it and is no replica of the partition: its directory becomes a stray one",
-        citations=(view.replica.cite(),),
+        FateKind.OUTSIDE,
+        f"{view.replica.owner} holds it and is no replica of the partition: its directory becomes a stray one",
+        (view.replica.cite(),),
     )
 
 
@@ -586,27 +576,15 @@ def _superseded(successor: LaterRecord) -> Fate:
     record, citation = successor.record, successor.citation
     if record.value is None:
         words = f"the tombstone at offset {record.offset:,} removes its key"
-        return Fate(kind=FateKind.TOMBSTONED, statement=words, citations=(citation,))
-    return Fate(
-        kind=FateKind.SUPERSEDED,
-        statement=f"offset {record.offset:,} holds a later record of its key",
-        citations=(citation,),
-    )
+        return Fate(FateKind.TOMBSTONED, words, (citation,))
+    return Fate(FateKind.SUPERSEDED, f"offset {record.offset:,} holds a later record of its key", (citation,))
 
 
 def _transactional(found: FoundRecord) -> Iterator[Fate]:
     if found.outcome is True:
-        yield Fate(
-            kind=FateKind.ABORTED,
-            statement="its transaction was aborted: read_committed never gives it",
-            citations=_places(found),
-        )
+        yield Fate(FateKind.ABORTED, "its transaction was aborted: read_committed never gives it", _places(found))
     elif found.outcome is None:
-        yield Fate(
-            kind=FateKind.UNDECIDED,
-            statement="no copy that holds it has the marker of its transaction",
-            citations=_places(found),
-        )
+        yield Fate(FateKind.UNDECIDED, "no copy that holds it has the marker of its transaction", _places(found))
 
 
 def _visibility(found: FoundRecord) -> Visibility:

@@ -72,8 +72,7 @@ class TracedCopy(NamedTuple):
     until: Until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class Fate(NamedTuple):
     """One thing that happened to a record, or will."""
 
     kind: FateKind
