@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from kforensics.formats.messages.frame import FRAME_VERSION, PREVIEW_FRAME_VERSION, encode_framed, parse_framed
-from kforensics.formats.messages.schema import Array, Decoded, Scalar, Undecoded, by_api_key, field, message, struct
+from kforensics.formats.messages.schema import (
+    Array,
+    Decoded,
+    Message,
+    Scalar,
+    Undecoded,
+    by_api_key,
+    field,
+    message,
+    struct,
+)
 
 BOOL, INT8, INT16, UINT16 = Scalar.BOOL, Scalar.INT8, Scalar.INT16, Scalar.UINT16
 INT32, INT64, FLOAT64 = Scalar.INT32, Scalar.INT64, Scalar.FLOAT64
@@ -193,38 +203,8 @@ REGISTER_CONTROLLER = message(
 )
 CLEAR_ELR = message("ClearElrRecord", field("topic_name", STRING), flexible="0+", api_key=28)
 
-METADATA_TABLES = by_api_key(
-    (
-        REGISTER_BROKER,
-        UNREGISTER_BROKER,
-        TOPIC,
-        PARTITION,
-        CONFIG,
-        PARTITION_CHANGE,
-        FENCE_BROKER,
-        UNFENCE_BROKER,
-        REMOVE_TOPIC,
-        DELEGATION_TOKEN,
-        USER_SCRAM_CREDENTIAL,
-        FEATURE_LEVEL,
-        CLIENT_QUOTA,
-        PRODUCER_IDS,
-        REMOVE_FEATURE_LEVEL,
-        BROKER_REGISTRATION_CHANGE,
-        ACCESS_CONTROL_ENTRY,
-        REMOVE_ACCESS_CONTROL_ENTRY,
-        NO_OP,
-        ZK_MIGRATION_STATE,
-        REMOVE_USER_SCRAM_CREDENTIAL,
-        BEGIN_TRANSACTION,
-        END_TRANSACTION,
-        ABORT_TRANSACTION,
-        REMOVE_DELEGATION_TOKEN,
-        REGISTER_CONTROLLER,
-        CLEAR_ELR,
-    )
-)
-"""Every record since 3.0, by api key."""
+METADATA_TABLES = by_api_key(one for one in tuple(globals().values()) if isinstance(one, Message))
+"""Every record since 3.0, all that is declared above, by api key."""
 
 PREVIEW_TABLES = by_api_key(
     (
