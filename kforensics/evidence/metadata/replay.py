@@ -151,21 +151,18 @@ class MetadataReplay:
         self._pending = self._begun = None
 
     def _apply(self, message: Decoded, when: When, place: int) -> None:
-        is_applied = True
-        if (apply := _APPLIED.get(message.name)) is not None:
-            is_applied = apply(self, message.fields, when)
-        elif (step := _STEPS.get(message.name)) is not None:
-            is_applied = step(self, message.fields, when, Origin(when.offset, when.timestamp_ms, place))
+        apply = _APPLIED.get(message.name)
+        is_applied = apply is None or apply(self, message.fields, when, Origin(when.offset, when.timestamp_ms, place))
         if not is_applied and len(self.unapplied) < MOST_UNAPPLIED:
             self.unapplied.append((message.name, when))
 
-    def _topic(self, fields: Fields, when: When) -> bool:
+    def _topic(self, fields: Fields, when: When, _origin: Origin) -> bool:
         known = self.topics.get(fields["topic_id"])
         if known is None or not when.from_snapshot:
             self.topics[fields["topic_id"]] = TopicState(str(fields["name"]), fields["topic_id"], when)
         return True
 
-    def _remove_topic(self, fields: Fields, when: When) -> bool:
+    def _remove_topic(self, fields: Fields, when: When, _origin: Origin) -> bool:
         topic = self.topics.get(fields["topic_id"])
         if topic is None:
             return False
@@ -178,9 +175,6 @@ class MetadataReplay:
         self.partitions.record(fields, name, origin, from_snapshot=when.from_snapshot)
         return topic is not None
 
-    def _partition_change(self, fields: Fields, _when: When, origin: Origin) -> bool:
-        return self.partitions.change(fields, origin)
-
     def _clear_elr(self, fields: Fields, _when: When, origin: Origin) -> bool:
         self.partitions.clear_elr(fields["topic_name"], self._is_live, origin)
         return True
@@ -189,7 +183,7 @@ class MetadataReplay:
         topic = self.topics.get(topic_id)
         return topic is None or isinstance(topic.removed, Absent)
 
-    def _register_broker(self, fields: Fields, when: When) -> bool:
+    def _register_broker(self, fields: Fields, when: When, _origin: Origin) -> bool:
         rack = fields["rack"]
         state = BrokerState(
             broker_id=fields["broker_id"],
@@ -217,16 +211,7 @@ class MetadataReplay:
         history.append(history[-1]._replace(when=when, **changes))
         return True
 
-    def _unregister_broker(self, fields: Fields, when: When) -> bool:
-        return self._change_broker(fields["broker_id"], when, is_registered=False, is_fenced=True)
-
-    def _fence_broker(self, fields: Fields, when: When) -> bool:
-        return self._change_broker(fields["id"], when, is_fenced=True)
-
-    def _unfence_broker(self, fields: Fields, when: When) -> bool:
-        return self._change_broker(fields["id"], when, is_fenced=False)
-
-    def _broker_registration_change(self, fields: Fields, when: When) -> bool:
+    def _broker_registration_change(self, fields: Fields, when: When, _origin: Origin) -> bool:
         changes: dict[str, Any] = {}
         if fields["fenced"]:
             changes["is_fenced"] = fields["fenced"] > 0
@@ -236,31 +221,19 @@ class MetadataReplay:
             changes["log_dirs"] = fields["log_dirs"]
         return self._change_broker(fields["broker_id"], when, **changes)
 
-    def _register_controller(self, fields: Fields, when: When) -> bool:
-        state = ControllerState(
-            fields["controller_id"],
-            fields["incarnation_id"],
-            end_points(fields),
-            when,
-            _newest_metadata_version(fields),
-        )
+    def _register_controller(self, fields: Fields, when: When, _origin: Origin) -> bool:
+        version = _newest_metadata_version(fields)
+        state = ControllerState(fields["controller_id"], fields["incarnation_id"], end_points(fields), when, version)
         self.controllers.setdefault(state.controller_id, []).append(state)
         return True
 
-    def _config(self, fields: Fields, when: When) -> bool:
+    def _config(self, fields: Fields, when: When, _origin: Origin) -> bool:
         value = fields["value"]
-        self.configs.append(
-            ConfigChange(
-                fields["resource_type"],
-                str(fields["resource_name"]),
-                str(fields["name"]),
-                None if value is None else str(value),
-                when,
-            )
-        )
+        subject = (fields["resource_type"], str(fields["resource_name"]), str(fields["name"]))
+        self.configs.append(ConfigChange(*subject, None if value is None else str(value), when))
         return True
 
-    def _feature(self, fields: Fields, when: When) -> bool:
+    def _feature(self, fields: Fields, when: When, _origin: Origin) -> bool:
         level = fields.get("feature_level", fields.get("max_feature_level", 0))
         self.features.append(FeatureChange(str(fields["name"]), level, when))
         return True
@@ -281,22 +254,27 @@ def end_points(fields: Fields) -> tuple[str, ...]:
     return tuple(f"{one['name']}://{one['host']}:{one['port']}" for one in fields["end_points"] or ())
 
 
-_APPLIED: Mapping[str, Callable[[MetadataReplay, Fields, When], bool]] = {
-    "TopicRecord": MetadataReplay._topic,  # noqa: SLF001 - the table belongs to the class
-    "RemoveTopicRecord": MetadataReplay._remove_topic,  # noqa: SLF001
-    "RegisterBrokerRecord": MetadataReplay._register_broker,  # noqa: SLF001
-    "UnregisterBrokerRecord": MetadataReplay._unregister_broker,  # noqa: SLF001
-    "FenceBrokerRecord": MetadataReplay._fence_broker,  # noqa: SLF001
-    "UnfenceBrokerRecord": MetadataReplay._unfence_broker,  # noqa: SLF001
-    "BrokerRegistrationChangeRecord": MetadataReplay._broker_registration_change,  # noqa: SLF001
-    "RegisterControllerRecord": MetadataReplay._register_controller,  # noqa: SLF001
-    "ConfigRecord": MetadataReplay._config,  # noqa: SLF001
-    "FeatureLevelRecord": MetadataReplay._feature,  # noqa: SLF001
-    "RemoveFeatureLevelRecord": MetadataReplay._feature,  # noqa: SLF001
-}
-
-_STEPS: Mapping[str, Callable[[MetadataReplay, Fields, When, Origin], bool]] = {
-    "PartitionRecord": MetadataReplay._partition,  # noqa: SLF001
-    "PartitionChangeRecord": MetadataReplay._partition_change,  # noqa: SLF001
-    "ClearElrRecord": MetadataReplay._clear_elr,  # noqa: SLF001
+_Apply = Callable[[MetadataReplay, Fields, When, Origin], bool]
+# ruff: noqa: SLF001 - the table belongs to the class
+_APPLIED: Mapping[str, _Apply] = {
+    "TopicRecord": MetadataReplay._topic,
+    "RemoveTopicRecord": MetadataReplay._remove_topic,
+    "PartitionRecord": MetadataReplay._partition,
+    "PartitionChangeRecord": lambda replay, fields, _when, origin: replay.partitions.change(fields, origin),
+    "ClearElrRecord": MetadataReplay._clear_elr,
+    "RegisterBrokerRecord": MetadataReplay._register_broker,
+    "UnregisterBrokerRecord": lambda replay, fields, when, _origin: replay._change_broker(
+        fields["broker_id"], when, is_registered=False, is_fenced=True
+    ),
+    "FenceBrokerRecord": lambda replay, fields, when, _origin: replay._change_broker(
+        fields["id"], when, is_fenced=True
+    ),
+    "UnfenceBrokerRecord": lambda replay, fields, when, _origin: replay._change_broker(
+        fields["id"], when, is_fenced=False
+    ),
+    "BrokerRegistrationChangeRecord": MetadataReplay._broker_registration_change,
+    "RegisterControllerRecord": MetadataReplay._register_controller,
+    "ConfigRecord": MetadataReplay._config,
+    "FeatureLevelRecord": MetadataReplay._feature,
+    "RemoveFeatureLevelRecord": MetadataReplay._feature,
 }
