@@ -93,26 +93,19 @@ class TransactionEnd(NamedTuple):
 GroupEvent = Commit | GroupChange | TransactionEnd
 
 
-class CommitRun:
-    """Commits one behind the other outside of transactions, as columns: only those that matter are decoded.
+class CommitRun(NamedTuple):
+    """Commits one behind the other outside of transactions, as columns: only those that matter are decoded."""
 
-    Args:
-        keys: the positions that `ids` counts.
-        ids: the position of each commit.
-        offsets: the offset of each commit.
-        decode: gives the commits at places of the run, which rise.
-        last: where the last record lies.
-    """
-
-    def __init__(
-        self,
-        keys: Sequence[CommitKey],
-        ids: NDArray[np.int64],
-        offsets: NDArray[np.int64],
-        decode: Callable[[Sequence[int]], Iterator[Commit]],
-        last: Place,
-    ) -> None:
-        self.keys, self.ids, self.offsets, self.decode, self.last = keys, ids, offsets, decode, last
+    keys: Sequence[CommitKey]
+    """The positions that `ids` counts."""
+    ids: NDArray[np.int64]
+    """The position of each commit."""
+    offsets: NDArray[np.int64]
+    """The offset of each commit."""
+    decode: Callable[[Sequence[int]], Iterator[Commit]]
+    """Gives the commits at places of the run, which rise."""
+    last: Place
+    """Where the last record lies."""
 
 
 class _PlainCommits(NamedTuple):

@@ -87,22 +87,10 @@ class ReplicaTransactions:
 
 
 @dataclass(slots=True)
-class _Open:
-    first: int
-    last: int
-    records: int | Absent
-    epoch: int
-    first_time: int
-    last_time: int
-    leader_epoch: int
-    citation: Citation
-
-
-@dataclass(slots=True)
 class _Scan:
     log: ReplicaLog
     until_ms: int | None
-    open: dict[int, _Open] = field(default_factory=dict)
+    open: dict[int, OpenTransaction] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     """Producers of batches read so far, where the log before them is not here."""
     has_seeds: bool = False
@@ -185,20 +173,24 @@ class _Scan:
         records, last_time = int(data["count"].sum()), int(data["max_timestamp"].max())
         known = self.open.get(producer)
         if known is None:
-            self.open[producer] = _Open(
-                first=int(first["base_offset"]),
-                last=int(last["last_offset"]),
+            self.open[producer] = OpenTransaction(
+                producer_id=producer,
+                producer_epoch=int(last["producer_epoch"]),
+                first_offset=int(first["base_offset"]),
+                last_offset=int(last["last_offset"]),
                 records=records,
-                epoch=int(last["producer_epoch"]),
-                first_time=int(first["max_timestamp"]),
-                last_time=last_time,
+                first_time_ms=int(first["max_timestamp"]),
+                last_time_ms=last_time,
                 leader_epoch=int(first["partition_leader_epoch"]),
                 citation=self._cite(path, Span(int(first["position"]), int(first["length"]))),
             )
             return
-        known.last = int(last["last_offset"])
-        known.records = known.records if isinstance(known.records, Absent) else known.records + records
-        known.epoch, known.last_time = int(last["producer_epoch"]), max(known.last_time, last_time)
+        self.open[producer] = known._replace(
+            producer_epoch=int(last["producer_epoch"]),
+            last_offset=int(last["last_offset"]),
+            records=known.records if isinstance(known.records, Absent) else known.records + records,
+            last_time_ms=max(known.last_time_ms, last_time),
+        )
 
     def _drop_seed(self, producer: int, offset: int) -> None:
         seed = self.seeds.get(producer)
@@ -244,21 +236,18 @@ class _Scan:
         """Open transactions whose first batch is not on disk, as far as no marker ended them."""
         for producer, (entry, offset, path) in self.seeds.items():
             known = self.open.get(producer)
-            citation = self._cite(path, Span(0, 0))
             first = entry.current_transaction_first_offset
-            if known is not None:
-                known.first, known.records, known.first_time, known.leader_epoch = first, Absent.UNKNOWN, -1, -1
-                known.citation = citation
-            elif offset <= self.end or not self.log.segments:
-                self.open[producer] = _Open(
-                    first=first,
-                    last=max(entry.last_offset, first),
+            if known is not None or offset <= self.end or not self.log.segments:
+                self.open[producer] = OpenTransaction(
+                    producer_id=producer,
+                    producer_epoch=known.producer_epoch if known else entry.producer_epoch,
+                    first_offset=first,
+                    last_offset=known.last_offset if known else max(entry.last_offset, first),
                     records=Absent.UNKNOWN,
-                    epoch=entry.producer_epoch,
-                    first_time=-1,
-                    last_time=entry.timestamp,
+                    first_time_ms=-1,
+                    last_time_ms=known.last_time_ms if known else entry.timestamp,
                     leader_epoch=-1,
-                    citation=citation,
+                    citation=self._cite(path, Span(0, 0)),
                 )
 
 
@@ -351,27 +340,11 @@ def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None, job
         is_cleaned=not isinstance(cleaned, Absent) and cleaned.value > 0,
         last_epoch=scan.last_epoch,
         newest_ms=scan.newest_ms,
-        open=tuple(
-            sorted((_frozen(producer, one) for producer, one in scan.open.items()), key=lambda one: one.first_offset)
-        ),
+        open=tuple(sorted(scan.open.values(), key=lambda one: one.first_offset)),
         lone=tuple(scan.lone),
         lone_count=scan.lone_count,
         has_transactions=scan.has_transactions or bool(scan.seeds),
         problems=tuple(log.problems),
-    )
-
-
-def _frozen(producer: int, one: _Open) -> OpenTransaction:
-    return OpenTransaction(
-        producer_id=producer,
-        producer_epoch=one.epoch,
-        first_offset=one.first,
-        last_offset=one.last,
-        records=one.records,
-        first_time_ms=one.first_time,
-        last_time_ms=one.last_time,
-        leader_epoch=one.leader_epoch,
-        citation=one.citation,
     )
 
 

@@ -18,9 +18,10 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.segment_parts import Keep, walk_sound_batches
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import BATCH_HEADER
-from kforensics.formats.log.records import parse_body_records
+from kforensics.formats.log.records import Record, parse_body_records
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.schema import Undecoded
+from kforensics.formats.segment.walk import iter_records
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileName, FileSuffix
@@ -67,6 +68,19 @@ class ReplicaLog:
                     yield path, file
             except EvidenceError as error:
                 self.problems.append(problem_of(self.place.state.input, path, error))
+
+    def records(self, segments: list[tuple[int, str]]) -> Iterator[tuple[str, Record]]:
+        """Yield the records of segments with the path of theirs, in the order of the log; damage is a problem.
+
+        Args:
+            segments: base offset and path of each, in the order of the log.
+        """
+        for path, file in self.files(segments):
+            for record in iter_records(file):
+                if isinstance(record, Damage):
+                    self.note_damage(path, record)
+                else:
+                    yield path, record
 
     def batches(
         self, segments: list[tuple[int, str]], *, keep: Keep = lambda rows: rows, jobs: int = 1

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kforensics.damage import Damage
 from kforensics.evidence.coordinators.group_log import Place
-from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
+from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.share import SHARE_TABLES, parse_share_record
-from kforensics.formats.segment.walk import iter_records
 
 _SNAPSHOT, _UPDATE = sorted(SHARE_TABLES.keys)
 
@@ -80,7 +78,7 @@ class ShareLog:
         """
         log = list_log(self.place)
         self.end = log.last_base
-        for path, record in _records(log):
+        for path, record in log.records(log.segments):
             self.end = max(self.end, record.offset + 1)
             self.last_epoch = max(self.last_epoch, record.partition_leader_epoch)
             if record.is_control or (until_ms is not None and record.timestamp_ms > until_ms):
@@ -91,15 +89,6 @@ class ShareLog:
             else:
                 yield change
         self.problems = tuple(log.problems)
-
-
-def _records(log: ReplicaLog) -> Iterator[tuple[str, Record]]:
-    for path, file in log.files(log.segments):
-        for record in iter_records(file):
-            if isinstance(record, Damage):
-                log.note_damage(path, record)
-            else:
-                yield path, record
 
 
 def _change_of(record: Record, path: str) -> ShareChange | None:

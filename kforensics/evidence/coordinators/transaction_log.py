@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kforensics.damage import Damage, Span
+from kforensics.damage import Span
 from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.txn import parse_txn_record
-from kforensics.formats.segment.walk import iter_records
 from kforensics.units import TopicPartition
 
 
@@ -91,20 +90,16 @@ def read_transaction_log(
 
 
 def _states(log: ReplicaLog, found: TransactionLog, *, deleted: bool) -> Iterator[TransactionState]:
-    for path, file in log.files(log.deleted if deleted else log.segments):
-        for record in iter_records(file):
-            if isinstance(record, Damage):
-                log.note_damage(path, record)
-                continue
-            found.end = max(found.end, record.offset + 1)
-            found.last_epoch = max(found.last_epoch, record.partition_leader_epoch)
-            if record.is_control:
-                continue
-            state = _state_of(record, log.place, path)
-            if state is None:
-                found.skipped += 1
-            else:
-                yield state
+    for path, record in log.records(log.deleted if deleted else log.segments):
+        found.end = max(found.end, record.offset + 1)
+        found.last_epoch = max(found.last_epoch, record.partition_leader_epoch)
+        if record.is_control:
+            continue
+        state = _state_of(record, log.place, path)
+        if state is None:
+            found.skipped += 1
+        else:
+            yield state
 
 
 def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionState | None:
@@ -112,19 +107,20 @@ def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionSt
     if not isinstance(parsed.key, Decoded):
         return None
     name = parsed.key.fields["transactional_id"]
-    citation = Citation(input=place.state.input, path=path, span=Span(record.batch_position, 0))
+    removed = TransactionState(
+        name,
+        record.offset,
+        record.partition_leader_epoch,
+        record.timestamp_ms,
+        is_removed=True,
+        citation=Citation(input=place.state.input, path=path, span=Span(record.batch_position, 0)),
+    )
     if parsed.value is None:
-        return TransactionState(
-            name, record.offset, record.partition_leader_epoch, record.timestamp_ms, True, citation=citation
-        )
+        return removed
     if not isinstance(parsed.value, Decoded):
         return None
     value = parsed.value.fields
-    return TransactionState(
-        transactional_id=name,
-        offset=record.offset,
-        leader_epoch=record.partition_leader_epoch,
-        time_ms=record.timestamp_ms,
+    return removed._replace(
         is_removed=False,
         producer_id=value["producer_id"],
         producer_epoch=value["producer_epoch"],
@@ -141,7 +137,6 @@ def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionSt
         updated_ms=value["transaction_last_update_timestamp_ms"],
         started_ms=value["transaction_start_timestamp_ms"],
         client_version=value.get("client_transaction_version", 0),
-        citation=citation,
     )
 
 
