@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
-from kforensics.evidence.checks.context import mismatch
 from kforensics.evidence.checks.producer_events import NONE, DataRun, Marker, ProducerEvent, Split
 from kforensics.formats.index.offset import entry_span
 from kforensics.formats.index.producer_snapshot import (
@@ -132,7 +131,7 @@ def check_snapshot(
         is_compacted: whether the cleaner has been over these offsets.
         gravity: of a difference.
     """
-    damage = DamageList()
+    damage = DamageList(gravity)
     for at, entry in enumerate(snapshot.entries):
         recomputed = state.get(entry.producer_id)
         span = Span(SNAPSHOT_HEADER_LENGTH + at * SNAPSHOT_ENTRY_LENGTH, SNAPSHOT_ENTRY_LENGTH)
@@ -146,9 +145,7 @@ def check_snapshot(
             damage.add(
                 span, DamageKind.MISMATCH, expected=_shown(recomputed) + ", as the log has it", found=_shown(entry)
             )
-    return tuple(
-        mismatch(place.span, expected=place.expected, found=place.found, gravity=gravity) for place in damage.as_tuple()
-    )
+    return damage.as_tuple()
 
 
 def _differs(entry: ProducerEntry, recomputed: ProducerEntry, *, log_start: int, is_compacted: bool) -> bool:
@@ -207,7 +204,7 @@ def check_txn_index(
         is_compacted: whether the cleaner may have taken markers away.
         gravity: of a difference.
     """
-    damage = DamageList()
+    damage = DamageList(gravity)
     for at, entry in enumerate(index.entries):
         span = entry_span(at, TXN_ENTRY_LENGTH)
         marker = history.aborted.get(entry.last_offset)
@@ -246,7 +243,4 @@ def check_txn_index(
             expected=f"an entry for the transaction aborted at offset {offset}",
             found="no entry",
         )
-    return tuple(
-        mismatch(place.span, kind=DamageKind.INDEX, expected=place.expected, found=place.found, gravity=gravity)
-        for place in damage.as_tuple()
-    )
+    return damage.as_tuple()

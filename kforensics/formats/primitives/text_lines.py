@@ -6,9 +6,10 @@ or without.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from kforensics.damage import Damage, DamageKind, Span
+from kforensics.damage import Damage, DamageKind, Gravity, Span
 
 TEXT_FILE_LIMIT = 64 * 1024 * 1024
 """The most bytes of a text file that are read, enough for a million lines; the bytes behind them are reported as damage."""
@@ -99,8 +100,13 @@ def beyond_limit(length: int) -> tuple[Damage, ...]:
 class DamageList:
     """Damage in file order: the first `MOST_DAMAGE` places one by one, the others as one entry."""
 
-    def __init__(self) -> None:
-        """Start without damage."""
+    def __init__(self, gravity: Gravity = Gravity.DAMAGE) -> None:
+        """Start without damage.
+
+        Args:
+            gravity: of all places.
+        """
+        self._gravity = gravity
         self._places: list[Damage] = []
         self._more = 0
         self._rest = Span(0, 0)
@@ -121,7 +127,7 @@ class DamageList:
             self._rest = Span(start, span.end - start)
             return
         where = "" if line is None else f"line {line}: "
-        self._places.append(Damage(span=span, kind=kind, expected=expected, found=where + found))
+        self._places.append(Damage(span=span, kind=kind, expected=expected, found=where + found, gravity=self._gravity))
 
     def add_line(self, line: TextLine, expected: str, kind: DamageKind = DamageKind.TEXT) -> None:
         """Add a line as a damaged place, which shows its content.
@@ -138,7 +144,5 @@ class DamageList:
         if not self._more:
             return tuple(self._places)
         last = self._places[-1]
-        rest = Damage(
-            span=self._rest, kind=last.kind, expected="a sound file", found=f"{self._more} more damaged places"
-        )
+        rest = replace(last, span=self._rest, expected="a sound file", found=f"{self._more} more damaged places")
         return (*self._places, rest)
