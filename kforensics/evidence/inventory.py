@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
@@ -13,9 +14,9 @@ from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
     LostDirectory,
     checkpoint_value,
+    log_dir_states,
     lost_directories,
     no_logs_are_here,
-    read_log_dir_state,
 )
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.metadata.lost_directories import unexplained
@@ -239,17 +240,8 @@ class _Lister:
 
     def list_input(self, index: int, one: FoundInput) -> None:
         """Walk one input."""
-        states = {}
+        states = log_dir_states(index, one, self.problems) if one.log_dirs else {}
         for log_dir in one.log_dirs:
-            state, problems = read_log_dir_state(
-                one.listings,
-                input_index=index,
-                log_dir=log_dir.path,
-                broker_id=one.described.broker_id,
-                clean_shutdown=log_dir.clean_shutdown,
-            )
-            states[log_dir.path] = state
-            self.problems.extend(problems)
             if log_dir.meta is Absent.UNREADABLE:
                 path = join(log_dir.path, "meta.properties")
                 self.problems.append(Problem(input=index, path=path, message=NODE_UNTOLD))
@@ -350,18 +342,13 @@ class _Lister:
         end = tail.log_end_offset if isinstance(tail, LogTail) else None
         if bases and end is None:
             return  # how far the log reaches can't be read
+        lacks = partial(
+            MissingOffsets, input=index, path=seen.directory.path or ".", topic_partition=name.topic_partition
+        )
         epochs = [log_dir.broker_epoch for log_dir in one.log_dirs if name.is_metadata and end is not None]
         lost_end = lost_metadata(max(end or 0, seen.snapshot_end), epochs) or lost_metadata_log(seen.of_metadata)
         if lost_end is not None:
-            self.missing.append(
-                MissingOffsets(
-                    input=index,
-                    path=seen.directory.path or ".",
-                    topic_partition=name.topic_partition,
-                    clean_shutdown=True,
-                    unaccounted=lost_end,
-                )
-            )
+            self.missing.append(lacks(clean_shutdown=True, unaccounted=lost_end))
         # Of all segments but the last only the base is known here.
         ends = [*bases[:-1], *([] if end is None else [end])]
         reach = [
@@ -379,13 +366,7 @@ class _Lister:
             except EvidenceError as error:
                 self.problems.append(_problem(index, one, error))
         self.missing += [
-            MissingOffsets(
-                input=index,
-                path=seen.directory.path or ".",
-                topic_partition=name.topic_partition,
-                clean_shutdown=is_clean,
-                unaccounted=found,
-            )
+            lacks(clean_shutdown=is_clean, unaccounted=found)
             for found in merged(
                 find_unaccounted(
                     [(base, after, "") for base, after in zip(bases, ends, strict=False)],
