@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
@@ -74,17 +74,16 @@ class BugTrace:
     citations: tuple[Citation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(NamedTuple):
     """A trace before the version is checked."""
 
     jira: str
     broker_id: int | Absent
     trace: str
+    citations: tuple[Citation, ...]
     is_conclusive: bool = True
     """Whether nothing else leaves this trace; otherwise the bug is only possible."""
     truncated_to: int | Absent = Absent.NOT_APPLICABLE
-    citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

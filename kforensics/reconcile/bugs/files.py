@@ -42,32 +42,27 @@ def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
         and entries[0].start_offset > risen
     ):
         trace = f"broker {broker}'s {EPOCH_FILE} lacks epoch 0, which its batches carry"
-        yield Seen(jira="KAFKA-10432", broker_id=broker, trace=trace, citations=(replica.cite(EPOCH_FILE),))
+        yield Seen("KAFKA-10432", broker, trace, (replica.cite(EPOCH_FILE),))
     is_empty = not isinstance(claimed, Absent) and not entries and first is not None
     if is_empty or any(path.endswith(EPOCH_FILE) for path in replica.damage):
         trace = f"broker {broker}'s {EPOCH_FILE} is empty or unreadable"
-        yield Seen(jira="KAFKA-16541", broker_id=broker, trace=trace, citations=(replica.cite(EPOCH_FILE),))
+        yield Seen("KAFKA-16541", broker, trace, (replica.cite(EPOCH_FILE),))
     damaged_snapshots = sorted(path for path in replica.damage if path.endswith(".snapshot"))
     if damaged_snapshots:
         trace = f"a producer snapshot of broker {broker} is damaged"
-        yield Seen(
-            jira="KAFKA-9892",
-            broker_id=broker,
-            trace=trace,
-            citations=(Citation(input=replica.input, path=damaged_snapshots[0]),),
-        )
+        yield Seen("KAFKA-9892", broker, trace, (Citation(input=replica.input, path=damaged_snapshots[0]),))
     point = replica.recovery_point
     if not isinstance(point, Absent) and point.value > end:
         trace = f"broker {broker}'s recovery point {point.value} lies past its log end {end}"
-        yield Seen(jira="KAFKA-3968", broker_id=broker, trace=trace, is_conclusive=False, citations=(point.citation,))
+        yield Seen("KAFKA-3968", broker, trace, (point.citation,), is_conclusive=False)
     if not isinstance(recorded, Absent) and recorded.value < view.log_start_offset:
         trace = f"broker {broker}'s high watermark {recorded.value} lies below its log start {view.log_start_offset}"
         for jira in ("KAFKA-9491", "KAFKA-5634"):
-            yield Seen(jira=jira, broker_id=broker, trace=trace, is_conclusive=False, citations=(recorded.citation,))
+            yield Seen(jira, broker, trace, (recorded.citation,), is_conclusive=False)
     cleaned = replica.cleaner_point
     if not isinstance(cleaned, Absent) and cleaned.value > end:
         trace = f"broker {broker}'s cleaner checkpoint {cleaned.value} lies past its log end {end}"
-        yield Seen(jira="KAFKA-3330", broker_id=broker, trace=trace, citations=(cleaned.citation,))
+        yield Seen("KAFKA-3330", broker, trace, (cleaned.citation,))
 
 
 @rule("KAFKA-10706")
@@ -87,13 +82,7 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
             continue
         if is_out and claimed[-1].start_offset == copy.view.log_end_offset and len(claimed) > 1:
             trace = f"the last leader epoch of broker {copy.broker_id} begins at its log end, and it is not in sync"
-            yield Seen(
-                jira="KAFKA-10706",
-                broker_id=copy.broker_id,
-                trace=trace,
-                is_conclusive=False,
-                citations=(copy.view.replica.cite(EPOCH_FILE),),
-            )
+            yield Seen("KAFKA-10706", copy.broker_id, trace, (copy.view.replica.cite(EPOCH_FILE),), is_conclusive=False)
 
 
 @rule("KAFKA-7601")
@@ -114,7 +103,7 @@ def _epochs_of_old_format(copy: LogCopy) -> Iterator[Seen]:
         return
     if any(2 in segment.magics for segment in view.segments):
         trace = f"broker {replica.broker_id}'s {EPOCH_FILE} names epochs, and its newest batches are of message format {newest}"
-        yield Seen(jira="KAFKA-7601", broker_id=replica.broker_id, trace=trace, citations=(replica.cite(EPOCH_FILE),))
+        yield Seen("KAFKA-7601", replica.broker_id, trace, (replica.cite(EPOCH_FILE),))
 
 
 @rule("KAFKA-14055")
@@ -147,11 +136,11 @@ def _lost_marker(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
         if ends.get(producer, -1) <= last:
             trace = f"offset {last} of broker {replica.broker_id} belongs to a transaction of producer {producer} that was cleaned, and has no end"
             yield Seen(
-                jira="KAFKA-14055",
-                broker_id=replica.broker_id,
-                trace=trace,
+                "KAFKA-14055",
+                replica.broker_id,
+                trace,
+                (cleaned.citation,),
                 is_conclusive=not evidence.truncations and not evidence.losses,
-                citations=(cleaned.citation,),
             )
             return
 
@@ -176,10 +165,4 @@ def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
         directory = evidence.stale_directories.get(sign.broker_id)
         if directory is not None:
             trace = f"broker {sign.broker_id} serves a directory of an earlier topic of the name, and a log directory of it had failed"
-            yield Seen(
-                jira="KAFKA-14616",
-                broker_id=sign.broker_id,
-                trace=trace,
-                is_conclusive=False,
-                citations=(directory, *sign.citations),
-            )
+            yield Seen("KAFKA-14616", sign.broker_id, trace, (directory, *sign.citations), is_conclusive=False)

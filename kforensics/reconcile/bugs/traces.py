@@ -43,11 +43,11 @@ def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTra
             jira, words = _WORDS_OF_BROKERS[sign.kind]
             seen.append(
                 Seen(
-                    jira=jira,
-                    broker_id=sign.broker_id,
-                    trace=words.format(sign.broker_id),
+                    jira,
+                    sign.broker_id,
+                    words.format(sign.broker_id),
+                    sign.citations,
                     is_conclusive=sign.kind is SignKind.RECOVERY_AFTER_STOP,
-                    citations=sign.citations,
                 )
             )
     return _once(seen, versions)

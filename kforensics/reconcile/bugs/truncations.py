@@ -37,9 +37,7 @@ def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
             jira, where = "KAFKA-7164", f"{where}; one broker was leader in all the epochs between"
         if jira is not None:
             is_conclusive = jira != "KAFKA-1211"  # a lost disk cache leaves the same
-            yield Seen(
-                jira=jira, broker_id=one.broker_id, trace=where, is_conclusive=is_conclusive, citations=one.citations
-            )
+            yield Seen(jira, one.broker_id, where, one.citations, is_conclusive=is_conclusive)
 
 
 def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
@@ -95,12 +93,12 @@ def _seen_in(
     truncation: ObservedTruncation | LoggedTruncation, jira: str, trace: str, *, is_conclusive: bool = True
 ) -> Seen:
     return Seen(
-        jira=jira,
-        broker_id=truncation.broker_id,
-        trace=trace,
+        jira,
+        truncation.broker_id,
+        trace,
+        truncation.citations,
         is_conclusive=is_conclusive,
         truncated_to=truncation.to_offset,
-        citations=truncation.citations,
     )
 
 
@@ -121,12 +119,12 @@ def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
         was_sound = before is not None and _is_sound_from(before, line.to_offset)
         shown = "; an earlier snapshot shows it sound" if was_sound else ""
         yield Seen(
-            jira=RECOVERY_IO_ERROR,
-            broker_id=line.broker_id,
-            trace=f"start-up recovery of broker {line.broker_id} emptied the segment that begins at offset {line.to_offset}{shown}",
+            RECOVERY_IO_ERROR,
+            line.broker_id,
+            f"start-up recovery of broker {line.broker_id} emptied the segment that begins at offset {line.to_offset}{shown}",
+            line.citations,
             is_conclusive=was_sound,
             truncated_to=line.to_offset,
-            citations=line.citations,
         )
 
 
@@ -168,7 +166,7 @@ def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
                 continue
             trace = f"broker {state.leader} was leader in epoch {state.leader_epoch} and its {_EPOCH_FILE} does not name it; broker {broker} truncated to {target}"
             citations = (state.citation, copy.view.replica.cite(_EPOCH_FILE))
-            yield Seen(jira="KAFKA-7415", broker_id=broker, trace=trace, truncated_to=target, citations=citations)
+            yield Seen("KAFKA-7415", broker, trace, citations, truncated_to=target)
             break
 
 
@@ -193,13 +191,7 @@ def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
             f"broker {state.leader} took over cleanly in leader epoch {state.leader_epoch} without offset {loss.offsets.first},"
             f" which broker {before.leader} had committed in epoch {before.leader_epoch}"
         )
-        yield Seen(
-            jira="KAFKA-7128",
-            broker_id=before.leader,
-            trace=trace,
-            is_conclusive=has_joined,
-            citations=(state.citation, *loss.citations),
-        )
+        yield Seen("KAFKA-7128", before.leader, trace, (state.citation, *loss.citations), is_conclusive=has_joined)
         return
 
 
@@ -252,20 +244,14 @@ def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
         if sign.kind is SignKind.STALE_FETCHER:
             trace = f"a fetcher of broker {sign.broker_id} that another leader had replaced truncated the log to {sign.offset}"
             truncated_to = sign.offset if isinstance(sign.offset, int) else Absent.NOT_APPLICABLE
-            yield Seen(
-                jira="KAFKA-13207",
-                broker_id=sign.broker_id,
-                trace=trace,
-                truncated_to=truncated_to,
-                citations=sign.citations,
-            )
+            yield Seen("KAFKA-13207", sign.broker_id, trace, sign.citations, truncated_to=truncated_to)
         if sign.kind is SignKind.FETCH_FAILED and copy is not None and start is not None:
             end = copy.view.log_end_offset
             if end < start:
                 trace = (
                     f"broker {sign.broker_id} gave up fetching; its log ends at {end}, the leader's begins at {start}"
                 )
-                yield Seen(jira="KAFKA-12996", broker_id=sign.broker_id, trace=trace, citations=sign.citations)
+                yield Seen("KAFKA-12996", sign.broker_id, trace, sign.citations)
         if sign.kind is SignKind.ENTERS_EPOCH and copy is not None:
             yield from _early_batches(evidence, sign, copy)
 
@@ -289,7 +275,7 @@ def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterat
             f"broker {sign.broker_id} held batches of leader epoch {sign.leader_epoch} from {began} on"
             f" when it entered that epoch at {sign.offset}"
         )
-        yield Seen(jira="KAFKA-18723", broker_id=sign.broker_id, trace=trace, citations=sign.citations)
+        yield Seen("KAFKA-18723", sign.broker_id, trace, sign.citations)
 
 
 def _is_before(one: int | Absent, other: int | Absent) -> bool:
