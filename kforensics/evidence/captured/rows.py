@@ -89,6 +89,20 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 # ---------------------------------------------------------------- segments
 
 
+_WITHOUT_VALUE = {
+    **dict.fromkeys(("first_offset", "last_offset", "recovered_end_offset", "max_timestamp_ms"), Absent.NOT_APPLICABLE),
+    "longest_batch": Absent.UNKNOWN,
+}
+"""Columns that may have no value, and what that means."""
+
+_COLUMNS = (
+    *("base_offset", "length", "valid_length", "first_offset", "last_offset", "recovered_end_offset"),
+    *("batch_count", "record_count", "recovered_batch_count", "recovered_record_count", "magics", "max_timestamp_ms"),
+    *("is_thinned", "longest_batch", "changed", "mtime_ns"),
+)
+"""Columns that are a field of a segment, under the same name."""
+
+
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
     """Return a segment as a row of plain values; digests and lineage have tables of their own.
 
@@ -98,28 +112,16 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
         is_deleted: whether its file carries `.deleted`.
         scanned_ns: when it was read, in ns since 1970.
     """
+    columns = {name: known(getattr(segment, name)) for name in _COLUMNS}
+    columns["magics"] = sorted(segment.magics)
+    damage = damage_rows(segment.path, segment.damage)
     return {
         **place,
         "path": segment.path,
         "is_deleted": is_deleted,
-        "base_offset": segment.base_offset,
-        "length": segment.length,
-        "valid_length": segment.valid_length,
-        "first_offset": known(segment.first_offset),
-        "last_offset": known(segment.last_offset),
-        "recovered_end_offset": known(segment.recovered_end_offset),
-        "batch_count": segment.batch_count,
-        "record_count": segment.record_count,
-        "recovered_batch_count": segment.recovered_batch_count,
-        "recovered_record_count": segment.recovered_record_count,
-        "magics": sorted(segment.magics),
-        "max_timestamp_ms": known(segment.max_timestamp_ms),
-        "is_thinned": segment.is_thinned,
-        "longest_batch": known(segment.longest_batch),
-        "changed": segment.changed,
-        "mtime_ns": segment.mtime_ns,
+        **columns,
         "scanned_ns": scanned_ns,
-        "damage": damage_rows(segment.path, segment.damage),
+        "damage": damage,
     }
 
 
@@ -169,28 +171,15 @@ def segment_of(
     Raises:
         KeyError: a column is missing.
     """
+    columns = {name: known_or(row.get(name), absent) for name, absent in _WITHOUT_VALUE.items()}
+    columns |= {name: row[name] for name in ("path", *_COLUMNS) if name not in columns}
+    columns["magics"] = frozenset(row["magics"] or ())
     return Segment(
-        path=row["path"],
-        base_offset=row["base_offset"],
-        length=row["length"],
-        valid_length=row["valid_length"],
-        recovered_end_offset=known_or(row["recovered_end_offset"], Absent.NOT_APPLICABLE),
-        first_offset=known_or(row["first_offset"], Absent.NOT_APPLICABLE),
-        last_offset=known_or(row["last_offset"], Absent.NOT_APPLICABLE),
-        batch_count=row["batch_count"],
-        record_count=row["record_count"],
+        **columns,
         epochs=tuple(EpochEntry(epoch, start) for epoch, start in epochs),
-        magics=frozenset(row["magics"] or ()),
-        max_timestamp_ms=known_or(row["max_timestamp_ms"], Absent.NOT_APPLICABLE),
         digests=digests_of(digests),
         batches=batches,
         damage=damage_of(row["damage"]),
-        changed=row["changed"],
-        mtime_ns=row["mtime_ns"],
-        recovered_batch_count=row["recovered_batch_count"],
-        recovered_record_count=row["recovered_record_count"],
-        is_thinned=row["is_thinned"],
-        longest_batch=known_or(row.get("longest_batch"), Absent.UNKNOWN),
         batches_from=batches_from,
         unread_below=unread_below,
     )
