@@ -5,7 +5,8 @@ a parser, a name and a row.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -187,39 +188,20 @@ def _in_place(entries: Iterable[Placed], damage: Iterable[Damage]) -> Iterator[F
     yield from waiting
 
 
-def _base(name: FileName) -> int:
-    return 0 if isinstance(name.base_offset, Absent) else name.base_offset
+def _index(
+    parse: Callable[[bytes], Any], kind: str, length: int, shown: Callable[[Any, int], Mapping[str, Any]]
+) -> Entries:
+    """Return what gives the entries of an index, each of a length in bytes and with fields by itself and the base offset."""
 
+    def entries(data: bytes, _file: str, name: FileName) -> Iterator[FileEntry | Damage]:
+        index = parse(data)
+        base = 0 if isinstance(name.base_offset, Absent) else name.base_offset
+        placed = ((at * length, FileEntry(kind, shown(one, base))) for at, one in enumerate(index.entries.tolist()))
+        tail = index.zero_tail
+        rest = [(tail.position, FileEntry("preallocated", tail._asdict()))] if tail.length else []
+        yield from _in_place(chain(placed, rest), index.damage)
 
-def _preallocated(tail: Span) -> Iterator[Placed]:
-    if tail.length:
-        yield tail.position, FileEntry("preallocated", {"position": tail.position, "length": tail.length})
-
-
-def _offset_index(data: bytes, _file: str, name: FileName) -> Iterator[FileEntry | Damage]:
-    index = parse_offset_index(data)
-    base = _base(name)
-
-    def entries() -> Iterator[Placed]:
-        for number, (relative, position) in enumerate(index.entries.tolist()):
-            fields = {"offset": base + relative, "relative_offset": relative, "position": position}
-            yield number * INDEX_ENTRY_LENGTH, FileEntry("offset-index-entry", fields)
-        yield from _preallocated(index.zero_tail)
-
-    yield from _in_place(entries(), index.damage)
-
-
-def _time_index(data: bytes, _file: str, name: FileName) -> Iterator[FileEntry | Damage]:
-    index = parse_time_index(data)
-    base = _base(name)
-
-    def entries() -> Iterator[Placed]:
-        for number, (timestamp, relative) in enumerate(index.entries.tolist()):
-            fields = {"timestamp_ms": timestamp, "offset": base + relative, "relative_offset": relative}
-            yield number * TIME_ENTRY_LENGTH, FileEntry("time-index-entry", fields)
-        yield from _preallocated(index.zero_tail)
-
-    yield from _in_place(entries(), index.damage)
+    return entries
 
 
 def _txn_index(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
@@ -238,24 +220,15 @@ def _producer_snapshot(data: bytes, _file: str, _name: FileName) -> Iterator[Fil
         header = {"crc": snapshot.crc, "crc_valid": snapshot.crc_valid, "count": len(snapshot.entries)}
         yield 0, FileEntry("producer-snapshot", header)
         for number, entry in enumerate(snapshot.entries):
-            first_offset = entry.current_transaction_first_offset
-            fields = {
-                "producer_id": entry.producer_id,
-                "producer_epoch": entry.producer_epoch,
-                "last_sequence": _present(entry.last_sequence),
-                "last_offset": _present(entry.last_offset),
-                "offset_delta": entry.offset_delta,
-                "timestamp_ms": _present(entry.timestamp),
-                "coordinator_epoch": _present(entry.coordinator_epoch),
-                "current_txn_first_offset": _present(first_offset),
-            }
-            yield SNAPSHOT_HEADER_LENGTH + number * SNAPSHOT_ENTRY_LENGTH, FileEntry("producer-snapshot-entry", fields)
+            shown: dict[str, Any] = {_SHOWN_AS.get(name, name): value for name, value in entry._asdict().items()}
+            shown |= {name: Absent.NOT_APPLICABLE for name in _MAY_BE_NONE if shown[name] == NONE}
+            yield SNAPSHOT_HEADER_LENGTH + number * SNAPSHOT_ENTRY_LENGTH, FileEntry("producer-snapshot-entry", shown)
 
     yield from _in_place(entries(), snapshot.damage)
 
 
-def _present(value: int) -> int | Absent:
-    return Absent.NOT_APPLICABLE if value == NONE else value
+_SHOWN_AS = {"timestamp": "timestamp_ms", "current_transaction_first_offset": "current_txn_first_offset"}
+_MAY_BE_NONE = ("last_sequence", "last_offset", "timestamp_ms", "coordinator_epoch", "current_txn_first_offset")
 
 
 def _checkpoint(data: bytes, file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
@@ -267,14 +240,9 @@ def _checkpoint(data: bytes, file: str, _name: FileName) -> Iterator[FileEntry |
 
 def _leader_epochs(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
     checkpoint = parse_leader_epoch_checkpoint(data)
+    names = ("leader_epoch", "start_offset", "line")
     entries = (
-        (
-            line.position,
-            FileEntry(
-                "leader-epoch-entry",
-                {"leader_epoch": line.leader_epoch, "start_offset": line.start_offset, "line": line.line},
-            ),
-        )
+        (line.position, FileEntry("leader-epoch-entry", dict(zip(names, line[:3], strict=True))))
         for line in checkpoint.lines
     )
     yield from _in_place(entries, checkpoint.damage)
@@ -282,43 +250,25 @@ def _leader_epochs(data: bytes, _file: str, _name: FileName) -> Iterator[FileEnt
 
 def _meta_properties(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
     properties = parse_meta_properties(data)
-    fields = {
-        "version": properties.version,
-        "node_id": properties.node_id,
-        "cluster_id": properties.cluster_id,
-        "directory_id": properties.directory_id,
-        "properties": {entry.key: entry.value for entry in properties.entries},
-    }
-    yield FileEntry("meta-properties", fields)
+    shown = _fields(properties)
+    shown["properties"] = {entry.key: entry.value for entry in shown.pop("entries")}
+    yield FileEntry("meta-properties", shown)
     yield from properties.damage
 
 
-def _partition_metadata(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
-    metadata = parse_partition_metadata(data)
-    yield FileEntry("partition-metadata", {"version": metadata.version, "topic_id": metadata.topic_id})
-    yield from metadata.damage
+def _one_entry(kind: str, parse: Callable[[bytes], Any]) -> Entries:
+    """Return what gives a file as one entry with the fields of its value."""
+
+    def entries(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
+        value = parse(data)
+        yield FileEntry(kind, _fields(value))
+        yield from value.damage
+
+    return entries
 
 
-def _quorum_state(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
-    state = parse_quorum_state(data)
-    fields = {
-        "data_version": state.data_version,
-        "leader_id": state.leader_id,
-        "leader_epoch": state.leader_epoch,
-        "voted_id": state.voted_id,
-        "voted_directory_id": state.voted_directory_id,
-        "cluster_id": state.cluster_id,
-        "applied_offset": state.applied_offset,
-        "current_voters": state.current_voters,
-    }
-    yield FileEntry("quorum-state", fields)
-    yield from state.damage
-
-
-def _clean_shutdown(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
-    marker = parse_clean_shutdown(data)
-    yield FileEntry("clean-shutdown", {"broker_epoch": marker.broker_epoch})
-    yield from marker.damage
+def _fields(value: Any) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value) if one.name != "damage"}
 
 
 def _lock(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
@@ -332,14 +282,24 @@ FILE_KINDS: Mapping[FileKind, FileKindRow] = {
         meaning="where in the segment some offsets are",
         parse=parse_offset_index,
         is_preallocated=True,
-        entries=_offset_index,
+        entries=_index(
+            parse_offset_index,
+            "offset-index-entry",
+            INDEX_ENTRY_LENGTH,
+            lambda one, base: {"offset": base + one[0], "relative_offset": one[0], "position": one[1]},
+        ),
         damage_code="KF103",
     ),
     FileKind.TIME_INDEX: FileKindRow(
         meaning="which offset some timestamps have",
         parse=parse_time_index,
         is_preallocated=True,
-        entries=_time_index,
+        entries=_index(
+            parse_time_index,
+            "time-index-entry",
+            TIME_ENTRY_LENGTH,
+            lambda one, base: {"timestamp_ms": one[0], "offset": base + one[1], "relative_offset": one[1]},
+        ),
         damage_code="KF103",
     ),
     FileKind.TXN_INDEX: FileKindRow(
@@ -378,21 +338,21 @@ FILE_KINDS: Mapping[FileKind, FileKindRow] = {
     FileKind.PARTITION_METADATA: FileKindRow(
         meaning="the id of a partition's topic",
         parse=parse_partition_metadata,
-        entries=_partition_metadata,
+        entries=_one_entry("partition-metadata", parse_partition_metadata),
         limit=_TEXT_LIMIT,
         damage_code="KF108",
     ),
     FileKind.QUORUM_STATE: FileKindRow(
         meaning="the vote and the leader that a KRaft node knows",
         parse=parse_quorum_state,
-        entries=_quorum_state,
+        entries=_one_entry("quorum-state", parse_quorum_state),
         damage_code="KF108",
     ),
     FileKind.METADATA_SNAPSHOT: FileKindRow(meaning="the cluster's metadata at an offset", damage_code="KF109"),
     FileKind.CLEAN_SHUTDOWN: FileKindRow(
         meaning="left by a clean shutdown, taken away by the next start",
         parse=parse_clean_shutdown,
-        entries=_clean_shutdown,
+        entries=_one_entry("clean-shutdown", parse_clean_shutdown),
         damage_code="KF108",
     ),
     FileKind.LOCK: FileKindRow(meaning="held by the running broker; empty", entries=_lock, damage_code="KF108"),
