@@ -152,11 +152,8 @@ def _missing_rows(
     covered = _Held(leader.view, OffsetRange(first, last), reader)
     earlier = _held_before(copy, leader, others, OffsetRange(first, last), reader)
     for row in suspects:
-        if _was_compacted(row, leader.view, covered):
-            continue
-        if _is_the_changed_one(row, covered, earlier):
-            continue
-        yield row
+        if not _was_compacted(row, leader.view, covered) and not _is_the_changed_one(row, covered, earlier):
+            yield row
 
 
 def _keys(rows: BatchTable) -> frozenset[tuple[int, int, int, int]]:
@@ -315,14 +312,10 @@ def _merge(pieces: Sequence[_Piece]) -> Iterator[Loss]:
 
 
 def _continues(before: _Piece, piece: _Piece) -> bool:
-    same = (before.was_committed, before.is_replaced, before.batch.epoch, before.batch.holders, before.reason)
-    return piece.first == before.last + 1 and same == (
-        piece.was_committed,
-        piece.is_replaced,
-        piece.batch.epoch,
-        piece.batch.holders,
-        piece.reason,
+    mine, its = (
+        (one.was_committed, one.is_replaced, one.batch.epoch, one.batch.holders, one.reason) for one in (before, piece)
     )
+    return piece.first == before.last + 1 and mine == its
 
 
 def _loss(group: Sequence[_Piece]) -> Loss:

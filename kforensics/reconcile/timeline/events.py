@@ -126,24 +126,20 @@ def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) 
         partition: the topic and number.
         states: the oldest first; the first one is a change from nothing.
     """
-    before: Leadership | None = None
-    for state in states:
-        yield from _change(partition, before, state)
-        before = state
+    for before, state in zip((None, *states), states, strict=False):
+        yield from election_entries(partition, before, state)
 
 
-def election_entries(partition: TopicPartition, before: Leadership, state: Leadership) -> Iterator[TimelineEntry]:
+def election_entries(
+    partition: TopicPartition, before: Leadership | None, state: Leadership
+) -> Iterator[TimelineEntry]:
     """Yield the entries of one change from a recorded state to the next.
 
     Args:
         partition: the topic and number.
-        before: the state before.
+        before: the state before; None for the first one, a change from nothing.
         state: the next one.
     """
-    yield from _change(partition, before, state)
-
-
-def _change(partition: TopicPartition, before: Leadership | None, state: Leadership) -> Iterator[TimelineEntry]:
     detail: dict[str, DetailValue] = {"leader": state.leader, "isr": _ids(state.isr)}
     if before is not None:
         detail["isr_before"] = _ids(before.isr)
@@ -156,16 +152,12 @@ def _change(partition: TopicPartition, before: Leadership | None, state: Leaders
     elif isinstance(before.isr, frozenset) and isinstance(state.isr, frozenset) and before.isr != state.isr:
         kind = EventKind.ISR_EXPAND if before.isr < state.isr else EventKind.ISR_SHRINK
         yield _state_entry(kind, partition, state, detail)
-    if before is not None and _were_moved(before, state):
-        yield _state_entry(
-            EventKind.REASSIGNMENT, partition, state, {"replicas_before": before.replicas, "replicas": state.replicas}
-        )
-
-
-def _were_moved(before: Leadership, state: Leadership) -> bool:
-    if isinstance(before.replicas, Absent) or isinstance(state.replicas, Absent):
-        return False
-    return frozenset(before.replicas) != frozenset(state.replicas)
+    replicas = state.replicas
+    if before is None or isinstance(before.replicas, Absent) or isinstance(replicas, Absent):
+        return
+    if frozenset(before.replicas) != frozenset(replicas):
+        moved = {"replicas_before": before.replicas, "replicas": replicas}
+        yield _state_entry(EventKind.REASSIGNMENT, partition, state, moved)
 
 
 def _state_entry(kind: EventKind, partition: TopicPartition, state: Leadership, detail: Detail) -> TimelineEntry:
