@@ -3,8 +3,8 @@
 Certain and no need a proof (`commit_proofs`); possible is all else. Acknowledgements are never guessed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,9 +12,8 @@ import numpy as np
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, CheckpointValue, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
-from kforensics.reconcile.committed.proofs import Bound, CommitProofs, LoggedHighWatermark
+from kforensics.reconcile.committed.proofs import Bound, CommitProofs
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.units import OffsetRange
 
 Certainty = Literal["certain", "possible", "no"]
@@ -73,50 +72,8 @@ class CommittedCounts:
         return cls(**by_certainty, markers=sum(run.markers for run in runs))
 
 
-class CommitJudge:
-    """Judges offsets of one partition's replicas by all evidence there is.
-
-    Args:
-        views: every replica of the partition that may be compared.
-        agree_until: for two replicas, the offset up to which they hold the same content.
-        facts: metadata and consumer groups.
-        reader: for transactions, which need batch rows.
-        is_quorum: the partition is the KRaft metadata log, where a majority of voters commits.
-        is_recreated: the topic's name was in use before, so a group's offset may be one of the former topic.
-        doubted: by broker, the offset from which its recorded high watermark proves nothing.
-        weakened: brokers whose log was shortened by anything but a leader epoch.
-        logged: high watermarks that log lines state of logs among the views.
-    """
-
-    def __init__(
-        self,
-        views: Sequence[LoadedLog],
-        agree_until: Callable[[LoadedLog, LoadedLog], int],
-        facts: ClusterFacts,
-        reader: BatchReader,
-        *,
-        is_quorum: bool = False,
-        is_recreated: bool = False,
-        doubted: Mapping[int, int] | None = None,
-        weakened: frozenset[int] = frozenset(),
-        logged: Sequence[LoggedHighWatermark] = (),
-    ) -> None:
-        partition = views[0].replica.topic_partition
-        topic_id = next(
-            (v.replica.topic_id for v in views if not isinstance(v.replica.topic_id, Absent)), Absent.UNKNOWN
-        )
-        self._proofs = CommitProofs(
-            views=views,
-            agree_until=agree_until,
-            facts=facts,
-            reader=reader,
-            leaderships=facts.leaderships(partition, topic_id),
-            is_recreated=is_recreated,
-            doubted=doubted or {},
-            weakened=weakened,
-            logged=logged,
-        )
-        self._is_quorum = is_quorum
+class CommitJudge(CommitProofs):
+    """Judges offsets of one partition's replicas by all evidence there is."""
 
     def runs(self, view: LoadedLog, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
         """Return the offsets in runs of one certainty, in order.
@@ -130,54 +87,27 @@ class CommitJudge:
         """
         if offsets.count <= 0:
             return ()
-        if self._is_quorum:
-            certain, never = self._proofs.by_majority(view)
+        if self.is_quorum:
+            certain, never = self.by_majority(view)
         else:
-            certain, never = self._proofs.certain_below(view, offsets), self._proofs.never_from(view, offsets)
+            certain, never = self.certain_below(view, offsets), self.never_from(view, offsets)
         split = min(max(certain.offset if certain else offsets.first, offsets.first), offsets.last + 1)
         end = min(max(never.offset if never else offsets.last + 1, split), offsets.last + 1)
         out: list[CommittedRun] = []
         if certain and split > offsets.first:
             out.append(_run(offsets.first, split - 1, "certain", certain))
         if end > split:
-            out.append(
-                _run(
-                    split,
-                    end - 1,
-                    "possible",
-                    Bound(offset=split, reason=self._why_possible(view, split), citations=()),
-                )
-            )
+            out.append(_run(split, end - 1, "possible", Bound(split, self._why_possible(view, split), ())))
         if never and end <= offsets.last:
             out.append(_run(end, offsets.last, "no", never))
         return tuple(out)
-
-    def never_after(
-        self,
-        first_epoch: int,
-        last_epoch: int,
-        holder: int | Absent,
-        *,
-        until: int | None = None,
-        by_ms: int | Absent = Absent.UNKNOWN,
-    ) -> Bound | None:
-        """Return where a clean election proves that records of these epochs were not committed, as `CommitProofs.never_after` does.
-
-        Args:
-            first_epoch: the leader epoch of the first of the records.
-            last_epoch: of the last of them.
-            holder: the broker whose log they are in.
-            until: the leader epoch up to which every election must be clean; None for no such condition.
-            by_ms: the UTC time until which the leaders must be on record; absent where a leader epoch says that they are.
-        """
-        return self._proofs.never_after(first_epoch, last_epoch, holder, until=until, by_ms=by_ms)
 
     def _why_possible(self, view: LoadedLog, first: int) -> str:
         recorded = view.replica.high_watermark
         if isinstance(recorded, CheckpointValue) and recorded.value > max(first, view.log_end_offset):
             return f"the recorded high watermark {recorded.value} is above the log end {view.log_end_offset}: it may be that of other records"
-        if not self._proofs.leaderships:
-            is_above = self._proofs.is_above_all(first)
+        if not self.leaderships:
+            is_above = self.is_above_all(first)
             above = (
                 "above every recorded high watermark"
                 if is_above
@@ -211,16 +141,7 @@ def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReade
     out = []
     for run in runs:
         records, markers = count_records(rows, run.offsets)
-        out.append(
-            CommittedRun(
-                offsets=run.offsets,
-                certainty=run.certainty,
-                reason=run.reason,
-                citations=run.citations,
-                records=records,
-                markers=markers,
-            )
-        )
+        out.append(replace(run, records=records, markers=markers))
     return tuple(out)
 
 

@@ -6,7 +6,8 @@ No: beyond the end of a replica that was in the ISR, or eligible, and took over 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
@@ -29,8 +30,7 @@ from kforensics.units import OffsetRange
 _NO_OFFSETS = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class Bound(NamedTuple):
     """An offset up to which, or from which on, something is proven."""
 
     offset: int
@@ -46,21 +46,34 @@ class LoggedHighWatermark(NamedTuple):
     citation: Citation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class CommitProofs:
     """The evidence about what was committed in one partition, and the rules that draw on it."""
 
     views: Sequence[LoadedLog]
+    """Every replica of the partition that may be compared."""
     agree_until: Callable[[LoadedLog, LoadedLog], int]
+    """For two replicas, the offset up to which they hold the same content."""
     facts: ClusterFacts
+    """The metadata and the consumer groups."""
     reader: BatchReader
-    leaderships: Sequence[Leadership]
+    """For transactions, which need batch rows."""
+    is_quorum: bool = False
+    """The partition is the KRaft metadata log, where a majority of voters commits."""
     is_recreated: bool = False
+    """The topic's name was in use before, so a group's offset may be one of the former topic."""
     doubted: Mapping[int, int] = field(default_factory=dict)
+    """By broker, the offset from which its recorded high watermark proves nothing."""
     weakened: frozenset[int] = frozenset()
     """Brokers whose log was shortened by anything but a leader epoch: what they lack proves nothing."""
     logged: Sequence[LoggedHighWatermark] = ()
     """High watermarks that log lines state of logs among `views`."""
+
+    @cached_property
+    def leaderships(self) -> Sequence[Leadership]:
+        """Who led, as far as that is on record."""
+        known = (one.replica.topic_id for one in self.views if not isinstance(one.replica.topic_id, Absent))
+        return self.facts.leaderships(self.views[0].replica.topic_partition, next(known, Absent.UNKNOWN))
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Return the highest offset below which everything in the log is proven to be committed, or None without a proof.
@@ -103,11 +116,7 @@ class CommitProofs:
                 # Its broker raised the high watermark over records that it then truncated.
                 reach = min(reach, self.doubted.get(broker, reach))
             who = "its own" if other is view else f"{other.replica.owner}'s"
-            bounds.append(
-                Bound(
-                    offset=reach, reason=f"below {who} high watermark {recorded.value}", citations=(recorded.citation,)
-                )
-            )
+            bounds.append(Bound(reach, f"below {who} high watermark {recorded.value}", (recorded.citation,)))
         return bounds
 
     def _rejoined_at(self, view: LoadedLog, reach: int) -> int:
@@ -143,13 +152,13 @@ class CommitProofs:
             same_until = view.log_end_offset if of is view else self.agree_until(view, of)
             bounds.append(
                 Bound(
-                    offset=min(
+                    min(
                         start_of_unmarked_term(of, self.facts, self.leaderships, logged.value),
                         of.log_end_offset,
                         same_until,
                     ),
-                    reason=f"below high watermark {logged.value}, with which {of.replica.owner} took up its role",
-                    citations=(logged.citation,),
+                    f"below high watermark {logged.value}, with which {of.replica.owner} took up its role",
+                    (logged.citation,),
                 )
             )
         return bounds
@@ -164,7 +173,7 @@ class CommitProofs:
             # The commit carries the epoch of the last record read; it proves this log only where that record has that epoch here.
             if epoch_at(view.batch_epochs, commit.offset - 1) == commit.leader_epoch:
                 reason = f"consumer group {commit.group} committed offset {commit.offset} in leader epoch {commit.leader_epoch}"
-                bounds.append(Bound(offset=commit.offset, reason=reason, citations=(commit.citation,)))
+                bounds.append(Bound(commit.offset, reason, (commit.citation,)))
         return bounds
 
     def _by_sole_isr(self, view: LoadedLog) -> list[Bound]:
@@ -184,9 +193,9 @@ class CommitProofs:
             recorded = "" if isinstance(state.recorded_at, Absent) else f" from metadata offset {state.recorded_at}"
             bounds.append(
                 Bound(
-                    offset=end,
-                    reason=f"the ISR was [{broker}] alone{recorded} in leader epoch {state.leader_epoch}",
-                    citations=(state.citation,),
+                    end,
+                    f"the ISR was [{broker}] alone{recorded} in leader epoch {state.leader_epoch}",
+                    (state.citation,),
                 )
             )
         return bounds
@@ -210,7 +219,7 @@ class CommitProofs:
             reach = min(term_end, *(self.agree_until(view, member) for member in members if member is not None))
             names = ", ".join(str(member) for member in sorted(state.isr))
             reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} hold it"
-            bounds.append(Bound(offset=reach, reason=reason, citations=(state.citation,)))
+            bounds.append(Bound(reach, reason, (state.citation,)))
         return bounds
 
     def _by_terms_of_others(self, view: LoadedLog, offsets: OffsetRange) -> Iterator[Bound]:
@@ -219,7 +228,7 @@ class CommitProofs:
             if other is view or (until := self.agree_until(view, other)) <= offsets.first:
                 continue
             for bound in (*self._by_sole_isr(other), *self._by_isr_copies(other)):
-                yield replace(bound, offset=min(bound.offset, until))
+                yield bound._replace(offset=min(bound.offset, until))
 
     def _are_enough(self, state: Leadership) -> bool:
         """Whether those in sync could commit; where no setting is known, only all replicas together are enough for sure."""
@@ -263,7 +272,7 @@ class CommitProofs:
             segment = view.replica.segments[int(marker["segment"])]
             citation = Citation(input=view.replica.input, path=segment.path)
             reason = f"before the commit marker of producer {marker['producer_id']} at offset {marker['base_offset']}"
-            bounds.append(Bound(offset=int(ends[before - 1]) + 1, reason=reason, citations=(citation,)))
+            bounds.append(Bound(int(ends[before - 1]) + 1, reason, (citation,)))
         return bounds
 
     def _is_commit(self, view: LoadedLog, offset: int) -> bool:
@@ -295,13 +304,13 @@ class CommitProofs:
         certain, never = None, None
         if epoch_at(view.batch_epochs, held - 1) == newest_epoch:
             # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
-            certain = Bound(offset=held, reason=f"held by at least {who}", citations=(newest.citation,))
+            certain = Bound(held, f"held by at least {who}", (newest.citation,))
         beyond = epoch_at(view.batch_epochs, reach[0]) if reach[0] < view.log_end_offset else Absent.NOT_APPLICABLE
         # What no voter holds of that epoch, an observer fetched from its leader, whose directory was copied before or lost its end.
         is_later = view not in here and isinstance(beyond, int) and beyond >= newest_epoch
         if len(here) == len(voters) and is_whole and not is_later:
             # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.
-            never = Bound(offset=held, reason=f"fewer than {who} hold it", citations=(newest.citation,))
+            never = Bound(held, f"fewer than {who} hold it", (newest.citation,))
         return certain, never
 
     def never_from(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
@@ -384,7 +393,7 @@ class CommitProofs:
                 continue
             standing = "in the ISR" if leader in before.isr else "eligible to lead"
             reason = f"broker {leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
-            bounds.append(Bound(offset=start, reason=reason, citations=(state.citation,)))
+            bounds.append(Bound(start, reason, (state.citation,)))
         bound = min(bounds, key=lambda bound: bound.offset, default=None)
         if until is not None and reached < until:
             return None

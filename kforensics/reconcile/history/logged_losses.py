@@ -160,7 +160,7 @@ def _committed(
     reason = (
         f"below high watermark {high_watermark.value}, with which the replica had taken up its role before it truncated"
     )
-    return "certain", Bound(offset=high_watermark.value, reason=reason, citations=(high_watermark.citation,))
+    return "certain", Bound(high_watermark.value, reason, (high_watermark.citation,))
 
 
 def _never(

@@ -279,9 +279,9 @@ class _IncidentBuilder:
             # It is not the log with which the broker led: its disk was exchanged, or put back, since.
             return None
         return Bound(
-            offset=0,
-            reason=f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
-            citations=(states[-1].citation,),
+            0,
+            f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
+            (states[-1].citation,),
         )
 
     def _ordinary_truncations(self) -> frozenset[int]:
