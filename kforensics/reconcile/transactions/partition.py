@@ -141,41 +141,30 @@ def judge_partition(
     here = {one.place.state.broker_id for one in replicas}
     absent_leader = None if isinstance(leader, Absent) or leader in here else leader
     return tuple(
-        _Replica(
-            replica,
-            contents,
-            coordinators,
-            leader,
-            absent_leader=absent_leader,
-            without_candidate=without_candidate,
-            is_stopped=is_stopped,
-            now_ms=now_ms,
-        ).judged()
+        _Replica(replica, contents, coordinators, leader, absent_leader, without_candidate, is_stopped, now_ms).judged()
         for replica in replicas
     )
 
 
+@dataclass(eq=False)
 class _Replica:
-    def __init__(
-        self,
-        replica: ReplicaTransactions,
-        contents: Sequence[tuple[Copy, ProducerBatches]],
-        coordinators: Coordinators,
-        leader: int | Absent,
-        *,
-        absent_leader: int | None,
-        without_candidate: str | None,
-        is_stopped: bool,
-        now_ms: int,
-    ) -> None:
-        self._absent_leader, self._without_candidate = absent_leader, without_candidate
-        self._replica, self._coordinators, self._leader, self._now = replica, coordinators, leader, now_ms
-        self._is_stopped = is_stopped or replica.place.state.clean_shutdown
+    _replica: ReplicaTransactions
+    _contents: Sequence[tuple[Copy, ProducerBatches]]
+    _coordinators: Coordinators
+    _leader: int | Absent
+    _absent_leader: int | None
+    _without_candidate: str | None
+    _is_stopped: bool
+    _now: int
+
+    def __post_init__(self) -> None:
+        replica = self._replica
+        self._is_stopped |= replica.place.state.clean_shutdown
         place = replica.place
         own = (place.state.input, place.path)
         self._own: ProducerBatches | None = None
         self._others: list[tuple[Copy, ProducerBatches]] = []
-        for copy, batches in contents:
+        for copy, batches in self._contents:
             if not copy.is_deleted and (copy.place.state.input, copy.place.path) == own:
                 self._own = batches
             else:
@@ -330,29 +319,23 @@ class _Replica:
             return None
         return self._torn_transaction(
             lone,
-            first=Absent.UNKNOWN,
-            last=Absent.UNKNOWN,
-            records=Absent.UNKNOWN,
             confidence="likely",
             reason="a commit marker follows acknowledged records, and this log holds none of this transaction",
         )
 
     def _torn_transaction(
         self,
-        lone: Marker,
+        marker: Marker,
         *,
-        first: int | Absent,
-        last: int | Absent,
-        records: int | Absent,
         confidence: Confidence,
         reason: str,
+        first: int | Absent = Absent.UNKNOWN,
+        last: int | Absent = Absent.UNKNOWN,
+        records: int | Absent = Absent.UNKNOWN,
     ) -> TornTransaction:
-        marker = lone
         state: TransactionState | None = self._coordinators.by_producer.get(marker.producer_id)
         unknown = Absent.NOT_WRITTEN if self._coordinators.topic.is_complete else Absent.UNKNOWN
-        cited = [marker.citation]
-        if state is not None and state.citation is not None:
-            cited.append(state.citation)
+        cited = (marker.citation, None if state is None else state.citation)
         return TornTransaction(
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
@@ -364,5 +347,5 @@ class _Replica:
             coordinator_state=unknown if state is None else status_name(state.status),
             confidence=confidence if self._absent_leader is None else "possible",
             reason=reason,
-            citations=tuple(cited),
+            citations=tuple(one for one in cited if one is not None),
         )
