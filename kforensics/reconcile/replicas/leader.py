@@ -11,21 +11,25 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import EpochEntry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LeaderChoice:
     """The replica taken as leader, and why."""
 
-    broker_id: int | Absent
+    view: LoadedLog
     leader_epoch: int | Absent
     source: str
     """`option`, `metadata`, the name of the log file that says it, such as `state-change.log`, or `inferred`."""
     reason: str
-    view: LoadedLog
     is_known: bool
     """Some input names it; else it is guessed, and nothing that depends on it is certain."""
     tied_with: tuple[int | Absent, ...] = ()
     """Brokers whose logs speak for them as much, where it is guessed."""
     citations: tuple[Citation, ...] = ()
+
+    @property
+    def broker_id(self) -> int | Absent:
+        """The broker that has the replica."""
+        return self.view.replica.broker_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +65,7 @@ def choose_leader(
     by_broker = {view.replica.broker_id: view for view in views}
     if wanted is not None and wanted in by_broker:
         view = by_broker[wanted]
-        return LeaderChoice(
-            broker_id=view.replica.broker_id,
-            leader_epoch=last_epoch(view),
-            source="option",
-            reason="as given",
-            view=view,
-            is_known=True,
-        )
+        return LeaderChoice(view, last_epoch(view), "option", "as given", is_known=True)
     newest = leaderships[-1] if leaderships else None
     asked = "" if wanted is None else f"broker {wanted} holds no replica here; "
     note = asked
@@ -81,35 +78,25 @@ def choose_leader(
         instead = _eligible_instead(newest, led, by_broker) if is_stopped and led is not None else ()
         if led is not None and instead:
             return LeaderChoice(
-                broker_id=instead[0].replica.broker_id,
-                leader_epoch=newest.leader_epoch,
-                source=source,
-                reason=(
-                    f"{asked}{where}: {led.replica.owner} led and did not stop cleanly, so it leaves the ISR when it comes back,"
-                    f" and {instead[0].replica.owner} is eligible (KIP-966)"
-                ),
-                view=instead[0],
+                instead[0],
+                newest.leader_epoch,
+                source,
+                f"{asked}{where}: {led.replica.owner} led and did not stop cleanly, so it leaves the ISR when it comes back,"
+                f" and {instead[0].replica.owner} is eligible (KIP-966)",
                 is_known=len(newest.eligible - {newest.leader}) == 1,
                 citations=(newest.citation,),
             )
         if led is not None:
             return LeaderChoice(
-                broker_id=newest.leader,
-                leader_epoch=newest.leader_epoch,
-                source=source,
-                reason=asked + where,
-                view=led,
-                is_known=True,
-                citations=(newest.citation,),
+                led, newest.leader_epoch, source, asked + where, is_known=True, citations=(newest.citation,)
             )
         returning = _next_leader(newest, leaderships, by_broker)
         if returning is not None:
             return LeaderChoice(
-                broker_id=returning.replica.broker_id,
-                leader_epoch=newest.leader_epoch,
-                source=source,
-                reason=f"{asked}{where}: it names no leader, and {returning.replica.owner} is the next in its ISR",
-                view=returning,
+                returning,
+                newest.leader_epoch,
+                source,
+                f"{asked}{where}: it names no leader, and {returning.replica.owner} is the next in its ISR",
                 is_known=isinstance(newest.isr, frozenset) and len(newest.isr) == 1,
                 citations=(newest.citation,),
             )
@@ -121,11 +108,10 @@ def choose_leader(
     best = max(views, key=_strength)
     tied = [view.replica.broker_id for view in views if view is not best and _strength(view)[:2] == _strength(best)[:2]]
     return LeaderChoice(
-        broker_id=best.replica.broker_id,
-        leader_epoch=last_epoch(best),
-        source="inferred",
-        reason=f"{note}highest last leader epoch, then the longest log",
-        view=best,
+        best,
+        last_epoch(best),
+        "inferred",
+        f"{note}highest last leader epoch, then the longest log",
         is_known=False,
         tied_with=tuple(tied),
         citations=(newest.citation,) if newest is not None else (),
