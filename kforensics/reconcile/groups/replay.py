@@ -314,11 +314,8 @@ class Replay:
 
     def _author(self, commit: Commit) -> tuple[By, Confidence, str]:
         if commit.producer_id != NO_PRODUCER:
-            return (
-                "member",
-                "possible",
-                f"in a transaction of producer {commit.producer_id}, as no administrator commits",
-            )
+            words = f"in a transaction of producer {commit.producer_id}, as no administrator commits"
+            return "member", "possible", words
         empty = self._is_empty(commit.key.group, commit.at)
         if empty is None:
             return "unknown", "possible", "the records that tell whether the group had members were removed"
@@ -355,11 +352,8 @@ class Replay:
             return "expiry", "likely", "the default of offsets.retention.minutes had just passed"
         if self.retention.inferred_ms is not None and elapsed >= self.retention.inferred_ms:
             minutes = self.retention.inferred_ms // MINUTE_MS
-            return (
-                "expiry",
-                "possible",
-                f"the positions of several groups were removed {counted(minutes, 'minute')} after they were left",
-            )
+            words = f"the positions of several groups were removed {counted(minutes, 'minute')} after they were left"
+            return "expiry", "possible", words
         if len(self.unexplained) < MOST_UNEXPLAINED:
             self.unexplained.append((key.group, elapsed))
         return "unknown", "possible", "expired or deleted: no input shows offsets.retention.minutes"

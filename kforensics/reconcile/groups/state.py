@@ -1,7 +1,7 @@
 """What the coordinator of a group knows at one moment: its members, and whether it is empty (`ClassicGroup`, `ConsumerGroup`, KIP-848)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -63,16 +63,7 @@ class GroupState:
 
     def copied(self) -> "GroupState":
         """Return a copy that changes by itself."""
-        return GroupState(
-            type=self.type,
-            generation=self.generation,
-            protocol_type=self.protocol_type,
-            classic_members=self.classic_members,
-            members=dict(self.members),
-            assignment_epoch=self.assignment_epoch,
-            emptied_ms=self.emptied_ms,
-            had_members=self.had_members,
-        )
+        return replace(self, members=dict(self.members))
 
 
 def changed(known: GroupState | None, change: GroupChange) -> GroupState | None:

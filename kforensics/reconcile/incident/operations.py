@@ -20,7 +20,7 @@ Looked = Mapping[int, frozenset[int]]
 """The brokers whose data directories of a moment are among the inputs, by rank of the moment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One thing that was done on purpose."""
 
@@ -73,10 +73,11 @@ def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
         if isinstance(partition, Absent):
             continue
         if entry.kind == "log-start-moved" and detail.get("reason") == DELETE_REQUEST:
-            yield _operation("delete-records", partition, entry, _deletion(partition, detail.get("log_start_offset")))
+            meaning = _deletion(partition, detail.get("log_start_offset"))
+            yield Operation("delete-records", partition, entry.time_ms, meaning, entry.citations)
         elif entry.kind == "reassignment":
-            before, after = detail.get("replicas_before"), detail.get("replicas")
-            yield _operation("reassignment", partition, entry, _move(partition, before, after))
+            meaning = _move(partition, detail.get("replicas_before"), detail.get("replicas"))
+            yield Operation("reassignment", partition, entry.time_ms, meaning, entry.citations)
 
 
 def _without_stopovers(timeline: Iterable[TimelineEntry]) -> list[TimelineEntry]:
@@ -123,10 +124,9 @@ def _recreated(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
         if entry.kind == "topic-deleted":
             deleted[entry.topic_partition] = entry
         elif entry.kind == "topic-created" and entry.topic_partition in deleted:
-            before = deleted.pop(entry.topic_partition)
-            topic = entry.topic_partition.topic
-            operation = _operation("recreated-topic", entry.topic_partition, entry, _recreated_sentence(topic))
-            yield replace(operation, citations=(*before.citations, *operation.citations))
+            citations = (*deleted.pop(entry.topic_partition).citations, *entry.citations)
+            meaning = _recreated_sentence(entry.topic_partition.topic)
+            yield Operation("recreated-topic", entry.topic_partition, entry.time_ms, meaning, citations)
 
 
 def _recreated_sentence(topic: str) -> str:
@@ -143,11 +143,11 @@ def _deleted_records(incident: PartitionIncident) -> Iterator[Operation]:
             # Segments of another replica end there: a follower takes over the start that retention gave its leader.
             continue
         yield Operation(
-            kind="delete-records",
-            topic_partition=incident.partition,
-            time_ms=Absent.UNKNOWN,
-            meaning=_deletion(incident.partition, log.log_start.value),
-            citations=(log.log_start.citation,),
+            "delete-records",
+            incident.partition,
+            Absent.UNKNOWN,
+            _deletion(incident.partition, log.log_start.value),
+            (log.log_start.citation,),
         )
 
 
@@ -174,13 +174,11 @@ def _moved(incident: PartitionIncident, looked: Looked) -> Iterator[Operation]:
             # One directory more or less may be a replica that was lost or not yet made.
             continue
         yield Operation(
-            kind="reassignment",
-            topic_partition=incident.partition,
-            time_ms=Absent.UNKNOWN,
-            meaning=_move(incident.partition, tuple(sorted(before)), tuple(sorted(now))),
-            citations=tuple(
-                Citation(input=log.input, path=log.path) for log in incident.logs if log.rank in {rank, last}
-            ),
+            "reassignment",
+            incident.partition,
+            Absent.UNKNOWN,
+            _move(incident.partition, tuple(sorted(before)), tuple(sorted(now))),
+            tuple(Citation(input=log.input, path=log.path) for log in incident.logs if log.rank in {rank, last}),
         )
         return
 
@@ -196,15 +194,9 @@ def _holders(logs: Iterable[LogOutline], rank: int) -> frozenset[int]:
 def _recreated_topic(incident: PartitionIncident) -> Operation:
     topic = incident.partition.topic
     return Operation(
-        kind="recreated-topic",
-        topic_partition=TopicPartition(topic, WHOLE_TOPIC),
-        time_ms=Absent.UNKNOWN,
-        meaning=_recreated_sentence(topic),
-        citations=tuple(Citation(input=one.input, path=one.path) for one in incident.other_topics),
-    )
-
-
-def _operation(kind: str, partition: TopicPartition, entry: TimelineEntry, meaning: str) -> Operation:
-    return Operation(
-        kind=kind, topic_partition=partition, time_ms=entry.time_ms, meaning=meaning, citations=entry.citations
+        "recreated-topic",
+        TopicPartition(topic, WHOLE_TOPIC),
+        Absent.UNKNOWN,
+        _recreated_sentence(topic),
+        tuple(Citation(input=one.input, path=one.path) for one in incident.other_topics),
     )

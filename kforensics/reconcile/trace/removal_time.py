@@ -82,12 +82,12 @@ def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Re
         successor: the newest later record of its key, where one is known.
     """
     if place.kind is CopyKind.DELETED:
-        return Until(statement=_LEFT_OVER.get(place.suffix, _LEFT_OVER[""]))
+        return Until(_LEFT_OVER.get(place.suffix, _LEFT_OVER[""]))
     if place.kind is not CopyKind.LIVE or place.log is None:
-        return Until(statement=_ELSEWHERE.get(place.kind, "unknown"))
+        return Until(_ELSEWHERE.get(place.kind, "unknown"))
     if record.offset >= place.log.log_end_offset:
         return Until(
-            statement=f"until {place.log.replica.owner} starts: that truncates its log to offset {place.log.log_end_offset:,}"
+            f"until {place.log.replica.owner} starts: that truncates its log to offset {place.log.log_end_offset:,}"
         )
     hedge = "" if settings.is_known else " (if the topic has no settings of its own: none are among the inputs)"
     has_policy = not isinstance(settings.cleanup_policy, Absent)
@@ -101,19 +101,19 @@ def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Re
             if has_policy
             else "unknown: no input shows the cleanup.policy of its topic"
         )
-        return Until(statement=words + (hedge if has_policy else ""))
+        return Until(words + (hedge if has_policy else ""))
     ends = [one.by_ms for one in found if not isinstance(one.by_ms, Absent)]
     return Until(
-        statement="; or ".join(one.statement for one in found) + hedge,
-        not_before_ms=found[0].not_before_ms if len(found) == 1 else Absent.UNKNOWN,
-        by_ms=min(ends) if ends else Absent.UNKNOWN,
+        "; or ".join(one.statement for one in found) + hedge,
+        found[0].not_before_ms if len(found) == 1 else Absent.UNKNOWN,
+        min(ends) if ends else Absent.UNKNOWN,
     )
 
 
 def _passed(log: LoadedLog) -> Until:
     """Below the log start, whatever the policy (`deleteLogStartOffsetBreachedSegments`)."""
     return Until(
-        statement=f"until the log start of {log.replica.owner}, offset {log.log_start_offset:,}, has passed all of its segment"
+        f"until the log start of {log.replica.owner}, offset {log.log_start_offset:,}, has passed all of its segment"
     )
 
 
@@ -127,8 +127,8 @@ def _retained(record: Record, place: Bytes, settings: RemovalSettings) -> Until 
     newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
     words = f"until its segment is older than retention.ms ({duration(settings.retention_ms)})"
     if isinstance(newest, Absent):
-        return Until(statement=words)
-    return Until(statement=words, by_ms=max(newest, record.timestamp_ms) + settings.retention_ms)
+        return Until(words)
+    return Until(words, by_ms=max(newest, record.timestamp_ms) + settings.retention_ms)
 
 
 def _cleaned(
@@ -158,9 +158,9 @@ def _superseded(successor: Record, log: LoadedLog, settings: RemovalSettings, po
     if lag > 0:
         words += f", min.compaction.lag.ms ({duration(lag)}) after that was written"
     return Until(
-        statement=words,
-        not_before_ms=successor.timestamp_ms + lag if successor.timestamp_ms >= 0 and lag > 0 else Absent.UNKNOWN,
-        by_ms=_at_latest(successor, settings),
+        words,
+        successor.timestamp_ms + lag if successor.timestamp_ms >= 0 and lag > 0 else Absent.UNKNOWN,
+        _at_latest(successor, settings),
     )
 
 
@@ -169,20 +169,20 @@ def _tombstone(record: Record, place: Bytes, log: LoadedLog, settings: RemovalSe
     owner = log.replica.owner
     if place.delete_horizon_ms >= 0:
         return Until(
-            statement=f"until the cleaner of {owner} passes it behind the delete horizon that it wrote into the batch",
-            not_before_ms=place.delete_horizon_ms,
+            f"until the cleaner of {owner} passes it behind the delete horizon that it wrote into the batch",
+            place.delete_horizon_ms,
         )
     if record.offset < point and place.segment is not None:
         # Before KIP-534 the time of the file counts (Cleaner.doClean, cleanSegments): a cleaner keeps it when it rewrites the file.
         changed_ms = place.segment.mtime_ns // 1_000_000
         return Until(
-            statement=f"until a pass of the cleaner of {owner} finds the log that it cleaned before {kept} younger than the file of the tombstone",
-            not_before_ms=changed_ms + settings.delete_retention_ms if changed_ms else Absent.UNKNOWN,
+            f"until a pass of the cleaner of {owner} finds the log that it cleaned before {kept} younger than the file of the tombstone",
+            changed_ms + settings.delete_retention_ms if changed_ms else Absent.UNKNOWN,
         )
     soonest = record.timestamp_ms + max(settings.min_compaction_lag_ms, 0) + settings.delete_retention_ms
     return Until(
-        statement=f"until {kept} after the cleaner of {owner}, which has cleaned the log below offset {point:,}, first passes it",
-        not_before_ms=soonest if record.timestamp_ms >= 0 else Absent.UNKNOWN,
+        f"until {kept} after the cleaner of {owner}, which has cleaned the log below offset {point:,}, first passes it",
+        soonest if record.timestamp_ms >= 0 else Absent.UNKNOWN,
     )
 
 
