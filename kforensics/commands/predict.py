@@ -194,13 +194,7 @@ def _lost_directories(inputs: Inputs, problems: list[Problem]) -> Sequence[LostD
 def _check_filters(request: PredictRequest, inputs: Inputs) -> None:
     if not request.topics and not request.partitions:
         return
-    known = find_places(inputs).by_partition
-    check_wanted(
-        topics=request.topics,
-        known_topics={tp.topic for tp in known},
-        partitions=request.partitions,
-        known_partitions={tp.partition for tp in known if not request.topics or tp.topic in request.topics},
-    )
+    check_wanted(request, find_places(inputs).by_partition)
 
 
 def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:

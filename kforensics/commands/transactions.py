@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kforensics.commands.cluster_evidence import newest_time
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence, weight_of
-from kforensics.commands.filters import check_wanted, not_there
+from kforensics.commands.filters import check_wanted, is_wanted, not_there
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.offsets_log import positions_now
 from kforensics.commands.processes import default_jobs
@@ -262,13 +262,7 @@ def _lacking(
         ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
     ends |= states.ends()
     return LackingLogs(
-        absent=tuple(
-            one
-            for one in given.without_log()
-            if one.topic != TRANSACTIONS_TOPIC
-            and (not request.topics or one.topic in request.topics)
-            and (not request.partitions or one.partition in request.partitions)
-        ),
+        absent=tuple(one for one in given.without_log() if one.topic != TRANSACTIONS_TOPIC and is_wanted(one, request)),
         cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one))),
     )
 
@@ -276,19 +270,8 @@ def _lacking(
 def _wanted(
     request: TransactionsRequest, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
 ) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
-    if request.topics or request.partitions:
-        check_wanted(
-            topics=request.topics,
-            known_topics={tp.topic for tp in live},
-            partitions=request.partitions,
-            known_partitions={tp.partition for tp in live if not request.topics or tp.topic in request.topics},
-        )
-    return {
-        tp: places
-        for tp, places in live.items()
-        if (not request.topics or tp.topic in request.topics)
-        and (not request.partitions or tp.partition in request.partitions)
-    }
+    check_wanted(request, live)
+    return {tp: places for tp, places in live.items() if is_wanted(tp, request)}
 
 
 def _scan(
