@@ -1,8 +1,7 @@
 """The answer of `predict`: whether each node starts, and what it loses by it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
@@ -115,7 +114,7 @@ class PredictedCluster:
     unknown_strays: Collection[int] = ()
     """Inputs of nodes whose assigned partitions no metadata show."""
     missing_directories: Collection[MissingDirectories] = ()
-    unclean_nodes: Mapping[int, str] = MappingProxyType({})
+    unclean_nodes: Mapping[int, str] = field(default_factory=dict)
     """By input of a node, why the controller takes its last stop as unclean."""
     leaving: Sequence[LeavingReplica] = ()
     """Replicas that a reassignment removes from their nodes."""
@@ -125,7 +124,7 @@ class PredictedCluster:
     """Partitions that checkpoints name and of which their node holds no directory."""
     allows_older: bool = False
     """The evidence allows versions too that are not modelled."""
-    assumed_nodes: Mapping[int, str] = MappingProxyType({})
+    assumed_nodes: Mapping[int, str] = field(default_factory=dict)
     """The version that is assumed, by input of a node of which none is on record, where others have one."""
     twice: Sequence[int] = ()
     """Inputs of nodes that are given as they were at several moments."""
