@@ -24,6 +24,7 @@ from kforensics.cli.options import (
     argument,
     broker_list,
     option,
+    parse_pairs,
     parse_rate,
 )
 from kforensics.cli.stops import interrupted_by_signals
@@ -119,25 +120,6 @@ StorageOption = Annotated[
         "alone. Repeatable; credentials are better taken from the environment.",
     ),
 ]
-
-
-def pairs(given: list[str] | None, option: str) -> dict[str, str]:
-    """Return the names and values of an option that is repeated.
-
-    Args:
-        given: as typed.
-        option: its name, for the error.
-
-    Raises:
-        UsageError: one has no value.
-    """
-    out = {}
-    for one in given or ():
-        name, separator, value = one.partition("=")
-        if not separator or not name:
-            raise UsageError(f"{option} {name}: expected NAME=VALUE")
-        out[name] = value
-    return out
 
 
 MostOption = Annotated[int, typer.Option("--most", metavar="N", min=0, help="Partitions that the summary shows.")]
@@ -248,8 +230,8 @@ def audit(
         table_format=table_format.value if table_format else None,
         since=since,
         master=master,
-        settings=pairs(spark_conf, "--spark-conf"),
-        storage=pairs(storage_option, "--storage-option"),
+        settings=parse_pairs(spark_conf or (), "--spark-conf"),
+        storage=parse_pairs(storage_option or (), "--storage-option"),
         leader=leader,
         protocol=protocol.value if protocol else None,
         replicas=broker_list(replicas),
@@ -313,7 +295,7 @@ def report(
         least_severity=severity.value,
         most=most,
         gate=_gate(fail_on, accept),
-        storage=pairs(storage_option, "--storage-option"),
+        storage=parse_pairs(storage_option or (), "--storage-option"),
     )
     check_metrics(metrics)
     if since is None:
@@ -356,7 +338,7 @@ def trend(
         nodes=frozenset(node or ()),
         verdicts=frozenset(verdict or ()),
         codes=frozenset(code or ()),
-        storage=pairs(storage_option, "--storage-option"),
+        storage=parse_pairs(storage_option or (), "--storage-option"),
         least_severity=severity.value,
     )
     output.finish(run_trend(TrendRequest(tables=tuple(tables), last=last, report=filters)))
@@ -456,7 +438,7 @@ def scan(
         rate=parse_rate(read_rate, "--read-rate") if read_rate is not None else None,
         digests_only=digests_only,
         normal_priority=normal_priority,
-        storage=pairs(storage_option, "--storage-option"),
+        storage=parse_pairs(storage_option or (), "--storage-option"),
         keep_going=keep_going,
     )
     with output.progress() as progress:

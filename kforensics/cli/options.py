@@ -216,7 +216,7 @@ def parse_pairs(given: Iterable[str], option: str) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{option} {text}: expected NAME=VALUE")
+            raise UsageError(f"{option} {name}: expected NAME=VALUE")  # a value may be a secret
         pairs[name.strip()] = value.strip()
     return pairs
 

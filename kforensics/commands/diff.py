@@ -215,21 +215,8 @@ def compare(
     shared = replace(comparison_of(inputs, places, gathered, options), flatten=flatten, keep_quiet=keep_quiet)
     groups = shared.groups
     if places.by_partition:
-        check_wanted(
-            topics=options.topics,
-            known_topics={tp.topic for tp in places.by_partition},
-            partitions=options.partitions,
-            known_partitions={
-                tp.partition for tp in places.by_partition if not options.topics or tp.topic in options.topics
-            },
-            leader=options.leader,
-            known_brokers={
-                place.state.broker_id
-                for _, group in groups
-                for place in group
-                if not isinstance(place.state.broker_id, Absent)
-            },
-        )
+        holders = {place.state.broker_id for _, group in groups for place in group}
+        check_wanted(options, places.by_partition, leader=options.leader, known_brokers=holders)
     results = compare_all(shared, jobs or default_jobs(), progress)
     newest = newest_log(gathered.histories)
     absent = {

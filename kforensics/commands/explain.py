@@ -238,12 +238,7 @@ def explain(
     recorded = _recorded_partitions(gathered)
     named = {*places.by_partition, *recorded, *shared.logged}
     if named:
-        check_wanted(
-            topics=options.topics,
-            known_topics={tp.topic for tp in named},
-            partitions=options.partitions,
-            known_partitions={tp.partition for tp in named if not options.topics or tp.topic in options.topics},
-        )
+        check_wanted(options, named)
     results = explain_all(shared, jobs or default_jobs(), progress)
     stuck = _hanging(shared, options, jobs or default_jobs())
     incidents = tuple(

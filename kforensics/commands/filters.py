@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
+from kforensics.damage import Absent
 from kforensics.errors import UsageError, did_you_mean, nearest_names
 from kforensics.units import TopicPartition
 
@@ -35,32 +36,27 @@ def is_wanted(partition: TopicPartition, filters: Filters) -> bool:
 
 
 def check_wanted(
+    filters: Filters,
+    named: Collection[TopicPartition],
     *,
-    topics: Collection[str],
-    known_topics: Collection[str],
-    partitions: Collection[int] = (),
-    known_partitions: Collection[int] = (),
     leader: int | None = None,
-    known_brokers: Collection[int] = (),
+    known_brokers: Collection[int | Absent] = (),
 ) -> None:
     """Refuse filters that match nothing.
 
     Args:
-        topics: that are wanted; all where there are none.
-        known_topics: topics that any input names.
-        partitions: numbers that are wanted; all where there are none.
-        known_partitions: those of the wanted topics.
-        leader: the broker that is to be taken as leader.
+        filters: the topics and numbers that are wanted.
+        named: the partitions that any input names.
+        leader: the broker that is to be taken as leader, None where none was named.
         known_brokers: that hold a wanted partition.
 
     Raises:
         UsageError: a topic, a partition or the leader is not there; it names the nearest that are.
     """
     missing = missing_filters(
-        topics=topics,
-        known_topics=known_topics,
-        partitions=partitions,
-        known_partitions=known_partitions,
+        filters,
+        known_topics={one.topic for one in named},
+        known_partitions={one.partition for one in named if not filters.topics or one.topic in filters.topics},
         leader=leader,
         known_brokers=known_brokers,
     )
@@ -69,32 +65,31 @@ def check_wanted(
 
 
 def missing_filters(
+    filters: Filters,
     *,
-    topics: Collection[str],
     known_topics: Collection[str],
-    partitions: Collection[int],
     known_partitions: Collection[int],
     leader: int | None,
-    known_brokers: Collection[int],
+    known_brokers: Collection[int | Absent],
 ) -> Iterator[str]:
     """Yield a sentence for each filter that matches nothing, with the nearest names.
 
     Args:
-        topics: those that were asked for.
+        filters: the topics and numbers that were asked for.
         known_topics: those among the inputs.
-        partitions: the numbers that were asked for.
         known_partitions: the numbers among the inputs, of the topics that were asked for.
         leader: the broker of `--leader`, None where it was not given.
         known_brokers: those that hold a wanted partition.
     """
-    for topic in sorted(set(topics) - set(known_topics)):
+    for topic in sorted(filters.topics - set(known_topics)):
         yield _with_nearest(f"no partition of topic {topic} is among the inputs (--topic)", topic, known_topics)
-    for number in sorted(set(partitions) - set(known_partitions)):
+    for number in sorted(filters.partitions - set(known_partitions)):
         words = f"no partition {number} of the wanted topics is among the inputs (--partition)"
         yield _with_nearest(words, str(number), map(str, known_partitions))
     if leader is not None and leader not in known_brokers:
         words = f"broker {leader} holds no wanted partition among the inputs (--leader)"
-        yield _with_nearest(words, str(leader), map(str, known_brokers))
+        brokers = [str(one) for one in known_brokers if not isinstance(one, Absent)]
+        yield _with_nearest(words, str(leader), brokers)
 
 
 def not_there(words: str, wanted: str, known: Iterable[str]) -> UsageError:

@@ -23,7 +23,7 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.predict import MissingDirectories, predict_answer
+from kforensics.findings.answers.predict import MissingDirectories, PredictedCluster
 from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
     PredictedLog,
@@ -128,9 +128,9 @@ def run(request: PredictRequest) -> Result[Prediction]:
         order=_order(request, nodes) if request.order else None,
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
-    answer = predict_answer(
-        starts,
-        logs,
+    answer = PredictedCluster(
+        starts=starts,
+        logs=logs,
         inputs=inputs.described,
         kafka=body.kafka,
         kafka_source=body.kafka_source,
@@ -165,7 +165,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         twice=sorted(node.first for node in nodes if node.node_id in {one for one in ids if ids.count(one) > 1}),
         is_partial=bool(request.topics or request.partitions),
         has_problems=bool(problems),
-    )
+    ).answer()
     return Result(
         command="predict",
         inputs=inputs.described,
@@ -194,13 +194,7 @@ def _lost_directories(inputs: Inputs, problems: list[Problem]) -> Sequence[LostD
 def _check_filters(request: PredictRequest, inputs: Inputs) -> None:
     if not request.topics and not request.partitions:
         return
-    known = find_places(inputs).by_partition
-    check_wanted(
-        topics=request.topics,
-        known_topics={tp.topic for tp in known},
-        partitions=request.partitions,
-        known_partitions={tp.partition for tp in known if not request.topics or tp.topic in request.topics},
-    )
+    check_wanted(request, find_places(inputs).by_partition)
 
 
 def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from kforensics.commands.filters import is_wanted
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, carved_plans
@@ -430,7 +431,7 @@ def _save_carved(shared: _Shared, carved: Carved, *, with_named: bool = True) ->
     try:
         shared.folder.make()
         for plan, reader in carved_plans(carved, FileBatchReader(shared.roots), with_named=with_named):
-            if plan.is_named and not shared.scope.has(plan.partition):
+            if plan.is_named and not is_wanted(plan.partition, shared.scope):
                 continue
             saved = _save(shared, plan, reader)
             reader.close()

@@ -58,6 +58,11 @@ class TraceRequest:
     jobs: int | None = None
 
     @property
+    def topics(self) -> frozenset[str]:
+        """Its topic, as the filters of partitions have it."""
+        return frozenset({self.topic})
+
+    @property
     def by(self) -> tuple[str, ...]:
         """What is searched by."""
         given = {
@@ -139,20 +144,14 @@ def run(request: TraceRequest) -> Result[TraceReport]:
     gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
     recorded = _recorded_partitions(gathered.histories, request.topic)
     held = {tp for tp in places.by_partition if tp.topic == request.topic}
+    named = held | {TopicPartition(request.topic, number) for number in recorded}
     check_wanted(
-        topics={request.topic},
-        known_topics={tp.topic for tp in places.by_partition} | ({request.topic} if recorded else set()),
-        partitions=request.partitions,
-        known_partitions={tp.partition for tp in held} | recorded,
+        request,
+        {*places.by_partition, *named},
         leader=request.leader,
-        known_brokers={
-            place.state.broker_id
-            for tp in held
-            for place in places.by_partition[tp]
-            if isinstance(place.state.broker_id, int)
-        },
+        known_brokers={place.state.broker_id for tp in held for place in places.by_partition[tp]},
     )
-    numbers = sorted(request.partitions or {tp.partition for tp in held} | recorded)
+    numbers = sorted(request.partitions or {tp.partition for tp in named})
     partitions = [TopicPartition(request.topic, number) for number in numbers]
     problems = [*places.problems, *gathered.problems]
     shared = TopicEvidence(request, search, evidence, places, gathered, problems)

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from kforensics.commands.cluster_evidence import newest_time
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence, weight_of
-from kforensics.commands.filters import check_wanted, not_there
+from kforensics.commands.filters import check_wanted, is_wanted, not_there
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.offsets_log import positions_now
 from kforensics.commands.processes import default_jobs
@@ -171,7 +170,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         request = replace(request, transactional_ids=frozenset(str(named(one)) for one in request.transactional_ids))
     now_ms = _last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
     judged = _with_split(_judge(request, given, scans, coordinators, now_ms), states, live, redaction)
-    asked = _of_producers(request, judged, coordinators)
+    asked = _of_producers(request, judged)
     positions = positions_now(given) if any(one.open for one in asked) else {}
     endings = _endings(given, asked, coordinators, positions, renaming(redaction, GROUP))
     after_start = _after_start(given, asked, now_ms)
@@ -184,20 +183,16 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         partitions=_shown(request, asked),
         endings=endings,
         after_start=after_start,
-        history=_history(request, coordinators),
+        history=tuple(
+            state for name in sorted(request.transactional_ids) for state in coordinators.history.get(name, ())
+        ),
         skipped_records=states.skipped,
         waiting=waiting,
     )
     answer = transactions_answer(
         asked,
         coordinators,
-        {
-            (one.replica.place.state.input, one.replica.place.path, each.open.producer_id): body.ending(
-                one, each
-            ).to_end_it
-            for one in asked
-            for each in one.open
-        },
+        {key: one.to_end_it for key, one in endings.items()},
         waiting=body.waiting,
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
@@ -262,13 +257,7 @@ def _lacking(
         ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
     ends |= states.ends()
     return LackingLogs(
-        absent=tuple(
-            one
-            for one in given.without_log()
-            if one.topic != TRANSACTIONS_TOPIC
-            and (not request.topics or one.topic in request.topics)
-            and (not request.partitions or one.partition in request.partitions)
-        ),
+        absent=tuple(one for one in given.without_log() if one.topic != TRANSACTIONS_TOPIC and is_wanted(one, request)),
         cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one))),
     )
 
@@ -276,19 +265,8 @@ def _lacking(
 def _wanted(
     request: TransactionsRequest, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
 ) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
-    if request.topics or request.partitions:
-        check_wanted(
-            topics=request.topics,
-            known_topics={tp.topic for tp in live},
-            partitions=request.partitions,
-            known_partitions={tp.partition for tp in live if not request.topics or tp.topic in request.topics},
-        )
-    return {
-        tp: places
-        for tp, places in live.items()
-        if (not request.topics or tp.topic in request.topics)
-        and (not request.partitions or tp.partition in request.partitions)
-    }
+    check_wanted(request, live)
+    return {tp: places for tp, places in live.items() if is_wanted(tp, request)}
 
 
 def _scan(
@@ -437,9 +415,8 @@ def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
 def _check_producers(wanted: frozenset[int], scans: Sequence[ReplicaTransactions], coordinators: Coordinators) -> None:
     """Refuse a producer id that no coordinator and no transactional batch names."""
     known = set(coordinators.by_producer)
-    known |= {one.producer_id for scan in scans for one in scan.open} | {
-        one.producer_id for scan in scans for one in scan.lone
-    }
+    known |= {one.producer_id for scan in scans for one in scan.open}
+    known |= {one.producer_id for scan in scans for one in scan.lone}
     missing = wanted - known
     for scan in scans if missing else ():
         rows = read_producers(scan.place, np.array(sorted(missing), dtype=np.int64)).rows
@@ -546,19 +523,15 @@ def _with_split(
     return [replace(one, torn=(*one.torn, *split.get((place.state.input, place.path), ()))) for one, place in places]
 
 
-def _of_producers(
-    request: TransactionsRequest, judged: Sequence[PartitionTransactions], coordinators: Coordinators
-) -> list[PartitionTransactions]:
+def _of_producers(request: TransactionsRequest, judged: Sequence[PartitionTransactions]) -> list[PartitionTransactions]:
     """Return the replicas with the transactions of the producers that were asked for; a last stable offset stays that of all."""
     if not request.producer_ids and not request.transactional_ids:
         return list(judged)
-    return [one.only(partial(_is_asked_for, request, coordinators)) for one in judged]
 
+    def is_asked_for(producer_id: int, transactional_id: object) -> bool:
+        return producer_id in request.producer_ids or transactional_id in request.transactional_ids
 
-def _is_asked_for(
-    request: TransactionsRequest, _coordinators: Coordinators, producer_id: int, transactional_id: object
-) -> bool:
-    return producer_id in request.producer_ids or transactional_id in request.transactional_ids
+    return [one.only(is_asked_for) for one in judged]
 
 
 def _shown(request: TransactionsRequest, judged: Sequence[PartitionTransactions]) -> tuple[PartitionTransactions, ...]:
@@ -650,10 +623,6 @@ def _stable_after_load(
     if not isinstance(outcome, LoadOutcome) or isinstance(outcome.state, Absent):
         return Absent.UNKNOWN
     return outcome.state.last_stable_offset
-
-
-def _history(request: TransactionsRequest, coordinators: Coordinators) -> tuple[TransactionState, ...]:
-    return tuple(state for name in sorted(request.transactional_ids) for state in coordinators.history.get(name, ()))
 
 
 def _waiting(

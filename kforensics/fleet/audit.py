@@ -37,7 +37,7 @@ from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
-from kforensics.units import Depth
+from kforensics.units import Depth, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,8 @@ class _Audit:
         begun = output.begin(_manifest(sources, self._earlier, options, self._clusters), [*TABLES, STATE])
         totals = list_fleet(self._session, found, tasks, work, options, self._progress)
         if totals:
-            check_wanted(topics=options.topics, known_topics={topic for one in totals for topic in one.topics})
+            wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
+            check_wanted(wanted, {TopicPartition(topic, 0) for one in totals for topic in one.topics})
         begun["fingerprint"] = fingerprint_of(found, tasks, totals, options)
         self._clock.stage("plan")
         expected = {

@@ -157,9 +157,8 @@ def unanswered(
         return
     held = tables.column_table("replicas", ["partition", "node_id"])
     missing = missing_filters(
-        topics=options.topics,
+        options,
         known_topics={topic for one in totals for topic in one.topics},
-        partitions=options.partitions,
         known_partitions=set(pc.unique(held["partition"]).to_pylist()),
         leader=options.leader,
         known_brokers=set(pc.unique(held["node_id"]).to_pylist()),

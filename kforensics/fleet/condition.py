@@ -13,17 +13,15 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pd
+from pyarrow.fs import LocalFileSystem
 
 from kforensics.errors import UsageError, did_you_mean, nearest_names
-
-Truth = bool | None
-"""True, false, or null."""
-
-ANY = frozenset({True, False, None})
 
 Fact = tuple[Any, Any] | None
 """What is known of a column of all rows of a file: that it is null, or the least and the largest value, where none is no bound."""
@@ -35,12 +33,16 @@ _TOKEN = re.compile(
     r"""|(?P<sign><=>|<=|>=|<>|!=|==|[=<>(),]))""",
     re.ASCII,
 )
-_COMPARISONS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]] = {
-    "=": (pc.equal, operator.eq),
-    "<": (pc.less, operator.lt),
-    "<=": (pc.less_equal, operator.le),
-    ">": (pc.greater, operator.gt),
-    ">=": (pc.greater_equal, operator.ge),
+_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "<=>": operator.eq,
+    "!=": operator.ne,
+    "<>": operator.ne,
+    "==": operator.eq,
+    "=": operator.eq,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
 }
 _TEXT_TESTS: dict[str, Callable[..., Any]] = {
     "like": pc.match_like,
@@ -51,157 +53,47 @@ _TEXT_TESTS: dict[str, Callable[..., Any]] = {
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
 
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """A test of rows."""
+    """A test of rows: an expression of Arrow, which has SQL's logic of three values."""
 
-    def mask(self, rows: pa.RecordBatch) -> Any:
+    expression: Any
+    schema: pa.Schema
+    columns: frozenset[str]
+    """Those that it asks for."""
+
+    def mask(self, rows: pa.RecordBatch) -> pa.ChunkedArray:
         """Return whether each row passes: true, false or null.
 
         Args:
-            rows: with every column that the condition names.
+            rows: with the columns that it asks for.
         """
-        raise NotImplementedError
+        scanner = pd.dataset(pa.table(rows)).scanner(columns={"passes": self.expression}, use_threads=False)
+        return scanner.to_table()["passes"]
 
-    def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return what the test may be for some rows: every answer that it has for one of them is among these.
+    def may_hold(self, facts: Facts) -> bool:
+        """Whether it may hold for some row; false only where the facts exclude it.
 
         Args:
-            facts: by column, the least and the largest value of these rows, or None where all are null; a column of which nothing is known is missing.
+            facts: what is known of columns of all rows.
         """
-        raise NotImplementedError
-
-    def columns(self) -> frozenset[str]:
-        """Return the columns that it asks for."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class _ColumnTest(Condition):
-    """A test of one column."""
-
-    column: str
-
-    def columns(self) -> frozenset[str]:
-        """Return its column."""
-        return frozenset({self.column})
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison(_ColumnTest):
-    """The comparison of a column with a value; with null it is neither true nor false."""
-
-    sign: str
-    value: Any
-
-    def mask(self, rows: pa.RecordBatch) -> Any:
-        """Return the comparison of each row, null where the column or the value is."""
-        column = rows.column(self.column)
-        if self.value is None:
-            return pa.nulls(len(rows), pa.bool_())
-        return _COMPARISONS[self.sign][0](column, pa.scalar(self.value))
-
-    def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return what the least and the largest value leave possible."""
-        if self.value is None:
-            return frozenset({None})
-        if self.column not in facts:
-            return ANY
-        fact = facts[self.column]
-        if fact is None:
-            return frozenset({None})
-        low, high = fact
-        if self.sign == "=":
-            can_hold = (low is None or low <= self.value) and (high is None or self.value <= high)
-            can_fail = not (low == high == self.value)
-        else:
-            holds = _COMPARISONS[self.sign][1]
-            best, worst = (low, high) if self.sign in {"<", "<="} else (high, low)
-            can_hold = best is None or holds(best, self.value)
-            can_fail = worst is None or not holds(worst, self.value)
-        return frozenset(([True] if can_hold else []) + ([False] if can_fail else []))
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull(_ColumnTest):
-    """Whether a column is null."""
-
-    def mask(self, rows: pa.RecordBatch) -> Any:
-        """Return whether the column of each row is null."""
-        return pc.is_null(rows.column(self.column))
-
-    def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return whether the column is null, exactly where a fact is known."""
-        return frozenset({facts[self.column] is None}) if self.column in facts else frozenset({True, False})
-
-
-@dataclass(frozen=True, slots=True)
-class TextTest(_ColumnTest):
-    """The comparison of a column of text with a pattern."""
-
-    name: str
-    pattern: str
-
-    def mask(self, rows: pa.RecordBatch) -> Any:
-        """Return the test of each row, null where the column is."""
-        return _TEXT_TESTS[self.name](rows.column(self.column), self.pattern)
-
-    def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return the test of the text where it is known, all that is possible where it is not."""
-        if self.column not in facts:
-            return ANY
-        fact = facts[self.column]
-        if fact is None:
-            return frozenset({None})
-        if fact[0] is None or fact[0] != fact[1]:
-            return frozenset({True, False})
-        return frozenset({_TEXT_TESTS[self.name](pa.scalar(fact[0]), self.pattern).as_py()})
-
-
-@dataclass(frozen=True, slots=True)
-class Not(Condition):
-    """The opposite; of null it is null."""
-
-    part: Condition
-
-    def mask(self, rows: pa.RecordBatch) -> Any:
-        """Return the inverse of the part for each row, null where that is."""
-        return pc.invert(self.part.mask(rows))
-
-    def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return the inverse of what is possible for the part."""
-        return frozenset(None if one is None else not one for one in self.part.possible(facts))
-
-    def columns(self) -> frozenset[str]:
-        """Return those of its part."""
-        return self.part.columns()
-
-
-@dataclass(frozen=True, slots=True)
-class Both(Condition):
-    """Two tests, joined by `and`, or where `is_either` by `or`."""
-
-    left: Condition
-    right: Condition
-    is_either: bool = False
-
-    def mask(self, rows: pa.RecordBatch) -> Any:
-        """Return both parts for each row, joined by SQL's logic of three values."""
-        joined = pc.or_kleene if self.is_either else pc.and_kleene
-        return joined(self.left.mask(rows), self.right.mask(rows))
-
-    def possible(self, facts: Facts) -> frozenset[Truth]:
-        """Return every pair of what is possible, as if both were independent: never less than what is possible."""
-        strong = self.is_either
-        lefts, rights = self.left.possible(facts), self.right.possible(facts)
-        return frozenset(
-            strong if strong in {one, other} else None if None in {one, other} else not strong
-            for one in lefts
-            for other in rights
+        known = reduce(
+            operator.and_, (_guarantee(pc.field(name), fact) for name, fact in facts.items()), pc.scalar(True)
         )
+        form, here = pd.ParquetFileFormat(), LocalFileSystem()
+        # No such file is opened: what Arrow knows of a file's partition excludes it or does not.
+        file = form.make_fragment("", here, partition_expression=known)
+        return any(pd.FileSystemDataset([file], self.schema, form, here).get_fragments(filter=self.expression))
 
-    def columns(self) -> frozenset[str]:
-        """Return those of both."""
-        return self.left.columns() | self.right.columns()
+
+def _guarantee(column: Any, fact: Fact) -> Any:
+    if fact is None:
+        return column.is_null()
+    low, high = fact
+    if low is not None and low == high:
+        return column == low
+    bounds = ([] if low is None else [column >= low]) + ([] if high is None else [column <= high])
+    return reduce(operator.and_, bounds, pc.scalar(True))
 
 
 def parse_condition(text: str, schema: pa.Schema) -> Condition:
@@ -214,7 +106,8 @@ def parse_condition(text: str, schema: pa.Schema) -> Condition:
     Raises:
         UsageError: it is not understood, or names a column that is not there.
     """
-    return _Parser(text, schema).parse()
+    parser = _Parser(text, schema)
+    return Condition(parser.parse(), schema, frozenset(parser.columns))
 
 
 class _Parser:
@@ -223,8 +116,9 @@ class _Parser:
         self._schema = schema
         self._tokens = list(self._split())
         self._at = 0
+        self.columns: set[str] = set()
 
-    def parse(self) -> Condition:
+    def parse(self) -> Any:
         found = self._either()
         if self._at < len(self._tokens):
             self._refuse(f"nothing, found {self._tokens[self._at][1]!r}")
@@ -266,74 +160,74 @@ class _Parser:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _either(self) -> Condition:
+    def _either(self) -> Any:
         left = self._both()
         while self._take("or"):
-            left = Both(left, self._both(), is_either=True)
+            left |= self._both()
         return left
 
-    def _both(self) -> Condition:
+    def _both(self) -> Any:
         left = self._term()
         while self._take("and"):
-            left = Both(left, self._term())
+            left &= self._term()
         return left
 
-    def _term(self) -> Condition:
+    def _term(self) -> Any:
         if self._take("not"):
-            return Not(self._term())
+            return ~self._term()
         if self._take("("):
             inner = self._either()
             self._need(")")
             return inner
         return self._test()
 
-    def _test(self) -> Condition:
-        for name in _TEXT_TESTS:
+    def _test(self) -> Any:
+        for name, test in _TEXT_TESTS.items():
             if self._take(name, "("):
                 column = self._column()
                 self._need(",")
-                found: Condition = TextTest(column, name, self._pattern(column))
+                found = test(pc.field(column), self._pattern(column))
                 self._need(")")
                 return found
         column = self._column()
         if self._take("is"):
             is_negated = self._take("not")
             self._need("null")
-            return Not(IsNull(column)) if is_negated else IsNull(column)
-        is_negated = self._take("not")
-        found = self._rest(column, is_required=is_negated)
-        return Not(found) if is_negated else found
+            found = pc.field(column).is_null()
+        else:
+            is_negated = self._take("not")
+            found = self._rest(column, is_required=is_negated)
+        return ~found if is_negated else found
 
-    def _rest(self, column: str, *, is_required: bool) -> Condition:
+    def _rest(self, column: str, *, is_required: bool) -> Any:
         if self._take("in", "("):
-            found = self._compared(column, "=")
+            found = [self._compared(column, "=")]
             while self._take(","):
-                found = Both(found, self._compared(column, "="), is_either=True)
+                found.append(self._compared(column, "="))
             self._need(")")
-            return found
+            return reduce(operator.or_, found)
         if self._take("between"):
             low = self._compared(column, ">=")
             self._need("and")
-            return Both(low, self._compared(column, "<="))
+            return low & self._compared(column, "<=")
         if self._take("like"):
-            return TextTest(column, "like", self._pattern(column))
+            return pc.match_like(pc.field(column), self._pattern(column))
         if is_required:
             self._refuse(f"'in', 'between' or 'like'{self._where()}")
-        for sign in ("<=>", "!=", "<>", "==", *_COMPARISONS):
+        for sign in _SIGNS:
             if self._take(sign):
                 return self._compared(column, sign)
         if not pa.types.is_boolean(self._schema.field(column).type):
             self._refuse(f"a comparison behind {column}{self._where()}")
-        return Comparison(column, "=", value=True)
+        return pc.field(column)
 
-    def _compared(self, column: str, sign: str) -> Condition:
-        value = self._literal(column)
-        if sign == "<=>":
-            # Equal, or both null: never null itself.
-            return IsNull(column) if value is None else Both(Not(IsNull(column)), Comparison(column, "=", value))
-        if sign in {"!=", "<>"}:
-            return Not(Comparison(column, "=", value))
-        return Comparison(column, "=" if sign == "==" else sign, value)
+    def _compared(self, column: str, sign: str) -> Any:
+        given, value = pc.field(column), self._literal(column)
+        if value is None:
+            return given.is_null() if sign == "<=>" else pc.scalar(pa.scalar(None, pa.bool_()))
+        if sign == "<=>":  # equal, or both null: never null itself
+            return given.is_valid() & (given == value)
+        return _SIGNS[sign](given, value)
 
     def _column(self) -> str:
         kind, name = self._next()
@@ -344,6 +238,7 @@ class _Parser:
         kind_of = self._schema.field(name.lower()).type
         if not (pa.types.is_integer(kind_of) or pa.types.is_boolean(kind_of) or pa.types.is_string(kind_of)):
             self._refuse(f"a column of numbers, text or booleans, found {name} ({kind_of})")
+        self.columns.add(name.lower())
         return name.lower()
 
     def _literal(self, column: str) -> Any:

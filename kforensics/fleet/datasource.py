@@ -173,7 +173,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             for row, after in zip(files, following, strict=True)
             if self._may_hold(self._known(task, row, after))
         ]
-        if not self._trusts_indexes or _NEWEST[self._level] not in self._asked_columns():
+        if not self._trusts_indexes or self._condition is None or _NEWEST[self._level] not in self._condition.columns:
             return [row for row, _ in wanted]
         flushed = {row["path"]: row["recovery_point"] for row in rows if row["kind"] == IS_DIRECTORY}
         is_clean = bool(task.found.log_dirs) and task.found.log_dirs[0].clean_shutdown
@@ -184,9 +184,6 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             is_flushed = behind is not None and point is not None and behind <= point
             out.append({**row, "is_closed": behind is not None, "has_sound_index": is_clean or is_flushed})
         return out
-
-    def _asked_columns(self) -> frozenset[str]:
-        return frozenset() if self._condition is None else self._condition.columns()
 
     def _known(self, task: LogDirTask, row: Mapping[str, Any], after: Mapping[str, Any] | None) -> dict[str, Fact]:
         facts = _facts(task, row)
@@ -232,7 +229,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
         return None if count == len(times) and row["is_closed"] else int(offsets[count - 1]) + 1
 
     def _may_hold(self, facts: Mapping[str, Fact]) -> bool:
-        return self._condition is None or True in self._condition.possible(facts)
+        return self._condition is None or self._condition.may_hold(facts)
 
     def _refuse(self, task: LogDirTask, problem: Problem) -> None:
         if not self._has_problem_rows:

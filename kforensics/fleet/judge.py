@@ -4,7 +4,7 @@ import functools
 import json
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -250,14 +250,11 @@ class JudgedRows:
         """
         cluster = key[0]
         options = self._context.options
-        hinted = DiffOptions(
-            leader=options.leader,
-            protocol=options.protocol,
+        hinted = replace(
+            options,
             protocol_hints={**knowledge.protocol_hints, **options.protocol_hints},
             possible_protocols=knowledge.possible_protocols,
-            replicas=options.replicas,
             given=knowledge.given,
-            is_stopped=options.is_stopped,
             depth=depth,
         )
         report, findings = judge_partition(

@@ -161,7 +161,7 @@ class Projection:
         self._schema = schema
         self._whole = whole
         self._condition = condition
-        self._asked = pa.schema([one for one in whole if condition is not None and one.name in condition.columns()])
+        self._asked = pa.schema([one for one in whole if condition is not None and one.name in condition.columns])
 
     def of_batches(self, batches: BatchTable, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a batch table that pass the condition.

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import words_of
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.incident.model import ExplainedTruncation
-from kforensics.reconcile.timeline.events import DetailValue, TimelineEntry
+from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
 from kforensics.words import id_list
@@ -17,6 +17,38 @@ MOST_NAMES = 4
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 _FIELD = re.compile(r"\{(\w+)\}")
 _WITH_EPOCH = frozenset({"unclean-election", "leader-change"})
+
+_SENTENCES = {
+    "unclean-election": "{broker} becomes leader of {names} by unclean election: the ISR was {was}",
+    "leader-change": "{broker} becomes leader of {names}",
+    "leader-lost": "{names} {have} no leader",
+    "leader-recovered": "{broker} has recovered {names} after its unclean election",
+    "isr-shrink": "the ISR of {names} shrinks from {isr_before} to {isr}",
+    "isr-expand": "the ISR of {names} grows from {isr_before} to {isr}",
+    "reassignment": "{names} {are} reassigned from {replicas_before} to {replicas}",
+    "controller-change": "{broker} becomes the active controller",
+    "broker-start": "{broker} has started",
+    "broker-stop": "{broker} has stopped cleanly",
+    "stop-requested": "{broker} begins to shut down[: {reason}]",
+    "broker-halted": "{broker} halts[: {reason}]",
+    "broker-fenced": "the controller fences {broker}[: {reason}]",
+    "broker-unfenced": "the controller unfences {broker}",
+    "broker-registered": "{broker} registers with the controller",
+    "broker-unregistered": "{broker} is unregistered from the cluster",
+    "log-dir-error": "{broker} meets an error in {log_dir}[: {reason}]",
+    "log-dir-failed": "{broker} stops serving {log_dir}, which failed",
+    "recovery": "{broker} recovers {log_dir}: its last shutdown was unclean",
+    "topic-created": "{topics} {names} {are} created",
+    "topic-deleted": "{topics} {names} {are} deleted",
+    "config-change": "{name} is set to {value}[ for {names}]",
+    "segments-deleted": "{broker} deletes segments[ of {names}][: {reason}]",
+    "log-created": "{broker} begins a log of {names}",
+    "log-discarded": "{broker} renames its log of {names} for deletion",
+    "log-start-moved": "{broker} moves the log start offset of {names} to {log_start_offset}[: {reason}]",
+    "truncation-refused": "{broker} stops instead of truncating {names} from {log_end_offset} to {offset}",
+    "truncation": "{broker} truncates {names} to {to_offset}[{without_effect}]",
+}
+"""The sentence of each kind of entry; a field that the entry lacks takes its part in brackets along. Kinds of log lines have theirs in `evidence.event_kinds`."""
 
 
 GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "truncation-refused", "segments-deleted"})
@@ -78,10 +110,6 @@ def _names(group: Sequence[TimelineEntry]) -> str:
     return ", ".join(names[:MOST_NAMES]) + rest
 
 
-def _are_many(names: str) -> bool:
-    return ", " in names
-
-
 def _name(entry: TimelineEntry, partition: TopicPartition | Absent) -> str:
     if isinstance(partition, Absent):
         return ""
@@ -97,103 +125,32 @@ def sentence(entry: TimelineEntry, names: str) -> str:
         entry: the entry.
         names: the names of the partitions that it concerns, empty if it concerns none.
     """
-    words = _of_leaders(entry, names) or _of_brokers(entry) or _of_logs(entry, names) or _declared(entry, names)
-    return words or _plain(entry, names)
-
-
-def _of_leaders(entry: TimelineEntry, names: str) -> str:
-    detail, broker = entry.detail, _broker(entry)
-    match entry.kind:
-        case "unclean-election":
-            before = detail.get("isr_before")
-            was = f"the ISR was {id_list(before)}" if before else "the ISR was empty"
-            return f"{broker} becomes leader of {names} by unclean election: {was}"
-        case "leader-change":
-            return f"{broker} becomes leader of {names}"
-        case "leader-lost":
-            return f"{names} {'have' if _are_many(names) else 'has'} no leader"
-        case "leader-recovered":
-            return f"{broker} has recovered {names} after its unclean election"
-        case "isr-shrink" | "isr-expand":
-            verb = "shrinks" if entry.kind == "isr-shrink" else "grows"
-            return f"the ISR of {names} {verb} from {id_list(detail.get('isr_before'))} to {id_list(detail.get('isr'))}"
-        case "reassignment":
-            return f"{names} {'are' if _are_many(names) else 'is'} reassigned from {id_list(detail.get('replicas_before'))} to {id_list(detail.get('replicas'))}"
-        case "controller-change":
-            return f"{broker} becomes the active controller"
-    return ""
-
-
-def _of_brokers(entry: TimelineEntry) -> str:
-    detail, broker = entry.detail, _broker(entry)
-    reason = detail.get("reason")
-    because = f": {reason}" if isinstance(reason, str) else ""
-    match entry.kind:
-        case "broker-start":
-            return f"{broker} has started"
-        case "broker-stop":
-            return f"{broker} has stopped cleanly"
-        case "stop-requested":
-            return f"{broker} begins to shut down{because}"
-        case "broker-halted":
-            return f"{broker} halts{because}"
-        case "broker-fenced":
-            return f"the controller fences {broker}{because}"
-        case "broker-unfenced":
-            return f"the controller unfences {broker}"
-        case "broker-registered":
-            return f"{broker} registers with the controller"
-        case "broker-unregistered":
-            return f"{broker} is unregistered from the cluster"
-        case "log-dir-error":
-            return f"{broker} meets an error in {_directory(entry)}{because}"
-        case "log-dir-failed":
-            return f"{broker} stops serving {_directory(entry)}, which failed"
-        case "recovery":
-            return f"{broker} recovers {_directory(entry)}: its last shutdown was unclean"
-    return ""
-
-
-def _of_logs(entry: TimelineEntry, names: str) -> str:
-    detail, broker = entry.detail, _broker(entry)
-    match entry.kind:
-        case "topic-created" | "topic-deleted":
-            subject = f"topics {names} are" if _are_many(names) else f"topic {names} is"
-            return f"{subject} {entry.kind.removeprefix('topic-')}"
-        case "config-change":
-            whose = f" for {names}" if names else ""
-            return f"{detail.get('name')} is set to {detail.get('value')}{whose}"
-        case "segments-deleted":
-            of = f" of {names}" if names else ""
-            return f"{broker} deletes segments{of}" + _because(detail.get("reason"))
-        case "log-created":
-            return f"{broker} begins a log of {names}"
-        case "log-discarded":
-            return f"{broker} renames its log of {names} for deletion"
-        case "log-start-moved":
-            return f"{broker} moves the log start offset of {names} to {detail.get('log_start_offset')}" + _because(
-                detail.get("reason")
-            )
-        case "truncation-refused":
-            return f"{broker} stops instead of truncating {names} from {detail.get('log_end_offset')} to {detail.get('offset')}"
-        case "truncation":
-            effect = ", without effect" if detail.get("effect") is False else ""
-            return f"{broker} truncates {names} to {detail.get('to_offset')}{effect}"
-    return ""
-
-
-def _declared(entry: TimelineEntry, names: str) -> str:
-    """Return the sentence beside the kind of log line; a field that the line lacks takes its part of the sentence along."""
-    known = {name: value for name, value in entry.detail.items() if not isinstance(value, Absent)}
-    known |= {"broker": _broker(entry), **({"names": names} if names else {})}
+    known = _known_fields(entry, names)
     words = _OPTIONAL.sub(
-        lambda part: part[1] if set(_FIELD.findall(part[1])) <= known.keys() else "", words_of(entry.kind)
+        lambda part: part[1] if set(_FIELD.findall(part[1])) <= known.keys() else "",
+        _SENTENCES.get(entry.kind) or words_of(entry.kind),
     )
-    return _FIELD.sub(lambda field: str(known.get(field[1], "unknown")), words)
+    return _FIELD.sub(lambda field: str(known.get(field[1], "unknown")), words) or _plain(entry, names)
 
 
-def _because(reason: DetailValue | None) -> str:
-    return f": {reason}" if isinstance(reason, str) else ""
+def _known_fields(entry: TimelineEntry, names: str) -> dict[str, object]:
+    detail, many = entry.detail, ", " in names
+    known: dict[str, object] = {
+        name: id_list(value) if isinstance(value, tuple) else value
+        for name, value in detail.items()
+        if not isinstance(value, Absent)
+    }
+    before = detail.get("isr_before")
+    return known | {
+        "broker": _broker(entry),
+        **({"names": names} if names else {}),
+        "are": "are" if many else "is",
+        "have": "have" if many else "has",
+        "topics": "topics" if many else "topic",
+        "was": id_list(before) if before else "empty",
+        "log_dir": detail.get("directory", "a log directory"),
+        **({"without_effect": ", without effect"} if detail.get("effect") is False else {}),
+    }
 
 
 def _plain(entry: TimelineEntry, names: str) -> str:
@@ -208,7 +165,3 @@ def _plain(entry: TimelineEntry, names: str) -> str:
 
 def _broker(entry: TimelineEntry) -> str:
     return f"broker {entry.broker_id}" if isinstance(entry.broker_id, int) else "a node"
-
-
-def _directory(entry: TimelineEntry) -> str:
-    return str(entry.detail.get("directory", "a log directory"))

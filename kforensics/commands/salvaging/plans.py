@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.filters import check_wanted
+from kforensics.commands.filters import check_wanted, is_wanted
 from kforensics.commands.processes import spread
 from kforensics.commands.salvaging.model import PartitionPlan
 from kforensics.commands.snapshots import Evidence
@@ -75,16 +75,6 @@ class Scope:
     partitions: frozenset[int] = frozenset()
     leader: int | None = None
     is_stopped: bool = False
-
-    def has(self, partition: TopicPartition) -> bool:
-        """Whether a partition is wanted.
-
-        Args:
-            partition: the topic and number.
-        """
-        if self.topics and partition.topic not in self.topics:
-            return False
-        return not self.partitions or partition.partition in self.partitions
 
 
 def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
@@ -241,24 +231,13 @@ def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
     """
     inputs = evidence.inputs
     places = find_places(inputs)
-    check_wanted(
-        topics=scope.topics,
-        known_topics={tp.topic for tp in places.by_partition},
-        partitions=scope.partitions,
-        known_partitions={tp.partition for tp in places.by_partition if not scope.topics or tp.topic in scope.topics},
-        leader=scope.leader,
-        known_brokers={
-            place.state.broker_id
-            for group in places.by_partition.values()
-            for place in group
-            if isinstance(place.state.broker_id, int)
-        },
-    )
+    holders = {place.state.broker_id for group in places.by_partition.values() for place in group}
+    check_wanted(scope, places.by_partition, leader=scope.leader, known_brokers=holders)
     gathered = gather_cluster_evidence(evidence.for_facts(), places)
     tasks = tuple(
         Task(partition=partition, places=group, leader=None, leader_source="", wanted=None)
         for partition, group in places.by_partition.items()
-        if scope.has(partition)
+        if is_wanted(partition, scope)
     )
     return Tasks(
         tasks=tasks,

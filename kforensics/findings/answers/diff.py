@@ -24,6 +24,8 @@ from kforensics.words import Prohibition, counted, form, listed
 
 __all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_partition", "partition_state"]
 
+Item = tuple[TopicPartition, Concern]
+
 _MOST_NAMED = 5
 
 BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and undamaged"
@@ -61,6 +63,25 @@ _SHORT = {
     ConcernKind.ENDS: "content below the ends of its logs was not compared",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
+
+
+_SENTENCES = {
+    ConcernKind.RECOVERY: "recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
+    ConcernKind.OUTSIDE: "directories of {owners} that are no replica any more hold {what} of {partitions} that no replica holds.",
+    ConcernKind.PROTOCOL: "what {first_owners} truncates depends on the Kafka version, which no input shows: of {partition}, {detail}; {partitions} in all.",
+    ConcernKind.ALONE: "nothing was compared: of {partitions} one replica is given.",
+    ConcernKind.OUTDATED: "the directories of {partitions} were copied before the last log lines: these name leader epoch {detail} of {partition}, which no directory knows.",
+    ConcernKind.LEADER: "replicas of {partitions} end differently, and no input shows which replica leads.",
+    ConcernKind.COMPACTION: "compacted replicas of {partitions} differ by records for which no input holds a later one of the same key.",
+    ConcernKind.DAMAGE: "the only replica of {partition} given can't give {detail}: its bytes are damaged; {partitions} in all.",
+    ConcernKind.OTHER_TOPIC: "replicas of {partitions} belong to another topic of the same name and were not compared.",
+    ConcernKind.NO_REPLICA: "no live replica of {partitions} is among the inputs.",
+    ConcernKind.UNREAD: "files of {partitions} could not be read.",
+    ConcernKind.UNCOMMITTED: "Nothing committed is at risk: {owners} will truncate records of {partitions} that were never committed.",
+    ConcernKind.BEHIND: "No replica will truncate; {owners} {lack} records of {partitions} of {count} that others hold.",
+    ConcernKind.ENDS: "By leader epochs and ends all replicas agree: {partitions}, every assigned replica given.",
+}
+"""What a headline says of partitions by the kind of concern, where it says the same in every state."""
 
 
 def diff_answer(
@@ -136,19 +157,17 @@ class _Words:
         self.among = counted(among, "partition")
         self.count = among
         self.is_metadata_alone = among == len(judged) == sum(one.partition.topic in METADATA_TOPICS for one in judged)
-        self.by_kind: dict[tuple[State, ConcernKind], list[tuple[TopicPartition, Concern]]] = {}
+        self.by_kind: dict[tuple[State, ConcernKind], list[Item]] = {}
         for one in judged:
             for concern in one.concerns:
                 self.by_kind.setdefault((concern.state, concern.kind), []).append((one.partition, concern))
 
-    def of(self, kind: ConcernKind, *states: State) -> list[tuple[TopicPartition, Concern]]:
+    def of(self, kind: ConcernKind, *states: State) -> list[Item]:
         return [item for state in states or (self.state,) for item in self.by_kind.get((state, kind), ())]
 
-    def by_owners(
-        self, items: Sequence[tuple[TopicPartition, Concern]]
-    ) -> list[tuple[str, list[tuple[TopicPartition, Concern]]]]:
+    def by_owners(self, items: Sequence[Item]) -> list[tuple[str, list[Item]]]:
         """Return the concerns by whom they are about, those with most committed records first."""
-        groups: dict[str, list[tuple[TopicPartition, Concern]]] = {}
+        groups: dict[str, list[Item]] = {}
         for item in items:
             groups.setdefault(_and(item[1].owners), []).append(item)
         return sorted(
@@ -164,7 +183,10 @@ class _Words:
                 return f"All replicas agree: {self.among} compared, every assigned replica given."
             return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"
         items = self.of(kinds[0])
-        sentence: str = getattr(self, f"_{kinds[0].name.lower()}")(items)
+        plain = _SENTENCES.get(kinds[0])
+        sentence: str = (
+            getattr(self, f"_{kinds[0].name.lower()}")(items) if plain is None else self._filled(plain, items)
+        )
         prefix = {
             State.MAYBE_AT_RISK: "MAYBE AT RISK: ",
             State.UNKNOWN: "UNKNOWN: ",
@@ -184,9 +206,24 @@ class _Words:
             return ""
         return " Content below the ends of the logs was not compared."
 
-    # One sentence for each kind of concern, in the state that it decides.
+    def _filled(self, sentence: str, items: Sequence[Item]) -> str:
+        partition, first = items[0]
+        owners = _and(_owners(items))
+        return sentence.format(
+            partition=partition,
+            partitions=_partitions(items),
+            owners=owners,
+            first_owners=_and(first.owners),
+            detail=first.detail,
+            lack="lack" if " and " in owners else "lacks",
+            offsets=counted(_sum(items, "records"), "offset"),
+            what=_what(_sum(items, "certain"), _sum(items, "possible")),
+            count=f"{self.count:,}",
+        )
 
-    def _emptied(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    # The sentences that depend on more: one for each other kind of concern, in the state that it decides.
+
+    def _emptied(self, items: Sequence[Item]) -> str:
         owner, own = self.by_owners(items)[0]
         count = _partitions(own)
         one = min((one for _, one in own), key=lambda one: not one.is_sole)
@@ -195,7 +232,7 @@ class _Words:
             return f"STARTING {owner.upper()}{first.upper()} DESTROYS {count.upper()}: {one.detail}."
         return f"starting {owner}{first} may destroy {count}: {one.detail}."
 
-    def _gone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _gone(self, items: Sequence[Item]) -> str:
         partition, one = items[0]
         owners = _and(dict.fromkeys(owner for tp, other in items if tp == partition for owner in other.owners))
         does, they = ("do", "they") if " and " in owners else ("does", "it")
@@ -207,8 +244,8 @@ class _Words:
         )
         return f"{owners} {does} not hold the log of {partition} that {they} had: {one.detail}.{more}"
 
-    def _discard(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+    def _discard(self, items: Sequence[Item]) -> str:
+        owners = _and(_owners(items))
         certain, possible = _sum(items, "certain"), _sum(items, "possible")
         guess = next((one for _, one in items if one.guess), None)
         if guess is not None:
@@ -222,7 +259,7 @@ class _Words:
             f"{owners} {will} discard {_what(certain, possible)} of {_partitions(items)} that the leader does not hold."
         )
 
-    def _sole(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _sole(self, items: Sequence[Item]) -> str:
         groups = self.by_owners(items)
         owner, own = groups[0]
         certain, possible = _sum(own, "certain"), _sum(own, "possible")
@@ -254,35 +291,22 @@ class _Words:
             )
         return f"only {owner}, of the replicas given, holds {_what(certain, possible)} of {_partitions(own)}.{rest}"
 
-    def _past_end(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+    def _past_end(self, items: Sequence[Item]) -> str:
+        owners = _and(_owners(items))
         words = f"{owners} recorded high watermarks up to {counted(_sum(items, 'records'), 'offset')} past the end of every log, of {_partitions(items)}"
         if self.state is State.AT_RISK:
             return f"COMMITTED RECORDS ARE MISSING: {words}."
         return f"{words}: copied while the broker ran, or after a power loss."
 
-    def _recovery(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"recovery at the start of {owners} will discard {counted(_sum(items, 'records'), 'offset')} of {_partitions(items)} that no other log reaches."
-
-    def _elected(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _elected(self, items: Sequence[Item]) -> str:
         certain, possible = _sum(items, "certain"), _sum(items, "possible")
-        owners = _or(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        owners = _joined(_owners(items), "or")
         if any(one.detail for _, one in items):
             return f"whichever replica leads, {_what(certain, possible)} of {_partitions(items)} will be discarded."
         lead = "DATA AT RISK: " if self.state is State.AT_RISK else ""
         return f"{lead}if {owners} is elected, which can be without an unclean election, {_what(certain, possible)} of {_partitions(items)} will be discarded."
 
-    def _outside(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        what = _what(_sum(items, "certain"), _sum(items, "possible"))
-        return f"directories of {owners} that are no replica any more hold {what} of {_partitions(items)} that no replica holds."
-
-    def _protocol(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        partition, one = items[0]
-        return f"what {_and(one.owners)} truncates depends on the Kafka version, which no input shows: of {partition}, {one.detail}; {_partitions(items)} in all."
-
-    def _divergence(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _divergence(self, items: Sequence[Item]) -> str:
         odd = [one for _, one in items if one.detail]
         count = len({tp for tp, _ in items})
         of = _names(items) if count == 1 else f"{count:,} of {self.among}"
@@ -293,7 +317,7 @@ class _Words:
             words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
         return f"REPLICAS DIFFER FOR GOOD: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
 
-    def _missing(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _missing(self, items: Sequence[Item]) -> str:
         groups = [
             (owner, [one for one in items if owner in one[1].owners])
             for owner in dict.fromkeys(owner for _, one in items for owner in one.owners)
@@ -311,11 +335,8 @@ class _Words:
             )
         return " ".join(sentences)
 
-    def _alone(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"nothing was compared: of {_partitions(items)} one replica is given."
-
-    def _tail(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+    def _tail(self, items: Sequence[Item]) -> str:
+        owners = _and(_owners(items))
         records = max(one.records for _, one in items)
         if _sum(items, "certain"):
             held = _what(_sum(items, "certain"), _sum(items, "possible"))
@@ -323,30 +344,7 @@ class _Words:
         ends = f"the last records of {_partitions(items)} on {owners}, up to {records:,} of one"
         return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
 
-    def _outdated(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        partition, one = items[0]
-        return f"the directories of {_partitions(items)} were copied before the last log lines: these name leader epoch {one.detail} of {partition}, which no directory knows."
-
-    def _leader(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"replicas of {_partitions(items)} end differently, and no input shows which replica leads."
-
-    def _compaction(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"compacted replicas of {_partitions(items)} differ by records for which no input holds a later one of the same key."
-
-    def _damage(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        partition, one = items[0]
-        return f"the only replica of {partition} given can't give {one.detail}: its bytes are damaged; {_partitions(items)} in all."
-
-    def _other_topic(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"replicas of {_partitions(items)} belong to another topic of the same name and were not compared."
-
-    def _no_replica(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"no live replica of {_partitions(items)} is among the inputs."
-
-    def _unread(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"files of {_partitions(items)} could not be read."
-
-    def _assignment(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _assignment(self, items: Sequence[Item]) -> str:
         due = self.of(ConcernKind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
         if {tp for tp, _ in due} & {tp for tp, _ in items}:
             leaders = _and(dict.fromkeys(one.leader for _, one in due))
@@ -355,21 +353,10 @@ class _Words:
         agree = "have the same ends" if self.of(ConcernKind.ENDS, State.SAME_ENDS) else "agree"
         return f"the replicas given of {_partitions(items)} {agree}, and no input shows whether they are all."
 
-    def _copied_again(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _copied_again(self, items: Sequence[Item]) -> str:
         leaders = _and(dict.fromkeys(one.leader for _, one in items))
-        followers = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
+        followers = _and(_owners(items))
         return f"{followers} will truncate committed records of {_partitions(items)} and copy them again: {leaders} must stay up until then."
-
-    def _uncommitted(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"Nothing committed is at risk: {owners} will truncate records of {_partitions(items)} that were never committed."
-
-    def _behind(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        owners = _and(dict.fromkeys(owner for _, one in items for owner in one.owners))
-        return f"No replica will truncate; {owners} {'lack' if ' and ' in owners else 'lacks'} records of {_partitions(items)} of {self.count:,} that others hold."
-
-    def _ends(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
-        return f"By leader epochs and ends all replicas agree: {_partitions(items)}, every assigned replica given."
 
     def now(self) -> Iterator[str]:
         for owner, items in self.by_owners(self.of(ConcernKind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
@@ -388,7 +375,7 @@ class _Words:
             yield f"Copy the directory of {owner} before anything is started: {self._copy(items)}"
         outside = self.of(ConcernKind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
         if outside:
-            owners = _and(dict.fromkeys(owner for _, one in outside for owner in one.owners))
+            owners = _and(_owners(outside))
             is_deleted = any(path.endswith("-delete") for _, one in outside for _, path in one.places)
             fate = ", which deletes some of them," if is_deleted else ""
             yield f"Copy these directories before {owners} {'start' if ' and ' in owners else 'starts'}{fate} or anything is done with them: {self._copy_places(outside)}"
@@ -443,11 +430,11 @@ class _Words:
         ]
         return waiting | {one.leader for _, one in unsure if one.leader and one.leader not in one.owners}
 
-    def _copy(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _copy(self, items: Sequence[Item]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))
         return "; ".join(f"cp -a {shlex.quote(path)} {shlex.quote(_copy_of(path))}" for path in paths)
 
-    def _copy_places(self, items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+    def _copy_places(self, items: Sequence[Item]) -> str:
         """Return the commands that copy single directories out of log directories, where a broker would not start with a copy among the others."""
         by_input: dict[int, dict[str, None]] = {}
         for _, one in items:
@@ -491,7 +478,7 @@ class _Words:
     def unknown(self) -> Iterator[str]:
         missing = self.of(ConcernKind.MISSING, State.UNKNOWN)
         if missing:
-            whose = _and(dict.fromkeys(owner for _, one in missing for owner in one.owners))
+            whose = _and(_owners(missing))
             needed = sorted({part for _, one in missing for part in one.detail.split(", ") if part})
             last = f" ({', '.join(needed)} can be elected)" if needed else ""
             yield f"What is on {whose}{last}, assigned {_names(missing)}: give its data directories too."
@@ -513,7 +500,7 @@ class _Words:
             yield f"Who leads: give {self._settled_by()}, or state it with --leader."
         gone = self.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
         if gone:
-            losers = _and(dict.fromkeys(owner for _, one in gone for owner in one.owners))
+            losers = _and(_owners(gone))
             yield f"What {losers} held of {_names(gone)}: an earlier copy of the log directory would show it."
         if self.of(ConcernKind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or self.of(
             ConcernKind.PAST_END, State.MAYBE_AT_RISK
@@ -565,11 +552,11 @@ def _copy_of(path: str) -> str:
     return str((parent.parent if is_inside else parent / "..") / "-".join(["copy-of", *(names or ["data"])]))
 
 
-def _owners(items: Sequence[tuple[TopicPartition, Concern]]) -> frozenset[str]:
+def _owners(items: Sequence[Item]) -> frozenset[str]:
     return frozenset(owner for _, one in items for owner in one.owners)
 
 
-def _sum(items: Sequence[tuple[TopicPartition, Concern]], name: str) -> int:
+def _sum(items: Sequence[Item], name: str) -> int:
     return sum(getattr(one, name) for _, one in items)
 
 
@@ -581,17 +568,17 @@ def _what(certain: int, possible: int) -> str:
     return f"{counted(possible, 'record')} that may have been committed"
 
 
-def _partitions(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+def _partitions(items: Sequence[Item]) -> str:
     return counted(len({partition for partition, _ in items}), "partition")
 
 
-def _names(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+def _names(items: Sequence[Item]) -> str:
     names = list(dict.fromkeys(str(partition) for partition, _ in items))
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
-def _topics(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
+def _topics(items: Sequence[Item]) -> str:
     names = list(dict.fromkeys(partition.topic for partition, _ in items))
     more = f" and {len(names) - _MOST_NAMED} more topics" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
@@ -599,10 +586,6 @@ def _topics(items: Sequence[tuple[TopicPartition, Concern]]) -> str:
 
 def _and(names: Iterable[str]) -> str:
     return _joined(names, "and")
-
-
-def _or(names: Iterable[str]) -> str:
-    return _joined(names, "or")
 
 
 def _joined(names: Iterable[str], word: str) -> str:

@@ -1,7 +1,7 @@
 """The answer of `predict`: whether each node starts, and what it loses by it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
@@ -88,260 +88,454 @@ class MissingDirectories:
             )
 
 
-def predict_answer(
-    starts: Sequence[PredictedStart],
-    logs: Sequence[PredictedLog],
-    *,
-    inputs: Sequence[Input],
-    kafka: str,
-    kafka_source: str,
-    versions: Sequence[VersionOutcome] = (),
-    metadata_logs: Sequence[MetadataLoad] = (),
-    left_out: Collection[str] = (),
-    without: Collection[str] = (),
-    zookeeper_nodes: Collection[int] = (),
-    side_by_side: Collection[int] = (),
-    unknown_strays: Collection[int] = (),
-    missing_directories: Collection[MissingDirectories] = (),
-    unclean_nodes: Mapping[int, str] | None = None,
-    leaving: Sequence[LeavingReplica] = (),
-    order: StartOrder | None = None,
-    lost: Sequence[LostDirectory] = (),
-    allows_older: bool = False,
-    assumed_nodes: Mapping[int, str] | None = None,
-    twice: Sequence[int] = (),
-    is_partial: bool = False,
-    has_problems: bool = False,
-) -> Answer:
-    """Return the answer over all starts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedCluster:
+    """The starts of all nodes with what is known beside them, and the answer over them."""
 
-    Args:
-        starts: of all nodes.
-        logs: what each start makes of each directory.
-        inputs: of the command.
-        kafka: the version that was played.
-        kafka_source: `given`, `server-log`, `metadata-log` or `assumed`.
-        versions: what other versions that the evidence allows do otherwise on these files.
-        metadata_logs: of nodes without ZooKeeper.
-        left_out: inputs that are a partition directory alone, which can't be played.
-        without: paths that were taken as not there.
-        zookeeper_nodes: inputs of brokers with ZooKeeper, or not known to be without.
-        side_by_side: first inputs of nodes with ZooKeeper that may be the disks of one.
-        unknown_strays: inputs of nodes whose assigned partitions no metadata show.
-        missing_directories: log directories of the nodes beside those that were given.
-        unclean_nodes: by input of a node, why the controller takes its last stop as unclean.
-        leaving: replicas that a reassignment removes from their nodes.
-        order: in which to start the brokers, where it was asked for.
-        lost: partitions that checkpoints name and of which their node holds no directory.
-        allows_older: the evidence allows versions too that are not modelled.
-        assumed_nodes: the version that is assumed, by input of a node of which none is on record, where others have one.
-        twice: inputs of nodes that are given as they were at several moments.
-        is_partial: some partitions alone were played.
-        has_problems: something could not be read.
+    starts: Sequence[PredictedStart]
+    logs: Sequence[PredictedLog]
+    """What each start makes of each directory."""
+    inputs: Sequence[Input]
+    kafka: str
+    """The version that was played."""
+    kafka_source: str
+    """`given`, `server-log`, `metadata-log` or `assumed`."""
+    versions: Sequence[VersionOutcome] = ()
+    """What other versions that the evidence allows do otherwise on these files."""
+    metadata_logs: Sequence[MetadataLoad] = ()
+    left_out: Collection[str] = ()
+    """Inputs that are a partition directory alone, which can't be played."""
+    without: Collection[str] = ()
+    """Paths that were taken as not there."""
+    zookeeper_nodes: Collection[int] = ()
+    """Inputs of brokers with ZooKeeper, or not known to be without."""
+    side_by_side: Collection[int] = ()
+    """First inputs of nodes with ZooKeeper that may be the disks of one."""
+    unknown_strays: Collection[int] = ()
+    """Inputs of nodes whose assigned partitions no metadata show."""
+    missing_directories: Collection[MissingDirectories] = ()
+    unclean_nodes: Mapping[int, str] = field(default_factory=dict)
+    """By input of a node, why the controller takes its last stop as unclean."""
+    leaving: Sequence[LeavingReplica] = ()
+    """Replicas that a reassignment removes from their nodes."""
+    order: StartOrder | None = None
+    """In which to start the brokers, where it was asked for."""
+    lost: Sequence[LostDirectory] = ()
+    """Partitions that checkpoints name and of which their node holds no directory."""
+    allows_older: bool = False
+    """The evidence allows versions too that are not modelled."""
+    assumed_nodes: Mapping[int, str] = field(default_factory=dict)
+    """The version that is assumed, by input of a node of which none is on record, where others have one."""
+    twice: Sequence[int] = ()
+    """Inputs of nodes that are given as they were at several moments."""
+    is_partial: bool = False
+    """Some partitions alone were played."""
+    has_problems: bool = False
 
-    Returns:
-        The answer.
-    """
-    states = set(_states(starts, logs, metadata_logs))
-    unknown = tuple(
-        _unknown(
-            starts,
-            logs,
-            inputs,
-            kafka=kafka,
-            versions=versions,
-            metadata_logs=metadata_logs,
-            left_out=left_out,
-            zookeeper_nodes=zookeeper_nodes,
-            unknown_strays=unknown_strays,
-            is_partial=is_partial,
+    def answer(self) -> Answer:
+        """Return the answer over all starts."""
+        states = set(self._states())
+        unknown = tuple(self._unknown())
+        if self.allows_older:
+            unknown = (OLDER, *unknown)
+        if self.twice:
+            paths = listed([f"{_node(self.inputs[one])} at {self.inputs[one].path}" for one in self.twice], most=4)
+            unknown = (f"Which of these is the state that is started: {paths}. Each is started by itself.", *unknown)
+        if self.side_by_side:
+            nodes = listed([_node(self.inputs[one]) for one in self.side_by_side])
+            together = (
+                f"Whether {nodes} are nodes of their own: their log directories lie in one folder, and a start that finds them together in its "
+                "log.dirs is refused for their ids. Give the server.properties of each."
+            )
+            unknown = (together, *unknown)
+        if (
+            self.versions
+            or self.left_out
+            or self.has_problems
+            or self.allows_older
+            or self.side_by_side
+            or any(one.is_grave for one in self.missing_directories)
+        ):
+            states.add(State.UNKNOWN)
+        state = worst_state("predict", states) or State.UNKNOWN
+        elsewhere = [one for one in self.missing_directories if one.missing or one.configured]
+        if state is State.STARTS_UNCHANGED and (self.is_partial or self.unknown_strays or elsewhere):
+            state = State.UNKNOWN
+        outcome = state
+        certain, possible = discarded_by_leaders(self.order)
+        if certain or possible:
+            state = worst_state("predict", {state, State.LOSES}) or state
+        ended_early = self._ended_early()
+        brokers_without_logs = [] if self.is_partial else self._without_logs()
+        is_in_doubt = (
+            any(one.configured or one.blank for one in self.missing_directories)
+            or ended_early
+            or self.lost
+            or any(one.lost_before for one in self.metadata_logs)
+            or self._aged()
+            or brokers_without_logs
+            or any(log.due is Absent.UNREADABLE for log in self._reached())
+            or (self.order is not None and self.order.missing)
+            or self.twice
+            or self.leaving
         )
-    )
-    if allows_older:
-        unknown = (OLDER, *unknown)
-    if twice:
-        paths = listed([f"{_node(inputs[one])} at {inputs[one].path}" for one in twice], most=4)
-        unknown = (f"Which of these is the state that is started: {paths}. Each is started by itself.", *unknown)
-    if side_by_side:
-        nodes = listed([_node(inputs[one]) for one in side_by_side])
-        together = (
-            f"Whether {nodes} are nodes of their own: their log directories lie in one folder, and a start that finds them together in its "
-            "log.dirs is refused for their ids. Give the server.properties of each."
-        )
-        unknown = (together, *unknown)
-    if (
-        versions
-        or left_out
-        or has_problems
-        or allows_older
-        or side_by_side
-        or any(one.is_grave for one in missing_directories)
-    ):
-        states.add(State.UNKNOWN)
-    state = worst_state("predict", states) or State.UNKNOWN
-    elsewhere = [one for one in missing_directories if one.missing or one.configured]
-    if state is State.STARTS_UNCHANGED and (is_partial or unknown_strays or elsewhere):
-        state = State.UNKNOWN
-    outcome = state
-    certain, possible = discarded_by_leaders(order)
-    if certain or possible:
-        state = worst_state("predict", {state, State.LOSES}) or state
-    ended_early = _ended_early(logs)
-    brokers_without_logs = [] if is_partial else _without_logs(starts, logs, inputs)
-    is_in_doubt = (
-        any(one.configured or one.blank for one in missing_directories)
-        or ended_early
-        or lost
-        or any(one.lost_before for one in metadata_logs)
-        or _aged(logs)
-        or brokers_without_logs
-        or any(log.due is Absent.UNREADABLE for log in _reached(logs))
-        or (order is not None and order.missing)
-        or twice
-        or leaving
-    )
-    if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
-        state = State.UNKNOWN
-    return Answer(
-        state=state,
-        headline=(
-            f"In any order of starts, followers discard at least {counted(certain + possible, 'record')} ({certain:,} certainly committed). "
-            if certain or possible
-            else ""
-        )
-        + (f"As if {', '.join(without)} were not there: " if without else "")
-        + _headline(outcome, starts, logs, inputs, metadata_logs, leaving, version=_versions(starts, logs, kafka))
-        + (
-            f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
-            if brokers_without_logs
-            else ""
-        )
-        + "".join(
-            f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty."
-            for one in missing_directories
-            if one.blank
-        )
-        + (
-            f" {counted(len(lost), 'partition')} that checkpoints name {form(len(lost), 'has', 'have')} no directory here."
-            if lost
-            else ""
-        )
-        + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else "")
-        + (
-            f" What {name_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')} is not known."
-            if order and order.missing
-            else ""
-        ),
-        now=(*_now(state, starts, logs, inputs), *(order_steps(order) if order else ())),
-        later=(
-            *_retention(logs),
-            *_unclean_registrations(unclean_nodes or {}, inputs),
-        ),
-        unknown=(
-            *_crash_now(starts, logs, inputs),
-            *(
-                [f"Which version is started: Kafka {kafka} is assumed. Give it with --kafka."]
-                if kafka_source == "assumed"
-                else []
+        if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
+            state = State.UNKNOWN
+        return Answer(
+            state=state,
+            headline=(
+                f"In any order of starts, followers discard at least {counted(certain + possible, 'record')} ({certain:,} certainly committed). "
+                if certain or possible
+                else ""
+            )
+            + (f"As if {', '.join(self.without)} were not there: " if self.without else "")
+            + self._headline(outcome, self._versions())
+            + (
+                f" No log is on the disk of {listed([_node(one) for one in brokers_without_logs])}: it is new or was emptied."
+                if brokers_without_logs
+                else ""
+            )
+            + "".join(
+                f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty."
+                for one in self.missing_directories
+                if one.blank
+            )
+            + (
+                f" {counted(len(self.lost), 'partition')} that checkpoints name {form(len(self.lost), 'has', 'have')} no directory here."
+                if self.lost
+                else ""
+            )
+            + (f" Not every log directory of node {elsewhere[0].node_id} is here." if elsewhere else "")
+            + (
+                f" What {name_brokers(self.order.missing)} {form(len(self.order.missing), 'holds', 'hold')} is not known."
+                if self.order and self.order.missing
+                else ""
             ),
-            *(
-                f"Which version {_node(inputs[node])} is started with: Kafka {version} is assumed."
-                for node, version in (assumed_nodes or {}).items()
+            now=(*self._now(state), *(order_steps(self.order) if self.order else ())),
+            later=(
+                *self._retention(),
+                *self._unclean_registrations(),
             ),
-            *(words for one in missing_directories for words in one.words()),
-            *(
-                f"Whether the disk of {_node(one)} is new or was emptied: no log of a partition is on it. A broker that is elected with an empty log "
-                "makes the other replicas truncate theirs: give the others and a metadata log to diff before it is started."
-                for one in brokers_without_logs
+            unknown=(
+                *self._crash_now(),
+                *(
+                    [f"Which version is started: Kafka {self.kafka} is assumed. Give it with --kafka."]
+                    if self.kafka_source == "assumed"
+                    else []
+                ),
+                *(
+                    f"Which version {_node(self.inputs[node])} is started with: Kafka {version} is assumed."
+                    for node, version in self.assumed_nodes.items()
+                ),
+                *(words for one in self.missing_directories for words in one.words()),
+                *(
+                    f"Whether the disk of {_node(one)} is new or was emptied: no log of a partition is on it. A broker that is elected with an empty log "
+                    "makes the other replicas truncate theirs: give the others and a metadata log to diff before it is started."
+                    for one in brokers_without_logs
+                ),
+                *self._leaving(),
+                *([FOLLOWERS] if self.order is None and self._reached() else []),
+                *unknown,
+                *_gone_before(ended_early),
+                *self._without_directory(),
+                *(
+                    f"Whether records of the metadata log of {_node(self.inputs[one.input])} are lost: {one.path}: {one.lost_before}. Compare the metadata logs of "
+                    "all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
+                    for one in self.metadata_logs
+                    if one.lost_before
+                ),
+                *(unknown_of_order(self.order) if self.order else ()),
             ),
-            *_leaving(leaving, inputs),
-            *([FOLLOWERS] if order is None and _reached(logs) else []),
-            *unknown,
-            *_gone_before(ended_early),
-            *_without_directory(lost),
-            *(
-                f"Whether records of the metadata log of {_node(inputs[one.input])} are lost: {one.path}: {one.lost_before}. Compare the metadata logs of "
-                "all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
-                for one in metadata_logs
-                if one.lost_before
-            ),
-            *(unknown_of_order(order) if order else ()),
-        ),
-    )
-
-
-def _unclean_registrations(nodes: Mapping[int, str], inputs: Sequence[Input]) -> Iterator[str]:
-    """Yield which nodes the controller takes out of every ISR and ELR, those with one reason together."""
-    by_reason: dict[str, list[str]] = {}
-    for node, reason in nodes.items():
-        by_reason.setdefault(reason, []).append(_node(inputs[node]))
-    for reason, names in by_reason.items():
-        yield (
-            f"When {listed(names, most=4)} {form(len(names), 'registers', 'register')}, the controller takes {form(len(names), 'it', 'each')} "
-            f"out of every ISR and ELR: {reason}."
         )
 
+    def _unclean_registrations(self) -> Iterator[str]:
+        """Yield which nodes the controller takes out of every ISR and ELR, those with one reason together."""
+        by_reason: dict[str, list[str]] = {}
+        for node, reason in self.unclean_nodes.items():
+            by_reason.setdefault(reason, []).append(_node(self.inputs[node]))
+        for reason, names in by_reason.items():
+            yield (
+                f"When {listed(names, most=4)} {form(len(names), 'registers', 'register')}, the controller takes {form(len(names), 'it', 'each')} "
+                f"out of every ISR and ELR: {reason}."
+            )
 
-def _leaving(leaving: Sequence[LeavingReplica], inputs: Sequence[Input]) -> Iterator[str]:
-    """Yield which replicas are strays where a reassignment completes before the start."""
-    shown = []
-    for one in leaving:
-        path = f"{inputs[one.cited.input].path.rstrip('/')}/{one.cited.path}"
-        shown.append(f"{one.path} of {_node(inputs[one.node])} (offset {one.offset} of the metadata log, in {path})")
-    if shown:
-        count = len(shown)
-        yield (
-            f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
-            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
-            "renames: its records are not served there."
+    def _leaving(self) -> Iterator[str]:
+        """Yield which replicas are strays where a reassignment completes before the start."""
+        shown = []
+        for one in self.leaving:
+            path = f"{self.inputs[one.cited.input].path.rstrip('/')}/{one.cited.path}"
+            shown.append(
+                f"{one.path} of {_node(self.inputs[one.node])} (offset {one.offset} of the metadata log, in {path})"
+            )
+        if shown:
+            count = len(shown)
+            yield (
+                f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
+                f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
+                "renames: its records are not served there."
+            )
+
+    def _states(self) -> Iterator[State]:
+        for start in self.starts:
+            if isinstance(start.result, Absent):
+                yield State.UNKNOWN
+            elif start.result is not StartResult.STARTS:
+                yield State.UNKNOWN if self._unreadable_only(start) else State.WILL_NOT_START
+        for log in self.logs:
+            if not log.is_reached:
+                continue
+            due = log.due if isinstance(log.due, DueSegments) and log.due.is_setting_known else None
+            if log.outcome == "unknown":
+                yield State.UNKNOWN
+            elif log.lost.records or (due is not None and due.is_whole_log):
+                yield State.LOSES
+            else:
+                yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
+        for one in self.metadata_logs:
+            if one.unknown:
+                yield State.UNKNOWN
+            elif one.lost.records:
+                yield State.LOSES if one.lost.only_here else State.STARTS_AND_REPAIRS
+        if self.starts:
+            yield State.STARTS_UNCHANGED
+
+    def _reached(self) -> list[PredictedLog]:
+        """Each log once, by the last start that comes as far as loading it."""
+        return list({(log.input, log.path): log for log in self.logs if log.is_reached}.values())
+
+    def _aged(self) -> list[PredictedLog]:
+        """Return the logs of which retention leaves nothing, by settings that are known or by the defaults."""
+        return [log for log in self._reached() if isinstance(log.due, DueSegments) and log.due.is_whole_log]
+
+    def _ended_early(self) -> list[PredictedLog]:
+        """Return the logs that ended further back before any start, as files beside them show: their last records may be lost."""
+        found = {
+            (log.input, log.path): log
+            for log in self.logs
+            if log.start == 1 and log.is_reached and log.fate is Fate.KEPT and not isinstance(log.further_end, Absent)
+        }
+        return [found[key] for key in sorted(found)]
+
+    def _without_directory(self) -> Iterator[str]:
+        if self.lost:
+            shown = [
+                f"{one.topic_partition} (line {one.value.citation.line} of {one.value.citation.path} says {one.value.value})"
+                for one in self.lost
+            ]
+            yield (
+                f"What became of the directories of {listed(shown, most=4)}: a start creates an empty log of a partition that is assigned, and the other replicas "
+                "truncate theirs where it is elected. Look for them (lost+found, other copies) before it."
+            )
+
+    def _without_logs(self) -> list[Input]:
+        """Return the brokers that have no log of a partition; a controller alone has none."""
+        holding = {log.node for log in self.logs}
+        return [
+            self.inputs[start.input]
+            for start in self.starts
+            if start.number == 1 and start.input not in holding and self.inputs[start.input].kind != "controller"
+        ]
+
+    def _unreadable_only(self, start: PredictedStart) -> bool:
+        """Whether a start fails for nothing but files that can't be read here."""
+        failed = [
+            log for log in self.logs if (log.node, log.start) == (start.input, start.number) and log.outcome == "fails"
+        ]
+        return start.loads_logs and bool(failed) and all(log.is_unreadable for log in failed)
+
+    def _headline(self, state: State, version: str) -> str:
+        """Return the answer in a line; what it leaves out is in the parts of the answer that follow."""
+        if state is State.WILL_NOT_START:
+            return self._not_starting(version) + (f" {self._lost(version)}" if self._last_losing() else "")
+        nodes, are_all = self._unclean()
+        loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
+        if self._last_losing():
+            return loads + self._lost(version)
+        if state is State.UNKNOWN:
+            return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
+        if not self.logs:
+            incomplete = (
+                _INCOMPLETE_METADATA.removeprefix("; ")
+                if any(one.lost_before for one in self.metadata_logs)
+                else "no log of a partition is here"
+            )
+            return f"Nothing here keeps {version} from starting; {incomplete}."
+        but = next(self._but(), "")
+        rest = " as they are" if state is State.STARTS_UNCHANGED else ", and loading discards no record"
+        return f"{loads}{version} loads {self._all()}{but or rest}."
+
+    def _versions(self) -> str:
+        """Return the versions that load logs, in words."""
+        loading = {log.node for log in self.logs}
+        return f"Kafka {listed(list(dict.fromkeys(start.kafka for start in self.starts if start.input in loading)) or [self.kafka])}"
+
+    def _but(self) -> Iterator[str]:
+        """Yield what keeps a start from being as calm as its logs loading, the gravest first."""
+        truncated = next((one for one in self.metadata_logs if one.lost.records), None)
+        if truncated is not None:
+            yield f", but discards {counted(truncated.lost.records, 'record')} of the metadata log"
+        if any(one.lost_before for one in self.metadata_logs):
+            yield _INCOMPLETE_METADATA
+        due = [log.due for log in self._reached() if isinstance(log.due, DueSegments)]
+        whole = [one for one in due if one.is_whole_log]
+        known = [one for one in whole if one.is_setting_known]
+        if known:
+            yield f"; retention then deletes all of {len(known):,}"
+        ended = self._ended_early()
+        if ended:
+            yield f"; {counted(len(ended), 'log')} may have lost {form(len(ended), 'its', 'their')} end before"
+        torn = [log for log in self._reached() if any(after < before for _, before, after in log.scanned)]
+        if torn:
+            yield f"; what it truncates of {counted(len(torn), 'log')} is no whole batch"
+        strays = [log for log in self._reached() if log.fate is Fate.STRAY]
+        if strays:
+            yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served"
+        if self.leaving:
+            yield f"; {len(self.leaving):,} may be {form(len(self.leaving), 'a stray', 'strays')} by then"
+        if whole:
+            yield f"; default retention would delete all of {len(whole):,}"
+        deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
+        if deleted:
+            yield f"; retention then deletes {counted(deleted, 'segment')}"
+
+    def _unclean(self) -> tuple[list[str], bool]:
+        """Nodes whose first start finds no marker, and whether all do; a controller alone never writes one."""
+        loading = {log.node for log in self.logs}
+        firsts = [start for start in self.starts if start.number == 1 and start.input in loading]
+        unclean = [start for start in firsts if not start.clean]
+        return list(dict.fromkeys(_node(self.inputs[start.input]) for start in unclean)), len(unclean) == len(firsts)
+
+    def _crash_now(self) -> Iterator[str]:
+        nodes, _ = self._unclean()
+        if nodes:
+            count = len(nodes)
+            yield (
+                f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'is', 'are')} still running: there is no clean-shutdown "
+                f"marker. If {form(count, 'it', 'one')} is running, this is what a crash now would do."
+            )
+
+    def _retention(self) -> Iterator[str]:
+        """Yield what retention deletes by settings that are known."""
+        due = [log.due for log in self._reached()]
+        known = [one for one in due if isinstance(one, DueSegments) and one.is_setting_known]
+        if known:
+            whole = sum(one.is_whole_log for one in known)
+            everything = f", all that {whole:,} of them {form(whole, 'holds', 'hold')}" if whole else ""
+            segments = counted(sum(len(one.base_offsets) for one in known), "segment")
+            yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}."
+
+    def _not_starting(self, version: str) -> str:
+        bad = [start for start in self.starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}]
+        first = bad[0]
+        node = _node(self.inputs[first.input])
+        others = len({start.input for start in bad}) - 1
+        node = f"{node[0].upper()}{node[1:]}" + (f" (and {others} more)" if others else "")
+        if first.result is StartResult.DIRECTORY_OFFLINE:
+            return f"{node} loses a log directory by {version}, offline: {first.exception}."
+        if not first.loads_logs:
+            return f"{node} does not start by {version}, and loads no log: {first.exception}."
+        later = [start for start in self.starts if start.input == first.input and start.number > first.number]
+        again = ""
+        if later:
+            again = (
+                f" Start {later[-1].number} succeeds."
+                if later[-1].result is StartResult.STARTS
+                else " Nor does it later."
+            )
+        return f"{node} does not start by {version}: {first.exception}.{again}"
+
+    def _lost(self, version: str) -> str:
+        losing = self._last_losing()
+        records = sum(log.lost.records for log in losing)
+        certain = sum(log.lost.certain for log in losing)
+        only = sum(log.lost.only_here for log in losing)
+        partitions = len({(log.input, log.path) for log in losing})
+        return (
+            f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {certain:,} certainly committed, "
+            f"{only:,} in no other log given."
         )
 
+    def _last_losing(self) -> list[PredictedLog]:
+        """Return the logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
+        return [log for log in self.logs if log.lost.records and log.is_reached]
 
-def _states(
-    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad]
-) -> Iterator[State]:
-    for start in starts:
-        if isinstance(start.result, Absent):
-            yield State.UNKNOWN
-        elif start.result is not StartResult.STARTS:
-            yield State.UNKNOWN if _unreadable_only(start, logs) else State.WILL_NOT_START
-    for log in logs:
-        if not log.is_reached:
-            continue
-        due = log.due if isinstance(log.due, DueSegments) and log.due.is_setting_known else None
-        if log.outcome == "unknown":
-            yield State.UNKNOWN
-        elif log.lost.records or (due is not None and due.is_whole_log):
-            yield State.LOSES
-        else:
-            yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
-    for one in metadata_logs:
-        if one.unknown:
-            yield State.UNKNOWN
-        elif one.lost.records:
-            yield State.LOSES if one.lost.only_here else State.STARTS_AND_REPAIRS
-    if starts:
-        yield State.STARTS_UNCHANGED
+    def _now(self, state: State) -> Iterator[str]:
+        strays = [log for log in self.logs if log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached]
+        aged = self._aged()
+        if state not in {State.WILL_NOT_START, State.LOSES} and not strays and not aged:
+            return
+        yield COPY_FIRST
+        if aged:
+            yield (
+                f"Raise retention before the start if these records are to stay: all of {listed([log.path for log in aged], most=4)}. "
+                "--ways-out compares it."
+            )
+        for start in self.starts:
+            if not start.loads_logs:
+                yield f"Mend the identity of {_node(self.inputs[start.input])} first: {start.reason}."
+        for log in self._last_losing():
+            if log.lost.only_here:
+                yield f"Save {log.path} of {_node(self.inputs[log.input])}: {log.lost.only_here:,} of its records are on no other replica given."
+            else:
+                whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
+                held = " and ".join(
+                    _holder(self.inputs[holder.input], self.inputs[log.input]) for holder in whole or log.lost.held_by
+                )
+                yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {_node(self.inputs[log.input])} discards."
 
+    def _unknown(self) -> Iterator[str]:
+        failed = {start.input for start in self.starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}}
+        if failed & set(self.zookeeper_nodes):
+            yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
+        for log in self.logs:
+            if log.outcome == "unknown":
+                yield f"What becomes of {log.path}: {log.message}."
+            elif log.is_unreadable and log.outcome == "fails":
+                yield f"What becomes of {log.path} where the broker can read what can't be read here: {log.message}."
+        for one in self.metadata_logs:
+            if one.unknown:
+                yield f"What becomes of the metadata log {one.path}: {one.unknown}."
+        for (node, ending), alike in self._by_ending().items():
+            it = form(len(alike), "it", "each")
+            yield (
+                f"Kafka {listed(alike)} would do something else than {self.kafka} on the files of {_node(self.inputs[node])}: {it} {ending}. "
+                "Give the version with --kafka."
+            )
+        if self.left_out:
+            yield f"Partition directories alone have neither marker nor checkpoints: {', '.join(self.left_out)}. Give their log directory."
+        if self.is_partial:
+            yield "What becomes of the other partitions, any of which may end the start: only those asked for were read."
+        if self.unknown_strays:
+            nodes = ", ".join(_node(self.inputs[one]) for one in self.unknown_strays)
+            yield (
+                f"Which directories of {nodes} are strays, which Kafka 3.0 to 3.6 deletes and 3.7 renames: no metadata log that can be read whole "
+                "is among the inputs. Give a controller's."
+            )
+        due = [log.due for log in self._reached()]
+        assumed = [one for one in due if isinstance(one, DueSegments) and not one.is_setting_known]
+        if assumed:
+            yield (
+                f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of "
+                f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
+                "or --set log.retention.ms=…; --now is the time of the start."
+            )
+        unread = sum(one is Absent.UNREADABLE for one in due)
+        if unread:
+            yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
+        if self.zookeeper_nodes:
+            yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
+        yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
 
-def _reached(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """Each log once, by the last start that comes as far as loading it."""
-    return list({(log.input, log.path): log for log in logs if log.is_reached}.values())
+    def _by_ending(self) -> Mapping[tuple[int, str], list[str]]:
+        """Return the versions that end in the same words, by node and these words."""
+        found: dict[tuple[int, str], list[str]] = {}
+        for one in self.versions:
+            found.setdefault((one.input, _ends(one)), []).append(one.kafka)
+        return found
 
-
-def _aged(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """Return the logs of which retention leaves nothing, by settings that are known or by the defaults."""
-    return [log for log in _reached(logs) if isinstance(log.due, DueSegments) and log.due.is_whole_log]
-
-
-def _ended_early(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """Return the logs that ended further back before any start, as files beside them show: their last records may be lost."""
-    found = {
-        (log.input, log.path): log
-        for log in logs
-        if log.start == 1 and log.is_reached and log.fate is Fate.KEPT and not isinstance(log.further_end, Absent)
-    }
-    return [found[key] for key in sorted(found)]
+    def _all(self) -> str:
+        count = len({(log.input, log.path) for log in self.logs})
+        return "its only log" if count == 1 else f"all {count:,} logs"
 
 
 def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
@@ -357,269 +551,10 @@ def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
         )
 
 
-def _without_directory(lost: Sequence[LostDirectory]) -> Iterator[str]:
-    if lost:
-        shown = [
-            f"{one.topic_partition} (line {one.value.citation.line} of {one.value.citation.path} says {one.value.value})"
-            for one in lost
-        ]
-        yield (
-            f"What became of the directories of {listed(shown, most=4)}: a start creates an empty log of a partition that is assigned, and the other replicas "
-            "truncate theirs where it is elected. Look for them (lost+found, other copies) before it."
-        )
-
-
-def _without_logs(
-    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
-) -> list[Input]:
-    """Return the brokers that have no log of a partition; a controller alone has none."""
-    holding = {log.node for log in logs}
-    return [
-        inputs[start.input]
-        for start in starts
-        if start.number == 1 and start.input not in holding and inputs[start.input].kind != "controller"
-    ]
-
-
-def _unreadable_only(start: PredictedStart, logs: Sequence[PredictedLog]) -> bool:
-    """Whether a start fails for nothing but files that can't be read here."""
-    failed = [log for log in logs if (log.node, log.start) == (start.input, start.number) and log.outcome == "fails"]
-    return start.loads_logs and bool(failed) and all(log.is_unreadable for log in failed)
-
-
-def _headline(
-    state: State,
-    starts: Sequence[PredictedStart],
-    logs: Sequence[PredictedLog],
-    inputs: Sequence[Input],
-    metadata_logs: Sequence[MetadataLoad],
-    leaving: Sequence[LeavingReplica],
-    *,
-    version: str,
-) -> str:
-    """Return the answer in a line; what it leaves out is in the parts of the answer that follow."""
-    if state is State.WILL_NOT_START:
-        return _not_starting(starts, inputs, version) + (f" {_lost(logs, version)}" if _last_losing(logs) else "")
-    nodes, are_all = _unclean(starts, logs, inputs)
-    loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
-    if _last_losing(logs):
-        return loads + _lost(logs, version)
-    if state is State.UNKNOWN:
-        return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
-    if not logs:
-        incomplete = (
-            _INCOMPLETE_METADATA.removeprefix("; ")
-            if any(one.lost_before for one in metadata_logs)
-            else "no log of a partition is here"
-        )
-        return f"Nothing here keeps {version} from starting; {incomplete}."
-    but = next(_but(logs, metadata_logs, leaving), "")
-    rest = " as they are" if state is State.STARTS_UNCHANGED else ", and loading discards no record"
-    return f"{loads}{version} loads {_all(logs)}{but or rest}."
-
-
-def _versions(starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], kafka: str) -> str:
-    """Return the versions that load logs, in words."""
-    loading = {log.node for log in logs}
-    return f"Kafka {listed(list(dict.fromkeys(start.kafka for start in starts if start.input in loading)) or [kafka])}"
-
-
-def _but(
-    logs: Sequence[PredictedLog], metadata_logs: Sequence[MetadataLoad], leaving: Sequence[LeavingReplica]
-) -> Iterator[str]:
-    """Yield what keeps a start from being as calm as its logs loading, the gravest first."""
-    truncated = next((one for one in metadata_logs if one.lost.records), None)
-    if truncated is not None:
-        yield f", but discards {counted(truncated.lost.records, 'record')} of the metadata log"
-    if any(one.lost_before for one in metadata_logs):
-        yield _INCOMPLETE_METADATA
-    due = [log.due for log in _reached(logs) if isinstance(log.due, DueSegments)]
-    whole = [one for one in due if one.is_whole_log]
-    known = [one for one in whole if one.is_setting_known]
-    if known:
-        yield f"; retention then deletes all of {len(known):,}"
-    ended = _ended_early(logs)
-    if ended:
-        yield f"; {counted(len(ended), 'log')} may have lost {form(len(ended), 'its', 'their')} end before"
-    torn = [log for log in _reached(logs) if any(after < before for _, before, after in log.scanned)]
-    if torn:
-        yield f"; what it truncates of {counted(len(torn), 'log')} is no whole batch"
-    strays = [log for log in _reached(logs) if log.fate is Fate.STRAY]
-    if strays:
-        yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served"
-    if leaving:
-        yield f"; {len(leaving):,} may be {form(len(leaving), 'a stray', 'strays')} by then"
-    if whole:
-        yield f"; default retention would delete all of {len(whole):,}"
-    deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
-    if deleted:
-        yield f"; retention then deletes {counted(deleted, 'segment')}"
-
-
-def _unclean(
-    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
-) -> tuple[list[str], bool]:
-    """Nodes whose first start finds no marker, and whether all do; a controller alone never writes one."""
-    loading = {log.node for log in logs}
-    firsts = [start for start in starts if start.number == 1 and start.input in loading]
-    unclean = [start for start in firsts if not start.clean]
-    return list(dict.fromkeys(_node(inputs[start.input]) for start in unclean)), len(unclean) == len(firsts)
-
-
-def _crash_now(
-    starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
-) -> Iterator[str]:
-    nodes, _ = _unclean(starts, logs, inputs)
-    if nodes:
-        count = len(nodes)
-        yield (
-            f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'is', 'are')} still running: there is no clean-shutdown "
-            f"marker. If {form(count, 'it', 'one')} is running, this is what a crash now would do."
-        )
-
-
-def _retention(logs: Sequence[PredictedLog]) -> Iterator[str]:
-    """Yield what retention deletes by settings that are known."""
-    due = [log.due for log in _reached(logs)]
-    known = [one for one in due if isinstance(one, DueSegments) and one.is_setting_known]
-    if known:
-        whole = sum(one.is_whole_log for one in known)
-        everything = f", all that {whole:,} of them {form(whole, 'holds', 'hold')}" if whole else ""
-        segments = counted(sum(len(one.base_offsets) for one in known), "segment")
-        yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}."
-
-
-def _not_starting(starts: Sequence[PredictedStart], inputs: Sequence[Input], version: str) -> str:
-    bad = [start for start in starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}]
-    first = bad[0]
-    node = _node(inputs[first.input])
-    others = len({start.input for start in bad}) - 1
-    node = f"{node[0].upper()}{node[1:]}" + (f" (and {others} more)" if others else "")
-    if first.result is StartResult.DIRECTORY_OFFLINE:
-        return f"{node} loses a log directory by {version}, offline: {first.exception}."
-    if not first.loads_logs:
-        return f"{node} does not start by {version}, and loads no log: {first.exception}."
-    later = [start for start in starts if start.input == first.input and start.number > first.number]
-    again = ""
-    if later:
-        again = (
-            f" Start {later[-1].number} succeeds." if later[-1].result is StartResult.STARTS else " Nor does it later."
-        )
-    return f"{node} does not start by {version}: {first.exception}.{again}"
-
-
-def _lost(logs: Sequence[PredictedLog], version: str) -> str:
-    losing = _last_losing(logs)
-    records = sum(log.lost.records for log in losing)
-    certain = sum(log.lost.certain for log in losing)
-    only = sum(log.lost.only_here for log in losing)
-    partitions = len({(log.input, log.path) for log in losing})
-    return (
-        f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {certain:,} certainly committed, "
-        f"{only:,} in no other log given."
-    )
-
-
-def _last_losing(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
-    """Return the logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
-    return [log for log in logs if log.lost.records and log.is_reached]
-
-
-def _now(
-    state: State, starts: Sequence[PredictedStart], logs: Sequence[PredictedLog], inputs: Sequence[Input]
-) -> Iterator[str]:
-    strays = [log for log in logs if log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached]
-    aged = _aged(logs)
-    if state not in {State.WILL_NOT_START, State.LOSES} and not strays and not aged:
-        return
-    yield COPY_FIRST
-    if aged:
-        yield (
-            f"Raise retention before the start if these records are to stay: all of {listed([log.path for log in aged], most=4)}. "
-            "--ways-out compares it."
-        )
-    for start in starts:
-        if not start.loads_logs:
-            yield f"Mend the identity of {_node(inputs[start.input])} first: {start.reason}."
-    for log in _last_losing(logs):
-        if log.lost.only_here:
-            yield f"Save {log.path} of {_node(inputs[log.input])}: {log.lost.only_here:,} of its records are on no other replica given."
-        else:
-            whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
-            held = " and ".join(
-                _holder(inputs[holder.input], inputs[log.input]) for holder in whole or log.lost.held_by
-            )
-            yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {_node(inputs[log.input])} discards."
-
-
 def _holder(holder: Input, of: Input) -> str:
     """Return who holds records that a node discards: another node, or an earlier copy of its own disk."""
     is_same = not isinstance(of.broker_id, Absent) and holder.broker_id == of.broker_id
     return f"the copy of {_node(holder)} at {holder.path}" if is_same else _node(holder)
-
-
-def _unknown(
-    starts: Sequence[PredictedStart],
-    logs: Sequence[PredictedLog],
-    inputs: Sequence[Input],
-    *,
-    kafka: str,
-    versions: Sequence[VersionOutcome],
-    metadata_logs: Sequence[MetadataLoad],
-    left_out: Collection[str],
-    zookeeper_nodes: Collection[int],
-    unknown_strays: Collection[int],
-    is_partial: bool,
-) -> Iterator[str]:
-    failed = {start.input for start in starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}}
-    if failed & set(zookeeper_nodes):
-        yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
-    for log in logs:
-        if log.outcome == "unknown":
-            yield f"What becomes of {log.path}: {log.message}."
-        elif log.is_unreadable and log.outcome == "fails":
-            yield f"What becomes of {log.path} where the broker can read what can't be read here: {log.message}."
-    for one in metadata_logs:
-        if one.unknown:
-            yield f"What becomes of the metadata log {one.path}: {one.unknown}."
-    for (node, ending), alike in _by_ending(versions).items():
-        it = form(len(alike), "it", "each")
-        yield (
-            f"Kafka {listed(alike)} would do something else than {kafka} on the files of {_node(inputs[node])}: {it} {ending}. "
-            "Give the version with --kafka."
-        )
-    if left_out:
-        yield f"Partition directories alone have neither marker nor checkpoints: {', '.join(left_out)}. Give their log directory."
-    if is_partial:
-        yield "What becomes of the other partitions, any of which may end the start: only those asked for were read."
-    if unknown_strays:
-        nodes = ", ".join(_node(inputs[one]) for one in unknown_strays)
-        yield (
-            f"Which directories of {nodes} are strays, which Kafka 3.0 to 3.6 deletes and 3.7 renames: no metadata log that can be read whole "
-            "is among the inputs. Give a controller's."
-        )
-    due = [log.due for log in _reached(logs)]
-    assumed = [one for one in due if isinstance(one, DueSegments) and not one.is_setting_known]
-    if assumed:
-        yield (
-            f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of "
-            f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
-            "or --set log.retention.ms=…; --now is the time of the start."
-        )
-    unread = sum(one is Absent.UNREADABLE for one in due)
-    if unread:
-        yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
-    if zookeeper_nodes:
-        yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
-    yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
-
-
-def _by_ending(versions: Sequence[VersionOutcome]) -> Mapping[tuple[int, str], list[str]]:
-    """Return the versions that end in the same words, by node and these words."""
-    found: dict[tuple[int, str], list[str]] = {}
-    for one in versions:
-        found.setdefault((one.input, _ends(one)), []).append(one.kafka)
-    return found
 
 
 def _ends(other: VersionOutcome) -> str:
@@ -628,11 +563,6 @@ def _ends(other: VersionOutcome) -> str:
     if other.result is StartResult.STARTS:
         return "starts, with other files"
     return f"ends with {other.exception} ({other.result})"
-
-
-def _all(logs: Sequence[PredictedLog]) -> str:
-    count = len({(log.input, log.path) for log in logs})
-    return "its only log" if count == 1 else f"all {count:,} logs"
 
 
 def _node(one: Input) -> str:

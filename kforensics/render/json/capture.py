@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kforensics.commands.capture import CaptureReport
 from kforensics.commands.result import Result
-from kforensics.render.json.document import DocumentBody, document, fields_of
+from kforensics.render.json.document import document, fields_of
 from kforensics.render.view import View
 
 
@@ -15,5 +15,4 @@ def write(result: Result[CaptureReport], _view: View) -> Iterator[str]:
         result: of `capture`; its plan and what was written are in the body.
     """
     body = result.body
-    fields = {**fields_of(body, "node_id", "cluster_id", "plan", "capture")}
-    return document(result, DocumentBody(name="capture", fields=fields))
+    return document(result, "capture", fields_of(body, "node_id", "cluster_id", "plan", "capture"))

@@ -16,7 +16,7 @@ from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
-from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, seal_objects, to_plain
+from kforensics.render.json.document import document, fields_of, json_line, seal_objects, to_plain
 from kforensics.render.view import View
 
 
@@ -26,12 +26,7 @@ def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
     Args:
         result: of `diff`; the reports of its partitions are made while they are written.
     """
-    return document(
-        result,
-        DocumentBody(
-            name="diff", fields={"depth": result.body.depth}, streams={"partitions": _flat_reports(result.body)}
-        ),
-    )
+    return document(result, "diff", {"depth": result.body.depth}, streams={"partitions": _flat_reports(result.body)})
 
 
 def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
@@ -81,9 +76,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "topic_id": report.topic_id,
         "leader": Absent.UNKNOWN
         if leader is None
-        else {
-            **fields_of(leader, "broker_id", "leader_epoch", "source", "reason", "is_known", "tied_with", "citations"),
-        },
+        else fields_of(leader, "broker_id", "leader_epoch", "source", "reason", "is_known", "tied_with", "citations"),
         "verdict": report.verdict,
         "state": (state or partition_state(report)).value,
         "replicas": [_plain_replica(replica) for replica in report.replicas],
@@ -98,10 +91,7 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
         "leadership": Absent.NOT_APPLICABLE if report.account is None else _plain_account(report.account),
         "odd_ones_out": [{"broker_id": one.view.replica.broker_id, "reason": one.reason} for one in report.odd_ones],
         "emptied_replicas": [
-            {
-                **fields_of(one, "broker_id", "is_certain", "is_electable", "reason"),
-            }
-            for one in report.emptied
+            fields_of(one, "broker_id", "is_certain", "is_electable", "reason") for one in report.emptied
         ],
     }
 
@@ -148,9 +138,7 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         else {"offset": report.without_file.offset, "rule": report.without_file.rule},
         "first_divergence": Absent.NOT_APPLICABLE
         if report.divergence is None
-        else {
-            **fields_of(report.divergence, "offset", "kind", "detail", "is_open", "citations"),
-        },
+        else fields_of(report.divergence, "offset", "kind", "detail", "is_open", "citations"),
     }
 
 
@@ -180,7 +168,7 @@ def _plain_truncation(expected: ExpectedTruncation | None) -> Any:
         "offset": expected.offset,
         "target_offset": expected.target_offset,
         "rule": expected.outcome.rule,
-        "steps": [{**_plain_step(step), "sentence": step.sentence()} for step in expected.outcome.steps],
+        "steps": [_plain_step(step) for step in expected.outcome.steps],
         "records": expected.counts.records,
         "markers": expected.counts.markers,
         "committed": _plain_counts(expected.counts),
@@ -202,23 +190,13 @@ def _plain_truncation(expected: ExpectedTruncation | None) -> Any:
 
 
 def _plain_step(step: TruncationStep) -> dict[str, Any]:
-    names = (
-        "kind",
-        "fetch_offset",
-        "requested_epoch",
-        "answer_epoch",
-        "answer_offset",
-        "own_epoch",
-        "own_offset",
-        "log_end_offset",
-        "truncate_to",
-        "rule",
-    )
-    return {name: getattr(step, name) for name in names}
+    asked = fields_of(step, "kind", "fetch_offset", "requested_epoch", "answer_epoch", "answer_offset")
+    done = fields_of(step, "own_epoch", "own_offset", "log_end_offset", "truncate_to", "rule")
+    return {**asked, **done, "sentence": step.sentence()}
 
 
-def _plain_counts(counts: CommittedCounts) -> dict[str, int]:
-    return {"certain": counts.certain, "possible": counts.possible, "no": counts.no}
+def _plain_counts(counts: CommittedCounts) -> dict[str, Any]:
+    return fields_of(counts, "certain", "possible", "no")
 
 
 def _plain_what_if(choice: WhatIf) -> dict[str, Any]:

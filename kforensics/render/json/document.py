@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,40 +27,37 @@ if TYPE_CHECKING:
     from kforensics.commands.sealing.report import CheckedSeal
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentBody:
-    """The part that a command adds to a document."""
-
-    name: str
-    """The name of its schema."""
-    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    streams: Mapping[str, Iterable[str]] = dataclasses.field(default_factory=dict)
-    """Lists too long to hold: their items are JSON already."""
-    after: Callable[[], Mapping[str, Any]] = dict
-    """Gives the fields that are known only when the streams have been written."""
-
-
-def document(result: Result[Any], body: DocumentBody) -> Iterator[str]:
+def document(
+    result: Result[Any],
+    name: str,
+    fields: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    streams: Mapping[str, Iterable[Any]] = MappingProxyType({}),
+    after: Callable[[], Mapping[str, Any]] = dict,
+) -> Iterator[str]:
     """Yield the one document of `--format json`, piece by piece, ending in a line break.
 
     Args:
         result: gives inputs, answer, findings, problems, exit code and seal.
-        body: what the command adds.
+        name: of its schema.
+        fields: that the command adds.
+        streams: lists too long to hold: values, or text that is JSON already.
+        after: gives the fields that are known only when the streams have been written.
     """
-    head = {"schema": f"kforensics/{body.name}/1", "tool_version": __version__, "inputs": result.inputs, **body.fields}
+    head = {"schema": f"kforensics/{name}/1", "tool_version": __version__, "inputs": result.inputs, **fields}
     if result.seal is not None:
         head["seal"] = plain_seal(result.seal)
     yield json.dumps(to_plain(head), indent=2)[:-2]
-    for name, items in body.streams.items():
-        yield f',\n  "{name}": ['
+    for key, items in streams.items():
+        yield f',\n  "{key}": ['
         separator = "\n    "
         for item in items:
-            yield separator + item
+            yield separator + (item if isinstance(item, str) else json.dumps(to_plain(item)))
             separator = ",\n    "
         yield "]"
     found = result.conclusion
     tail = {
-        **body.after(),
+        **after(),
         "answer": plain_answer(found.answer),
         "findings": found.findings,
         "problems": found.problems,

@@ -9,7 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Damage
 from kforensics.evidence.content.items import RecordItem
 from kforensics.formats.columns.record_stream import RecordChunk
-from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.json.document import document, to_plain
 from kforensics.render.json.dump import dump_line, plain_item
 from kforensics.render.json.record_lines import record_lines
 from kforensics.render.view import View
@@ -38,7 +38,7 @@ def write(result: Result[DumpContent], view: View) -> Iterator[str]:
         view: whether payloads are shown, and how.
     """
     entries = (line.rstrip("\n") for line in _lines(result.body, view, None))
-    return document(result, DocumentBody(name="dump", streams={"entries": entries}))
+    return document(result, "dump", streams={"entries": entries})
 
 
 def write_lines(result: Result[DumpContent], view: View) -> Iterator[str]:

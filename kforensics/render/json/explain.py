@@ -12,7 +12,7 @@ from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
-from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, seal_objects
+from kforensics.render.json.document import document, fields_of, json_line, seal_objects
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
@@ -24,7 +24,7 @@ def write(result: Result[Explanation], _view: View) -> Iterator[str]:
     Args:
         result: of `explain`.
     """
-    return document(result, DocumentBody(name="explain", fields=plain_explanation(result.body)))
+    return document(result, "explain", plain_explanation(result.body))
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
@@ -131,11 +131,7 @@ def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
         "cause_reason": truncation.cause.reason,
         "confidence": truncation.cause.confidence,
         "references": list(dict.fromkeys(bug.jira for bug in truncation.bugs)),
-        "committed": {
-            "certain": truncation.committed.certain,
-            "possible": truncation.committed.possible,
-            "no": truncation.committed.no,
-        },
+        "committed": fields_of(truncation.committed, "certain", "possible", "no"),
         "citations": truncation.citations,
     }
 
@@ -155,10 +151,7 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
         "leader_epoch": loss.leader_epoch,
         "reason": loss.reason,
         "held_by": [
-            {
-                **fields_of(h, "input", "path", "broker_id", "in_use", "is_vanishing", "is_stray"),
-            }
-            for h in loss.held_by
+            fields_of(one, "input", "path", "broker_id", "in_use", "is_vanishing", "is_stray") for one in loss.held_by
         ],
         "cause": loss.cause,
         "citations": loss.citations,

@@ -7,7 +7,7 @@ from typing import Any
 
 from kforensics.commands.result import Result
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
-from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, typed_lines
+from kforensics.render.json.document import document, fields_of, json_line, typed_lines
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
@@ -18,7 +18,7 @@ def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     Args:
         result: of `fleet audit` or `fleet report`.
     """
-    return document(result, DocumentBody(name=result.command.replace(" ", "-"), fields=plain_summary(result.body)))
+    return document(result, result.command.replace(" ", "-"), plain_summary(result.body))
 
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
@@ -28,7 +28,7 @@ def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[s
         result: of `fleet report --since`.
     """
     names = tuple(one.name for one in fields(AuditComparison))
-    return document(result, DocumentBody(name="fleet-comparison", fields=fields_of(result.body, *names)))
+    return document(result, "fleet-comparison", fields_of(result.body, *names))
 
 
 def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
@@ -38,7 +38,7 @@ def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
         result: of `fleet scan`.
     """
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
-    return document(result, DocumentBody(name="fleet-scan", fields=fields_of(result.body, *names)))
+    return document(result, "fleet-scan", fields_of(result.body, *names))
 
 
 def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
@@ -48,9 +48,7 @@ def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
         result: of `fleet trend`, an audit a line, the oldest first.
     """
     body = {"tables": result.body.tables, "audit_count": result.body.audit_count}
-    return document(
-        result, DocumentBody(name="fleet-trend", fields={**body, "audits": [*map(_plain_line, result.body.lines)]})
-    )
+    return document(result, "fleet-trend", {**body, "audits": [*map(_plain_line, result.body.lines)]})
 
 
 def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
@@ -154,9 +152,6 @@ def plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "problem_count",
         "read_bytes",
         "reused_segments",
-    )
-    names = (
-        *names,
         "audit_id",
         "audited_ms",
         "depth",

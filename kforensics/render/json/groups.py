@@ -1,6 +1,6 @@
 """Consumer groups, their positions and their history as plain JSON values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kforensics.commands.groups import Groups
@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, to_plain
+from kforensics.render.json.document import document, fields_of, to_plain, typed_lines
 from kforensics.render.view import View
 
 
@@ -21,10 +21,10 @@ def write(result: Result[Groups], _view: View) -> Iterator[str]:
     """
     body = result.body
     fields = {"complete_since": body.complete_since_ms, "skipped_records": body.skipped_records}
-    streams = {"groups": (json_line(_group(one)).rstrip() for one in body.groups)}
+    streams: dict[str, Iterable[Any]] = {"groups": map(_group, body.groups)}
     if body.request.history or body.request.expired:
-        streams["commits"] = (json_line(_change(change)).rstrip() for change in body.changes())
-    return document(result, DocumentBody(name="groups", fields=fields, streams=streams))
+        streams["commits"] = map(_change, body.changes())
+    return document(result, "groups", fields, streams=streams)
 
 
 def write_lines(result: Result[Groups], _view: View) -> Iterator[str]:
@@ -33,7 +33,7 @@ def write_lines(result: Result[Groups], _view: View) -> Iterator[str]:
     Args:
         result: of `groups`.
     """
-    return (json_line({"type": "commit", **_change(change)}) for change in result.body.changes())
+    return typed_lines(("commit", map(_change, result.body.changes())))
 
 
 def _group(view: GroupView) -> dict[str, Any]:

@@ -1,11 +1,10 @@
 """`ls` as a document and as lines: nodes, partitions, directories and files as `docs/json.md` promises them."""
 
-import json
 from collections.abc import Iterable, Iterator
 
 from kforensics.commands.ls import Listing
 from kforensics.commands.result import Result
-from kforensics.render.json.document import DocumentBody, document, plain_answer, to_plain, typed_lines
+from kforensics.render.json.document import document, plain_answer, typed_lines
 from kforensics.render.view import View
 
 
@@ -17,18 +16,15 @@ def write(result: Result[Listing], view: View) -> Iterator[str]:
         view: whether every file is listed, not only counts by kind.
     """
     inventory = result.body.inventory
-    lists: dict[str, Iterable[object]] = {
+    streams: dict[str, Iterable[object]] = {
         "partitions": inventory.partitions,
         "directories": inventory.directories,
         "file_counts": inventory.files,
         "unknown_files": inventory.unknown,
     }
     if view.files:
-        lists["files"] = result.body.files()
-    streams = {name: (json.dumps(to_plain(value)) for value in values) for name, values in lists.items()}
-    return document(
-        result, DocumentBody(name="ls", fields={"depth": result.body.depth, "nodes": inventory.nodes}, streams=streams)
-    )
+        streams["files"] = result.body.files()
+    return document(result, "ls", {"depth": result.body.depth, "nodes": inventory.nodes}, streams=streams)
 
 
 def write_lines(result: Result[Listing], view: View) -> Iterator[str]:

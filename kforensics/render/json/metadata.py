@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import LogComparison
 from kforensics.evidence.metadata.events import MetadataEvent
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState, TopicState, When
-from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
+from kforensics.render.json.document import document, json_line, to_plain
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
@@ -22,8 +22,7 @@ def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
     """
     body = result.body
     fields = {**plain_comparison(body.comparison), "state": _selected(plain_state(body.state), body.request)}
-    events = (json_line(plain_event(event)).rstrip() for event in body.events)
-    return document(result, DocumentBody(name="metadata", fields=fields, streams={"events": events}))
+    return document(result, "metadata", fields, streams={"events": map(plain_event, body.events)})
 
 
 def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:

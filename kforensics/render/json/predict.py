@@ -1,6 +1,5 @@
 """The document of `predict`: `kforensics/predict/1`."""
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     WayOut,
 )
-from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain
+from kforensics.render.json.document import document, fields_of
 from kforensics.render.view import View
 
 
@@ -50,13 +49,7 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
             for one in body.metadata_logs
         ],
         "versions": [
-            {
-                "input": one.input,
-                "kafka": one.kafka,
-                "outcome": one.result,
-                "exception": one.exception,
-                "reason": one.reason,
-            }
+            {**fields_of(one, "input", "kafka"), "outcome": one.result, **fields_of(one, "exception", "reason")}
             for one in body.versions
         ],
     }
@@ -64,8 +57,7 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
         fields["ways_out"] = [_way_out(way, rank) for rank, way in enumerate(body.ways_out, 1)]
     if body.order is not None:
         fields["order"] = _order(body.order)
-    logs = (json.dumps(to_plain(_log(log))) for log in body.logs)
-    return document(result, DocumentBody(name="predict", fields=fields, streams={"logs": logs}))
+    return document(result, "predict", fields, streams={"logs": map(_log, body.logs)})
 
 
 def _order(order: StartOrder) -> dict[str, Any]:
@@ -107,12 +99,7 @@ def _way_out(way: WayOut, rank: int) -> dict[str, Any]:
         "rank": rank,
         "input": way.node,
         "changes": [
-            {
-                "kind": change.kind,
-                "input": change.input,
-                "paths": change.paths,
-                "kafka": change.value or Absent.NOT_APPLICABLE,
-            }
+            {**fields_of(change, "kind", "input", "paths"), "kafka": change.value or Absent.NOT_APPLICABLE}
             for change in way.changes
         ],
         "outcome": way.result,
@@ -161,9 +148,7 @@ def _log(log: PredictedLog) -> dict[str, Any]:
 
 
 def _holders(lost: LostRecords) -> list[dict[str, Any]]:
-    return [
-        {"input": holder.input, "broker_id": holder.broker_id, "records": holder.records} for holder in lost.held_by
-    ]
+    return [fields_of(holder, "input", "broker_id", "records") for holder in lost.held_by]
 
 
 def _state(state: LogAtStart) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, InputsRefused
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import Answer, State
-from kforensics.render.json.document import DocumentBody, document
+from kforensics.render.json.document import document
 
 _TABLES = ("partitions", "truncations", "losses")
 """The tables that programs read of `diff` and `explain`, empty where nothing was analysed."""
@@ -33,4 +33,4 @@ def refusal_document(error: EvidenceError) -> str:
     inputs = tuple(Input(path=one.path, kind="unreadable") for one in errors)
     # Every command that reads inputs has the state, with the same exit code.
     result = Result(command="ls", inputs=inputs, body=None, concluded=conclusion)
-    return "".join(document(result, DocumentBody(name="refusal", fields=dict.fromkeys(_TABLES, ()))))
+    return "".join(document(result, "refusal", dict.fromkeys(_TABLES, ())))

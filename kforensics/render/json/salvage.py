@@ -1,6 +1,5 @@
 """The document of `salvage`: `kforensics/salvage/1`."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ from kforensics.commands.salvage import SalvageReport
 from kforensics.commands.salvaging.manifest import plain_end, plain_file, plain_gap
 from kforensics.commands.salvaging.model import SavedLabel, SavedPartition
 from kforensics.damage import Absent
-from kforensics.render.json.document import DocumentBody, document, fields_of, to_plain
+from kforensics.render.json.document import document, fields_of
 from kforensics.render.view import View
 
 
@@ -26,8 +25,7 @@ def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
         "missing": sum(one.missing for one in body.partitions),
         "files": [plain_file(file) for file in body.files],
     }
-    partitions = (json.dumps(to_plain(_partition(one))) for one in body.partitions)
-    return document(result, DocumentBody(name="salvage", fields=fields, streams={"partitions": partitions}))
+    return document(result, "salvage", fields, streams={"partitions": map(_partition, body.partitions)})
 
 
 def _partition(one: SavedPartition) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A manifest as it is stored, and the check of one as a document."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,7 +7,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.seal import CheckedManifest, NewSeal
 from kforensics.damage import Absent
 from kforensics.evidence.seal.state import Difference, SealEntry
-from kforensics.render.json.document import DocumentBody, document, to_plain
+from kforensics.render.json.document import document, to_plain
 from kforensics.render.view import View
 
 
@@ -30,19 +29,17 @@ def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
     body, check = result.body, result.body.check
     return document(
         result,
-        DocumentBody(
-            name="seal-check",
-            fields={
-                "inputs": [{"path": one.path, "kind": one.kind} for one in result.inputs],
-                "sealed": {"tool_version": check.head.tool_version, **to_plain(check.head.envelope)},
-            },
-            streams={"differences": (json.dumps(to_plain(plain_difference(one))) for one in body.differences)},
-            after=lambda: {
-                "counts": {"held": check.held, **{str(change): count for change, count in check.counts.items()}},
-                "manifest_sha256": check.manifest_sha256,
-                "signature": body.signature,
-            },
-        ),
+        "seal-check",
+        {
+            "inputs": [{"path": one.path, "kind": one.kind} for one in result.inputs],
+            "sealed": {"tool_version": check.head.tool_version, **to_plain(check.head.envelope)},
+        },
+        streams={"differences": map(plain_difference, body.differences)},
+        after=lambda: {
+            "counts": {"held": check.held, **{str(change): count for change, count in check.counts.items()}},
+            "manifest_sha256": check.manifest_sha256,
+            "signature": body.signature,
+        },
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from kforensics.commands.result import Result
 from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
-from kforensics.render.json.document import DocumentBody, document, fields_of
+from kforensics.render.json.document import document, fields_of
 from kforensics.render.view import View
 from kforensics.simulation.explore import Exploration, TraceStep
 from kforensics.simulation.model_values import ModelReplica, ModelState
@@ -20,7 +20,7 @@ def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]
     Args:
         result: of `simulate list`.
     """
-    return _document(result, {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
+    return document(result, "simulate", {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
 
 
 def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
@@ -31,7 +31,7 @@ def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
     """
     bodies = [replay_body(each) for each in result.body.replays]
     several = {"scenario": result.body.replays[0].scenario.name, "protocols": bodies}
-    return _document(result, bodies[0] if result.body.is_one else several)
+    return document(result, "simulate", bodies[0] if result.body.is_one else several)
 
 
 def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]:
@@ -40,7 +40,7 @@ def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]
     Args:
         result: of `simulate explore`.
     """
-    return _document(result, exploration_body(result.body))
+    return document(result, "simulate", exploration_body(result.body))
 
 
 def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
@@ -49,11 +49,7 @@ def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[st
     Args:
         result: of a `simulate` that writes data directories or a file; its body says which.
     """
-    return _document(result, {"written": result.body})
-
-
-def _document(result: Result[Any], fields: Mapping[str, Any]) -> Iterator[str]:
-    return document(result, DocumentBody(name="simulate", fields=fields))
+    return document(result, "simulate", {"written": result.body})
 
 
 def replay_body(one: Replay) -> dict[str, Any]:

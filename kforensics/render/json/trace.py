@@ -9,7 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
 from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord, Until
-from kforensics.render.json.document import DocumentBody, document, fields_of, plain_answer, to_plain, typed_lines
+from kforensics.render.json.document import document, fields_of, plain_answer, to_plain, typed_lines
 from kforensics.render.view import View
 
 
@@ -36,7 +36,7 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
     if body.erasure is not None:
         fields["erasure"] = {"places": body.records.tally.copies, "files": body.erasure.files}
     records = (_text(one, view) for one in body.records)
-    return document(result, DocumentBody(name="trace", fields=fields, streams={"records": records}))
+    return document(result, "trace", fields, streams={"records": records})
 
 
 def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:

@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
-from kforensics.render.json.document import DocumentBody, document, fields_of, json_line, to_plain
+from kforensics.render.json.document import document, fields_of, to_plain, typed_lines
 from kforensics.render.view import View
 
 
@@ -20,13 +20,12 @@ def write(result: Result[Transactions], _view: View) -> Iterator[str]:
         result: of `transactions`.
     """
     body = result.body
-    partitions = (json_line(_partition(body, one)).rstrip() for one in body.partitions)
     fields = {
         "now_ms": _time(body.now_ms),
         "skipped_records": body.skipped_records,
         "history": [_state(state, body) for state in body.history],
     }
-    return document(result, DocumentBody(name="transactions", fields=fields, streams={"partitions": partitions}))
+    return document(result, "transactions", fields, streams={"partitions": _partitions(body)})
 
 
 def write_lines(result: Result[Transactions], _view: View) -> Iterator[str]:
@@ -35,7 +34,11 @@ def write_lines(result: Result[Transactions], _view: View) -> Iterator[str]:
     Args:
         result: of `transactions`.
     """
-    return (json_line({"type": "partition", **_partition(result.body, one)}) for one in result.body.partitions)
+    return typed_lines(("partition", _partitions(result.body)))
+
+
+def _partitions(body: Transactions) -> Iterator[dict[str, Any]]:
+    return (_partition(body, one) for one in body.partitions)
 
 
 def _partition(body: Transactions, one: PartitionTransactions) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`verify` as rows of JSON: the elements of `files`, and counts over all of them."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,12 +11,10 @@ from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.render.json.document import (
-    DocumentBody,
     document,
     fields_of,
     plain_answer,
     seal_objects,
-    to_plain,
     typed_lines,
 )
 from kforensics.render.view import View
@@ -31,9 +28,10 @@ def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
         result: of `verify`.
     """
     body = result.body
-    rows = (json.dumps(to_plain(file_row(report, body.intact))) for report in body.files)
     fields = {"level": body.level.value, "totals": totals(body.verification)}
-    return document(result, DocumentBody(name="verify", fields=fields, streams={"files": rows}))
+    return document(
+        result, "verify", fields, streams={"files": (file_row(report, body.intact) for report in body.files)}
+    )
 
 
 def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:

@@ -19,7 +19,7 @@ from kforensics.reconcile.replicas.leader import LeaderChoice
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
-from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.units import Depth, TopicPartition
@@ -48,51 +48,48 @@ _WORDS = {
 
 
 @whole_screen
-def write(result: Result[DiffResult], view: View) -> Iterator[Text | str]:
+def write(result: Result[DiffResult], view: View) -> Iterator[Line]:
     """Yield a block for each partition that needs attention, records where they are asked for, and what was not read.
 
     Args:
         result: of `diff`.
         view: of the screen, and which of blocks, steps, records and payloads are shown.
     """
-    compared, width = replace(result.body, findings=result.findings, problems=result.problems), view.width
+    compared = replace(result.body, findings=result.findings, problems=result.problems)
     if view.only_findings:
-        yield from finding_lines(compared, width)
+        yield from finding_lines(compared)
     else:
         for one in compared.partitions:
             if one.report is not None:
                 yield ""
                 yield from _block(
-                    one.report, one.state, one.findings, steps=view.steps, width=width, unicode=view.unicode
+                    one.report, one.state, one.findings, steps=view.steps, width=view.width, unicode=view.unicode
                 )
-                yield from _legend(one.report, compared.inputs, width)
-        yield from _loose_findings(compared.findings, width)
-        yield from _closing(compared, verbose=view.verbose, width=width)
+                yield from _legend(one.report, compared.inputs)
+        yield from _loose_findings(compared.findings)
+        yield from _closing(compared, verbose=view.verbose)
     problems = compared.problems
     if view.show_records:
         problems = (*problems, *compared.not_captured)
         yield from record_lines(compared.dropped(), show_payload=view.show_payload)
     if problems:
         yield ""
-    yield from problem_lines(problems, compared.inputs, width)
+    yield from problem_lines(problems, compared.inputs)
 
 
-def finding_lines(result: DiffResult, width: int) -> Iterator[Text | str]:
+def finding_lines(result: DiffResult) -> Iterator[Line]:
     """Yield one entry a finding, the gravest first.
 
     Args:
         result: the body of a result of `diff`.
-        width: of the screen, in columns.
     """
     for item in result.findings:
-        yield from wrapped(
-            f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
-        )
+        yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")
 
 
 def record_lines(
     discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
-) -> Iterator[Text | str]:
+) -> Iterator[Line]:
     """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for.
 
     Args:
@@ -100,8 +97,7 @@ def record_lines(
         show_payload: whether values are shown.
     """
     for partition, owner, records in discarded:
-        yield ""
-        yield Text(f"{escape_text(str(partition))}: records that {owner} would discard", style=Style.HEADING)
+        yield from section(f"{escape_text(str(partition))}: records that {owner} would discard")
         for record in records:
             key = "null" if record.key is None else escape_text(record.key)
             value = ""
@@ -112,7 +108,7 @@ def record_lines(
 
 def _block(
     report: PartitionReport, state: State, findings: Sequence[Finding], *, steps: bool, width: int, unicode: bool
-) -> Iterator[Text]:
+) -> Iterator[Line]:
     name = escape_text(str(report.partition))
     leader = report.leader
     led = "no live replica"
@@ -126,7 +122,7 @@ def _block(
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
     if leader is not None:
-        yield from wrapped(_leader_line(leader), width=width, indent=INDENT * 2, first=INDENT)
+        yield hanging(_leader_line(leader))
     lanes = [_lane(replica) for replica in report.replicas]
     drawn = [
         lane
@@ -142,14 +138,12 @@ def _block(
     for replica, lane in zip(report.replicas, lanes, strict=True):
         yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
     for replica in report.replicas:
-        yield from _explained(replica, steps=steps, width=width)
-    yield from _holders(report, width)
-    yield from _other_leaders(report, width)
+        yield from _explained(replica, steps=steps)
+    yield from _holders(report)
+    yield from _other_leaders(report)
     for item in findings:
         if item.code not in {"KF201", "KF202", "KF203", "KF204"}:
-            yield from wrapped(
-                f"{item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
-            )
+            yield hanging(f"{item.severity}: {escape_text(item.statement)}")
 
 
 def _leader_line(leader: LeaderChoice) -> str:
@@ -169,12 +163,12 @@ def _leader_line(leader: LeaderChoice) -> str:
     return f"leader from the {leader.reason}"
 
 
-def _legend(report: PartitionReport, inputs: Sequence[Input], width: int) -> Iterator[Text]:
+def _legend(report: PartitionReport, inputs: Sequence[Input]) -> Iterator[Line]:
     """Yield the paths of inputs whose replicas no broker id names."""
     for replica in report.replicas:
         directory = replica.view.replica
         if isinstance(directory.broker_id, Absent):
-            yield from _labelled(directory.owner, escape_text(inputs[directory.input].path), width)
+            yield _labelled(directory.owner, escape_text(inputs[directory.input].path))
 
 
 def _lane(replica: ReplicaReport) -> Lane:
@@ -190,7 +184,7 @@ def _lane(replica: ReplicaReport) -> Lane:
     )
 
 
-def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, report: PartitionReport) -> Iterator[Text]:
+def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, report: PartitionReport) -> Iterator[Line]:
     view = replica.view
     name = view.replica.owner
     if view.replica.state != "live":
@@ -220,7 +214,7 @@ def _needs_no_truncation(replica: ReplicaReport) -> bool:
     return replica.is_tail_of_a_copy and replica.truncation.offset >= replica.compared_with.log_end_offset
 
 
-def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[Text]:
+def _explained(replica: ReplicaReport, *, steps: bool) -> Iterator[Line]:
     who = replica.view.replica.owner
     if replica.view.replica.state == "future":
         who += "'s future replica"
@@ -229,36 +223,29 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
         records = counted(expected.counts.records, "record")
         if expected.counts.markers:
             records += f" and {counted(expected.counts.markers, 'transaction marker')}"
-        yield from _labelled(
-            "truncation",
-            f"{who} to {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})",
-            width,
+        yield _labelled(
+            "truncation", f"{who} to {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})"
         )
         if _needs_no_truncation(replica):
-            yield from _labelled("", "unless the leader's directory was copied earlier while it ran", width)
+            yield _labelled("", "unless the leader's directory was copied earlier while it ran")
         for run in expected.runs:
             if run.records or run.markers:
                 certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
                     run.certainty
                 ]
-                yield from _labelled(
+                yield _labelled(
                     "",
                     f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {escape_text(run.reason)}",
-                    width,
                 )
         if expected.lost.records < expected.counts.records:
-            yield from _labelled(
-                "",
-                f"the leader holds {expected.counts.records - expected.lost.records} of them: they are copied again",
-                width,
+            yield _labelled(
+                "", f"the leader holds {expected.counts.records - expected.lost.records} of them: they are copied again"
             )
-        yield from _labelled(
-            "rule", f"{expected.protocol.name} ({expected.protocol.reason}), {expected.outcome.rule}", width
-        )
+        yield _labelled("rule", f"{expected.protocol.name} ({expected.protocol.reason}), {expected.outcome.rule}")
         if not steps and expected.outcome.steps:
             deciding = [s for s in expected.outcome.steps if not isinstance(s.truncate_to, Absent)]
             for step in deciding[-1:]:
-                yield from _labelled("", step.sentence(), width)
+                yield _labelled("", step.sentence())
     if replica.without_file is not None:
         offset = replica.without_file.offset
         words = (
@@ -266,34 +253,30 @@ def _explained(replica: ReplicaReport, *, steps: bool, width: int) -> Iterator[T
             if isinstance(offset, Absent)
             else f"truncates to {offset} ({replica.without_file.rule})"
         )
-        yield from _labelled(
+        yield _labelled(
             "no file",
             f"{who} has no usable leader-epoch-checkpoint: epochs are from its batches here; a broker that starts without the file {words}",
-            width,
         )
     if steps and replica.outcome is not None:
         for number, step in enumerate(replica.outcome.steps, 1):
-            yield from _labelled("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}", width)
+            yield _labelled("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}")
     if replica.divergence is not None and replica.verdict is Verdict.SILENT_DIVERGENCE:
-        yield from _labelled(
+        yield _labelled(
             "differs",
             f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {escape_text(replica.divergence.detail)}",
-            width,
         )
     if replica.past_end is not None:
-        yield from _labelled(
-            "missing", f"{who} recorded high watermark {replica.past_end.value}, past the end of every log", width
-        )
+        yield _labelled("missing", f"{who} recorded high watermark {replica.past_end.value}, past the end of every log")
 
 
-def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
+def _holders(report: PartitionReport) -> Iterator[Line]:
     """Yield the replicas that alone hold records, those that have no log, and those that are not given."""
     for holder in report.unassigned_holders:
         if holder.counts.certain or holder.counts.possible:
             directory = holder.view.replica
             kind = "" if directory.state == "live" else f"{directory.state} "
             words = f"a {kind}directory of {directory.owner} that is no replica holds {counted(holder.counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}) that no replica holds, {holder.counts.certain} certainly committed"
-            yield from _labelled("beside", words, width)
+            yield _labelled("beside", words)
     for holder in report.sole_holders:
         counts = holder.counts
         if not counts.certain and not counts.possible:
@@ -301,20 +284,18 @@ def _holders(report: PartitionReport, width: int) -> Iterator[Text]:
         words = f"{holder.view.replica.owner} alone holds {counted(counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}), {counts.certain} certainly committed"
         if holder.is_tail_of_a_copy:
             words += "; others may hold them too, and were copied earlier while they ran, or lost power"
-        yield from _labelled("alone", words, width)
+        yield _labelled("alone", words)
     for odd in report.odd_ones:
-        yield from _labelled("odd one", f"{odd.view.replica.owner}: {odd.reason}", width)
+        yield _labelled("odd one", f"{odd.view.replica.owner}: {odd.reason}")
     for one in report.emptied:
         should = "should hold it" if one.is_assigned else "may be assigned to it"
-        yield from _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}", width)
+        yield _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}")
     if report.missing_replicas:
         missing = listed([f"broker {broker}" for broker in report.missing_replicas])
-        yield from _labelled(
-            "not given", f"{missing}: assigned to it, and no directory of it is among the inputs", width
-        )
+        yield _labelled("not given", f"{missing}: assigned to it, and no directory of it is among the inputs")
 
 
-def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
+def _other_leaders(report: PartitionReport) -> Iterator[Line]:
     interesting = [w for w in report.what_if if w.truncations or w.kept_divergent or any(w.rank)]
     if not interesting or report.leader is None:
         return
@@ -324,10 +305,9 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
         parts = [_truncation_words(view, expected) for view, expected in choice.truncations]
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
-        yield from _labelled(
+        yield _labelled(
             "if led by",
             f"{_short(choice.leader)}{' (empty)' if choice.is_emptied else ''}: {'; '.join(parts) or 'nothing is truncated'}",
-            width,
         )
     ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
     best, worst = ranked[0], ranked[-1]
@@ -338,7 +318,7 @@ def _other_leaders(report: PartitionReport, width: int) -> Iterator[Text]:
     )
     if best.rank == worst.rank:
         words = f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible"
-    yield from _labelled("least", words, width)
+    yield _labelled("least", words)
 
 
 def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
@@ -347,22 +327,20 @@ def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
     return f"{view.replica.owner} would truncate to {expected.offset}: {counted(expected.counts.records, 'record')}{certain}"
 
 
-def _labelled(label: str, words: str, width: int) -> list[Text]:
+def _labelled(label: str, words: str) -> Words:
     lead = f"{INDENT}{label:<11} "
-    return wrapped(words, width=width, indent=" " * len(lead), first=lead)
+    return Words(words, indent=" " * len(lead), first=lead)
 
 
-def _loose_findings(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
+def _loose_findings(findings: Sequence[Finding]) -> Iterator[Line]:
     loose = [f for f in findings if isinstance(f.topic, Absent)]
     if loose:
         yield ""
     for item in loose:
-        yield from wrapped(
-            f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", width=width, indent=INDENT
-        )
+        yield Words(f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", indent=INDENT)
 
 
-def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text | str]:
+def _closing(result: DiffResult, *, verbose: bool) -> Iterator[Line]:
     quiet = [one for one in result.partitions if one.report is None]
     if not quiet or verbose:
         return
@@ -378,10 +356,8 @@ def _closing(result: DiffResult, *, verbose: bool, width: int) -> Iterator[Text 
         if count[state]
     ]
     yield ""
-    yield from wrapped(
-        f"No block for {counted(len(quiet), 'partition')}: {', '.join(parts)} (-v lists them).",
-        width=width,
-        style=Style.QUIET,
+    yield Words(
+        f"No block for {counted(len(quiet), 'partition')}: {', '.join(parts)} (-v lists them).", style=Style.QUIET
     )
 
 

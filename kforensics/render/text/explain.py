@@ -14,7 +14,7 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, 
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of, truncation_sentence
-from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.timeline import shown_entries
 from kforensics.render.times import shift_text, utc_text
@@ -27,7 +27,7 @@ MOST_LOSSES = 60
 
 
 @whole_screen
-def write(result: Result[Explanation], view: View) -> Iterator[Text | str]:
+def write(result: Result[Explanation], view: View) -> Iterator[Line]:
     """Yield the rest of the conclusion, then what happened, what was lost, why, and what more evidence would show.
 
     Args:
@@ -35,20 +35,18 @@ def write(result: Result[Explanation], view: View) -> Iterator[Text | str]:
         view: of the screen, and whether what is of no concern is listed too.
     """
     body = replace(result.body, findings=result.findings, problems=result.problems)
-    verbose, width, unicode = view.verbose, view.width, view.unicode
-    yield from _more(behind_headline(body.conclusion, body.answer, body.incidents), width)
+    verbose, unicode = view.verbose, view.unicode
+    yield from _more(behind_headline(body.conclusion, body.answer, body.incidents))
     truncations = [truncation for incident in body.incidents for truncation in incident.truncations]
     entries = shown_entries(body.timeline, body.incidents, verbose=verbose)
     if entries:
-        yield ""
-        yield Text("What happened", style=Style.HEADING)
+        yield from section("What happened")
         shifts = {path: clock.shift_ms for path, clock in body.clocks}
-        yield from _happened(entries, truncations, body.inputs, shifts, verbose=verbose, width=width, unicode=unicode)
+        yield from _happened(entries, truncations, body.inputs, shifts, verbose=verbose, unicode=unicode)
     if truncations:
-        yield ""
-        yield Text("What was truncated", style=Style.HEADING)
+        yield from section("What was truncated")
         for truncation in truncations:
-            yield from _truncation_lines(truncation, body.inputs, verbose=verbose, width=width, unicode=unicode)
+            yield from _truncation_lines(truncation, body.inputs, verbose=verbose, unicode=unicode)
     losses = [
         loss
         for incident in body.incidents
@@ -56,28 +54,23 @@ def write(result: Result[Explanation], view: View) -> Iterator[Text | str]:
         if verbose or incident.partition.topic not in METADATA_TOPICS
     ]
     if losses:
-        yield ""
-        yield Text(f"What the {_leaders(body.incidents)} do not hold", style=Style.HEADING)
-        yield from _loss_lines(losses, body.inputs, width=width)
+        yield from section(f"What the {_leaders(body.incidents)} do not hold")
+        yield from _loss_lines(losses, body.inputs)
     groups = [(incident, group) for incident in body.incidents for group in incident.groups]
     if groups:
-        yield ""
-        yield Text("Consumer groups with offsets of lost records", style=Style.HEADING)
+        yield from section("Consumer groups with offsets of lost records")
         for incident, group in groups:
             where = {
                 "ahead": "past the log end",
                 "replaced": "inside offsets that hold other records now",
                 "set-back": f"after it had committed {group.was_at}, which is lost",
             }[group.kind]
-            yield from wrapped(
+            yield hanging(
                 f"{escape_text(group.group)} committed {group.offset} of {escape_text(str(incident.partition))}, {where}"
-                f" {incident.log_end_offset if group.kind == 'ahead' else ''}",
-                width=width,
-                indent=INDENT * 2,
-                first=INDENT,
+                f" {incident.log_end_offset if group.kind == 'ahead' else ''}"
             )
-    yield from _torn_transactions(body.incidents, width)
-    yield from _closing(body, verbose=verbose, width=width)
+    yield from _torn_transactions(body.incidents)
+    yield from _closing(body, verbose=verbose)
 
 
 def _leaders(incidents: Sequence[PartitionIncident]) -> str:
@@ -88,12 +81,12 @@ def _leaders(incidents: Sequence[PartitionIncident]) -> str:
     return "guessed leaders" if known == {False} else "final leaders, some of them guessed,"
 
 
-def _more(sentences: Sequence[str], width: int) -> Iterator[Text | str]:
+def _more(sentences: Sequence[str]) -> Iterator[Line]:
     """Yield the further sentences of the conclusion."""
     if sentences:
         yield ""
     for sentence in sentences:
-        yield from wrapped(escape_text(sentence), width=width)
+        yield Words(escape_text(sentence))
 
 
 def _happened(
@@ -103,9 +96,8 @@ def _happened(
     shifts: Mapping[str, int],
     *,
     verbose: bool,
-    width: int,
     unicode: bool,
-) -> Iterator[Text | str]:
+) -> Iterator[Line]:
     shown = [entry for entry in entries if entry.kind != "truncation" or (verbose and entry.is_quiet)]
     rows = [
         (
@@ -131,7 +123,7 @@ def _happened(
     for time_ms, words, source in rows[: None if verbose else MOST_ENTRIES]:
         time = utc_text(time_ms)[11:23] if isinstance(time_ms, int) else "time unknown"
         text = f"{words} [{source}]" if source else words
-        yield from wrapped(text, width=width, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
+        yield Words(text, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
     if hidden:
         yield Text(f"{INDENT}{hidden:,} more (-v lists them)", style=Style.QUIET)
 
@@ -159,34 +151,28 @@ def _cited(citations: Sequence[Citation], inputs: Sequence[Input]) -> str:
 
 
 def _truncation_lines(
-    truncation: ExplainedTruncation, inputs: Sequence[Input], *, verbose: bool, width: int, unicode: bool
-) -> Iterator[Text | str]:
+    truncation: ExplainedTruncation, inputs: Sequence[Input], *, verbose: bool, unicode: bool
+) -> Iterator[Line]:
     arrow = "→" if unicode else "->"
     head = f"{escape_text(str(truncation.topic_partition))}  broker {truncation.broker_id}  {truncation.from_offset} {arrow} {truncation.to_offset}  {truncation.cause.name}, {truncation.cause.confidence}"
     yield Text(INDENT + head)
-    yield from wrapped(escape_text(truncation.cause.reason), width=width, indent=INDENT * 3)
+    yield Words(escape_text(truncation.cause.reason), indent=INDENT * 3)
     for bug in truncation.bugs:
-        yield from wrapped(
-            escape_text(f"{bug.confidence} {bug.jira}: {bug.effect}"), width=width, indent=INDENT * 4, first=INDENT * 3
-        )
+        yield Words(escape_text(f"{bug.confidence} {bug.jira}: {bug.effect}"), indent=INDENT * 4, first=INDENT * 3)
     if isinstance(truncation.agrees, bool):
         verdict = "as the broker did" if truncation.agrees else "not what the broker did"
-        yield from wrapped(
-            f"recomputed by {truncation.protocol}: {truncation.expected_offset}, {verdict}",
-            width=width,
-            indent=INDENT * 3,
-        )
+        yield Words(f"recomputed by {truncation.protocol}: {truncation.expected_offset}, {verdict}", indent=INDENT * 3)
         if verbose:
             for step in truncation.steps:
-                yield from wrapped(escape_text(step), width=width, indent=INDENT * 5, first=INDENT * 4)
+                yield Words(escape_text(step), indent=INDENT * 5, first=INDENT * 4)
     elif not truncation.is_logged:
-        yield from wrapped("no log line reports it: a snapshot shows what was there", width=width, indent=INDENT * 3)
+        yield Words("no log line reports it: a snapshot shows what was there", indent=INDENT * 3)
     if verbose:
         for citation in truncation.citations:
-            yield from wrapped(_cited([citation], inputs), width=width, indent=INDENT * 4)
+            yield Words(_cited([citation], inputs), indent=INDENT * 4)
 
 
-def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: int) -> Iterator[Text | str]:
+def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> Iterator[Line]:
     rows = []
     for loss in losses[:MOST_LOSSES]:
         certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
@@ -215,9 +201,9 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input], *, width: 
     if holders:
         names = [escape_text(place) for place in holders]
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        yield from wrapped(f"still held by: {shown}", width=width, indent=INDENT * 2, first=INDENT)
+        yield hanging(f"still held by: {shown}")
     for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]:
-        yield from wrapped(f"reason: {escape_text(reason)}", width=width, indent=INDENT * 2, first=INDENT)
+        yield hanging(f"reason: {escape_text(reason)}")
 
 
 _TORN_WORDS = {
@@ -227,33 +213,30 @@ _TORN_WORDS = {
 }
 
 
-def _torn_transactions(incidents: Sequence[PartitionIncident], width: int) -> Iterator[Text | str]:
+def _torn_transactions(incidents: Sequence[PartitionIncident]) -> Iterator[Line]:
     torn = [(incident.partition, one) for incident in incidents for one in incident.torn_transactions.transactions]
     set_back = [(incident.partition, one) for incident in incidents for one in incident.torn_transactions.producers]
     if torn:
-        yield ""
-        yield Text("Torn transactions", style=Style.HEADING)
+        yield from section("Torn transactions")
     for partition, one in torn[:MOST_LOSSES]:
         words = f"{escape_text(str(partition))}  producer {one.producer_id} epoch {one.producer_epoch}, {one.lost.first}..{one.lost.last}: {_TORN_WORDS[one.kind]}"
-        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+        yield hanging(words)
     if set_back:
-        yield ""
-        yield Text("Producers whose sequence the leader no longer knows", style=Style.HEADING)
+        yield from section("Producers whose sequence the leader no longer knows")
     for partition, back in set_back[:MOST_LOSSES]:
         kept = f"ends at {back.kept_sequence}" if back.kept_sequence >= 0 else "holds none of it"
         words = f"{escape_text(str(partition))}  producer {back.producer_id} epoch {back.producer_epoch}: had reached sequence {back.lost_sequence}, the leader {kept}"
-        yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+        yield hanging(words)
 
 
-def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text | str]:
+def _closing(result: Explanation, *, verbose: bool) -> Iterator[Line]:
     quiet = sum(entry.is_quiet for entry in result.timeline)
     without_effect = sum(e.kind == "truncation" and e.detail.get("effect") is False for e in result.timeline)
     for heading, lines in (("About what was given", result.notes), ("What would show more", result.missing)):
         if lines:
-            yield ""
-            yield Text(heading, style=Style.HEADING)
+            yield from section(heading)
         for sentence in lines:
-            yield from wrapped(escape_text(sentence), width=width, indent=INDENT * 2, first=INDENT)
+            yield hanging(escape_text(sentence))
     if not verbose and quiet:
         noise = (
             counted(without_effect, "truncation") + " without effect"
@@ -264,4 +247,4 @@ def _closing(result: Explanation, *, verbose: bool, width: int) -> Iterator[Text
         yield Text(f"{noise} left out (-v lists all {len(result.timeline):,} events).", style=Style.QUIET)
     if result.problems:
         yield ""
-        yield from problem_lines(result.problems, result.inputs, width)
+        yield from problem_lines(result.problems, result.inputs)

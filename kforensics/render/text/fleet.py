@@ -10,7 +10,7 @@ from kforensics.damage import Absent
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.escape import escape_text
 from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
-from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
@@ -21,42 +21,40 @@ _SHOWN_NODES = 10
 
 
 @whole_screen
-def write(result: Result[FleetSummary], view: View) -> Iterator[Text | str]:
+def write(result: Result[FleetSummary], view: View) -> Iterator[Line]:
     """Yield the worst partitions, brokers, disks, placement, and where the rest is.
 
     Args:
         result: of `fleet audit` or `fleet report`.
         view: of the screen, and whether all of each list is shown.
     """
-    summary, verbose, width = result.body, view.verbose, view.width
+    summary, verbose = result.body, view.verbose
     yield ""
-    yield from wrapped(totals_words(summary), width=width)
+    yield Words(totals_words(summary))
     for sentence in summary.gate.sentences() if summary.gate else ():
-        yield from wrapped(escape_text(sentence), width=width)
+        yield Words(escape_text(sentence))
     yield from _verdict_lines(summary)
-    yield from _partition_lines(summary, width, most=None if verbose else _SHOWN_PARTITIONS)
-    yield from _broker_lines(summary, width, verbose=verbose)
-    yield from _placement_lines(summary, width)
-    yield from _finding_lines(summary, width, most=None if verbose else _SHOWN_FINDINGS)
-    yield from _problem_lines(summary, width, most=None if verbose else _SHOWN_NODES)
+    yield from _partition_lines(summary, most=None if verbose else _SHOWN_PARTITIONS)
+    yield from _broker_lines(summary, verbose=verbose)
+    yield from _placement_lines(summary)
+    yield from _finding_lines(summary, most=None if verbose else _SHOWN_FINDINGS)
+    yield from _problem_lines(summary, most=None if verbose else _SHOWN_NODES)
     yield ""
-    yield from wrapped(f"Tables: {escape_text(summary.tables)}", width=width, style=Style.QUIET)
+    yield Words(f"Tables: {escape_text(summary.tables)}", style=Style.QUIET)
 
 
-def _verdict_lines(summary: FleetSummary) -> Iterator[Text | str]:
+def _verdict_lines(summary: FleetSummary) -> Iterator[Line]:
     rows = [(str(one.partitions), one.words) for one in verdict_counts(summary)]
     if rows:
-        yield ""
-        yield Text("Partitions by verdict", style=Style.HEADING)
+        yield from section("Partitions by verdict")
         yield from columns(rows, right=frozenset({0}))
 
 
-def _partition_lines(summary: FleetSummary, width: int, *, most: int | None) -> Iterator[Text | str]:
+def _partition_lines(summary: FleetSummary, *, most: int | None) -> Iterator[Line]:
     worst = summary.worst[:most]
     if not worst:
         return
-    yield ""
-    yield Text("Worst first", style=Style.HEADING)
+    yield from section("Worst first")
     rows = []
     for one in worst:
         loss = (
@@ -65,19 +63,16 @@ def _partition_lines(summary: FleetSummary, width: int, *, most: int | None) -> 
         rows.append((escape_text(f"{one.topic}-{one.partition}"), one.verdict, loss))
     yield from columns(rows)
     if summary.not_consistent > len(worst):
-        yield from wrapped(
-            f"and {summary.not_consistent - len(worst)} more (--most, -v, or the table partitions)",
-            width=width,
-            indent=INDENT,
+        yield Words(
+            f"and {summary.not_consistent - len(worst)} more (--most, -v, or the table partitions)", indent=INDENT
         )
 
 
-def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterator[Text | str]:
+def _broker_lines(summary: FleetSummary, *, verbose: bool) -> Iterator[Line]:
     health = Counter(one.health for one in summary.brokers)
     if not health:
         return
-    yield ""
-    yield Text("Nodes by health", style=Style.HEADING)
+    yield from section("Nodes by health")
     words = {
         "sound": "sound",
         "ends-read": "without a finding at the ends of their logs",
@@ -87,7 +82,7 @@ def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterat
     }
     order = {"unreadable": 0, "damaged": 1, "findings": 2, "ends-read": 3, "sound": 4}
     parts = [f"{health[one]} {words[one]}" for one in order if health[one]]
-    yield from wrapped(", ".join(parts), width=width, indent=INDENT, first=INDENT)
+    yield Words(", ".join(parts), indent=INDENT)
     ailing = sorted(
         (one for one in summary.brokers if verbose or one.health not in {"sound", "ends-read"}),
         key=lambda one: (order[one.health], -one.damaged_places, -one.grave_findings, one.input),
@@ -110,24 +105,20 @@ def _broker_lines(summary: FleetSummary, width: int, *, verbose: bool) -> Iterat
         yield Text(f"{INDENT}and {len(ailing) - len(shown)} more (-v)")
     for disk in summary.damage_by_disk[:_SHOWN_NODES]:
         where = escape_text(f"{disk.path}/{disk.log_dir}".rstrip("/"))
-        yield from wrapped(
-            f"{counted(disk.damaged_places, 'damaged place')} in {counted(disk.replicas, 'replica')} on {where} (node {_id(disk.node_id)})",
-            width=width,
-            indent=INDENT * 2,
-            first=INDENT,
+        yield hanging(
+            f"{counted(disk.damaged_places, 'damaged place')} in {counted(disk.replicas, 'replica')} on {where} (node {_id(disk.node_id)})"
         )
 
 
-def _placement_lines(summary: FleetSummary, width: int) -> Iterator[Text | str]:
+def _placement_lines(summary: FleetSummary) -> Iterator[Line]:
     lines = placement_words(summary)
     if lines:
-        yield ""
-        yield Text("Placement", style=Style.HEADING)
+        yield from section("Placement")
     for line in lines:
-        yield from wrapped(line, width=width, indent=INDENT * 2, first=INDENT)
+        yield hanging(line)
 
 
-def _finding_lines(summary: FleetSummary, width: int, *, most: int | None) -> Iterator[Text | str]:
+def _finding_lines(summary: FleetSummary, *, most: int | None) -> Iterator[Line]:
     if not summary.finding_count:
         return
     yield ""
@@ -136,25 +127,21 @@ def _finding_lines(summary: FleetSummary, width: int, *, most: int | None) -> It
     named = zip(summary.findings, summary.finding_ids, strict=True)
     shown = [(item, own) for item, own in named if item.severity.value != "note"][:most]
     for item, own in shown:
-        yield from wrapped(
-            f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
-        )
+        yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")
         if most is None:
-            yield from wrapped(escape_text(own), width=width, indent=INDENT * 2, style=Style.QUIET)
+            yield Words(escape_text(own), indent=INDENT * 2, style=Style.QUIET)
     grave = sum(count for severity, count in summary.findings_by_severity.items() if severity != "note")
     if grave > len(shown):
-        yield from wrapped(f"and {grave - len(shown)} more (-v, or the table findings)", width=width, indent=INDENT)
+        yield Words(f"and {grave - len(shown)} more (-v, or the table findings)", indent=INDENT)
 
 
-def _problem_lines(summary: FleetSummary, width: int, *, most: int | None) -> Iterator[Text | str]:
+def _problem_lines(summary: FleetSummary, *, most: int | None) -> Iterator[Line]:
     shown = summary.problems[:most]
     if shown:
         yield ""
-    yield from problem_lines(shown, summary.inputs, width)
+    yield from problem_lines(shown, summary.inputs)
     if summary.problem_count > len(shown):
-        yield from wrapped(
-            f"and {summary.problem_count - len(shown)} more (the table problems)", width=width, indent=INDENT
-        )
+        yield Words(f"and {summary.problem_count - len(shown)} more (the table problems)", indent=INDENT)
 
 
 def _id(node_id: int | Absent) -> str:

@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.findings.fleet_summary import AuditComparison
 from kforensics.render.escape import escape_text
 from kforensics.render.fleet_words import changes_by_heading, moved_words
-from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
 from kforensics.words import listed
@@ -18,24 +18,23 @@ _SHOWN_FINDINGS = 20
 
 
 @whole_screen
-def write(result: Result[AuditComparison], view: View) -> Iterator[Text | str]:
+def write(result: Result[AuditComparison], view: View) -> Iterator[Line]:
     """Yield what is new and what is no longer there.
 
     Args:
         result: of the comparison.
-        view: the width, and whether all findings are listed.
+        view: whether all findings are listed.
     """
-    comparison, verbose, width = result.body, view.verbose, view.width
+    comparison, verbose = result.body, view.verbose
     most = None if verbose else _SHOWN_FINDINGS
     yield ""
     audits = f"Audit {comparison.later_audit}, compared with {comparison.earlier_audit}"
-    yield from wrapped(escape_text(audits), width=width, style=Style.QUIET)
+    yield Words(escape_text(audits), style=Style.QUIET)
     for heading, nodes in (("New nodes", comparison.new_nodes), ("Missing nodes", comparison.gone_nodes)):
         if nodes:
-            yield from wrapped(f"{heading}: {escape_text(listed(nodes))}", width=width, indent=INDENT)
+            yield Words(f"{heading}: {escape_text(listed(nodes))}", indent=INDENT)
     if comparison.changes:
-        yield ""
-        yield Text("Verdicts", style=Style.HEADING)
+        yield from section("Verdicts")
         yield from columns(
             [
                 (escape_text(f"{one.topic}-{one.partition}"), _verdict(one.before), "->", _verdict(one.after))
@@ -43,14 +42,13 @@ def write(result: Result[AuditComparison], view: View) -> Iterator[Text | str]:
             ]
         )
     for heading, findings in changes_by_heading(comparison):
-        yield ""
-        yield Text(heading, style=Style.HEADING)
+        yield from section(heading)
         for item in findings[:most]:
             words = f"{item.code} {escape_text(item.statement)}"
-            yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+            yield hanging(words)
             for more in (moved_words(item), item.finding_id if verbose else ""):
                 if more:
-                    yield from wrapped(escape_text(more), width=width, indent=INDENT * 2, style=Style.QUIET)
+                    yield Words(escape_text(more), indent=INDENT * 2, style=Style.QUIET)
         if most is not None and len(findings) > most:
             yield Text(f"{INDENT}and {len(findings) - most} more (-v)")
 

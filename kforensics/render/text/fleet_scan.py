@@ -2,29 +2,24 @@
 
 from collections.abc import Iterator
 
-from rich.text import Text
-
 from kforensics.commands.result import Result
 from kforensics.findings.fleet_summary import ScanResult
 from kforensics.findings.model import Severity
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, wrapped
+from kforensics.render.text.screen import Line, hanging
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 
 
 @whole_screen
-def write(result: Result[ScanResult], view: View) -> Iterator[Text | str]:
+def write(result: Result[ScanResult], _view: View) -> Iterator[Line]:
     """Yield what is wrong with single logs, and what to do with the evidence.
 
     Args:
         result: of `fleet scan`.
-        view: of the screen.
+        _view: of the screen.
     """
-    width = view.width
     grave = [one for one in result.findings if one.severity.rank >= Severity.WARNING.rank]
     for item in grave:
-        yield from wrapped(
-            f"{item.code} {item.severity}: {escape_text(item.statement)}", width=width, indent=INDENT * 2, first=INDENT
-        )
-    yield from problem_lines(result.problems, result.inputs, width)
+        yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")
+    yield from problem_lines(result.problems, result.inputs)

@@ -2,21 +2,19 @@
 
 from collections.abc import Iterator
 
-from rich.text import Text
-
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.findings.answers.fleet import change_words
 from kforensics.findings.fleet_summary import AuditTrend, TrendLine
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import columns
+from kforensics.render.text.screen import Line, columns
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
 
 @whole_screen
-def write(result: Result[AuditTrend], _view: View) -> Iterator[Text | str]:
+def write(result: Result[AuditTrend], _view: View) -> Iterator[Line]:
     """Yield one line for each audit, the oldest first.
 
     Args:

@@ -12,7 +12,7 @@ from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
@@ -27,33 +27,31 @@ MOST_CHANGES = 200
 
 
 @whole_screen
-def write(result: Result[Groups], view: View) -> Iterator[Text | str]:
+def write(result: Result[Groups], view: View) -> Iterator[Line]:
     """Yield the groups, the set-backs and, where it was asked for, the history; -v lists all of it.
 
     Args:
         result: of `groups`.
         view: of the screen, and whether all is listed.
     """
-    body, width = result.body, view.width
+    body = result.body
     shown = body.groups if view.verbose else body.groups[:MOST_GROUPS]
     for group in shown:
         yield Text()
-        yield from _group_lines(group, width=width, verbose=view.verbose)
+        yield from _group_lines(group, verbose=view.verbose)
     if len(body.groups) > len(shown):
         yield Text(f"and {len(body.groups) - len(shown)} more groups (-v lists them)")
     if body.request.history or body.request.expired:
-        yield Text()
-        yield Text("Expired:" if body.request.expired else "History:", style=Style.HEADING)
-        yield from _change_lines(body.changes(), width=width, verbose=view.verbose)
+        yield from section("Expired:" if body.request.expired else "History:")
+        yield from _change_lines(body.changes(), verbose=view.verbose)
     elif body.setbacks:
-        yield Text()
-        yield Text("Set back:", style=Style.HEADING)
-        yield from _change_lines(iter(body.setbacks), width=width, verbose=view.verbose)
-    yield from wrapped(_complete(body), width=width, style=Style.QUIET)
-    yield from problem_lines(result.problems, result.inputs, width)
+        yield from section("Set back:")
+        yield from _change_lines(iter(body.setbacks), verbose=view.verbose)
+    yield Words(_complete(body), style=Style.QUIET)
+    yield from problem_lines(result.problems, result.inputs)
 
 
-def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Text]:
+def _group_lines(group: GroupView, *, verbose: bool) -> Iterator[Line]:
     state = group.state
     if state is None:
         kind = "share partitions" if any(one.share for one in group.positions) else "commits"
@@ -62,7 +60,7 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
         words = (
             f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
         )
-    yield from wrapped(f"{_name(group.name)}: {words}", width=width, style=Style.HEADING)
+    yield Words(f"{_name(group.name)}: {words}", style=Style.HEADING)
     positions = sorted(group.positions, key=lambda one: (one.is_past_the_end is not True, -_lag(one)))
     shown = group.positions if verbose or len(positions) <= MOST_POSITIONS else tuple(positions[:MOST_POSITIONS])
     rows = [("partition", "committed", "log end", "lag", "at")] if shown else []
@@ -71,7 +69,7 @@ def _group_lines(group: GroupView, *, width: int, verbose: bool) -> Iterator[Tex
     for one in shown:
         if one.share is not None and one.share.deliveries:
             words = f"{_name(one.topic)}-{one.partition} from {one.position.offset:,} on: {_deliveries(one.share)}"
-            yield from wrapped(words, width=width, first=INDENT, indent=INDENT * 2)
+            yield hanging(words)
     if len(shown) < len(group.positions):
         yield Text(f"{INDENT}and {len(group.positions) - len(shown)} more positions, less far behind (-v lists them)")
 
@@ -99,12 +97,12 @@ def _deliveries(share: ShareState) -> str:
     return "; ".join(f"{count:,} {words}" for words, count in counts.items())
 
 
-def _change_lines(changes: Iterator[Change], *, width: int, verbose: bool) -> Iterator[Text]:
+def _change_lines(changes: Iterator[Change], *, verbose: bool) -> Iterator[Line]:
     for at, change in enumerate(changes):
         if at == MOST_CHANGES and not verbose:
             yield Text(f"{INDENT}and more (-v lists all)")
             return
-        yield from wrapped(_change_words(change), width=width, first=INDENT, indent=INDENT * 2)
+        yield hanging(_change_words(change))
 
 
 def _change_words(change: Change) -> str:

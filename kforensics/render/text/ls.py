@@ -12,7 +12,7 @@ from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.render.escape import escape_text, shorten
-from kforensics.render.text.screen import INDENT, Style, columns, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, listed
@@ -25,7 +25,7 @@ MOST_ALIKE = 5
 
 
 @whole_screen
-def write(result: Result[Listing], view: View) -> Iterator[Text | str]:
+def write(result: Result[Listing], view: View) -> Iterator[Line]:
     """Yield what is odd, then a table a node.
 
     Args:
@@ -33,9 +33,9 @@ def write(result: Result[Listing], view: View) -> Iterator[Text | str]:
         view: of the screen, and whether what is fine is listed too.
     """
     inventory, inputs, findings = result.body.inventory, result.inputs, result.findings
-    width, verbose = view.width, view.verbose
-    yield from wrapped(_second_line(inventory), width=width)
-    yield from _odd(inventory, findings, inputs, width=width, verbose=verbose)
+    verbose = view.verbose
+    yield Words(_second_line(inventory))
+    yield from _odd(inventory, findings, inputs, verbose=verbose)
     partitions: dict[int, list[ListedPartition]] = {}
     for one in inventory.partitions:
         partitions.setdefault(one.input, []).append(one)
@@ -43,10 +43,10 @@ def write(result: Result[Listing], view: View) -> Iterator[Text | str]:
     for index, described in enumerate(inputs):
         if index in nodes or index in partitions:
             yield Text()
-            yield from _heading(described, nodes.get(index), width=width)
-            yield from _tables(partitions.get(index, []), nodes.get(index), width=width, verbose=verbose)
+            yield from _heading(described, nodes.get(index), width=view.width)
+            yield from _tables(partitions.get(index, []), nodes.get(index), width=view.width, verbose=verbose)
     yield Text()
-    yield from wrapped(_files(inventory), width=width)
+    yield Words(_files(inventory))
 
 
 def _second_line(inventory: Inventory) -> str:
@@ -72,32 +72,30 @@ def _second_line(inventory: Inventory) -> str:
 
 
 def _odd(
-    inventory: Inventory, findings: Sequence[Finding], inputs: Sequence[Input], *, width: int, verbose: bool
-) -> Iterator[Text]:
-    lines: list[Text] = []
+    inventory: Inventory, findings: Sequence[Finding], inputs: Sequence[Input], *, verbose: bool
+) -> Iterator[Line]:
+    lines: list[Line] = []
     for problem in inventory.problems:
         words = f"{escape_text(problem.place(inputs))}: {escape_text(problem.message)}"
-        lines += wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+        lines.append(hanging(words))
     if lines:
-        yield Text()
-        yield Text("Could not be read", style=Style.HEADING)
+        yield from section("Could not be read")
         yield from lines
     shown = [one for one in findings if verbose or one.severity.rank >= Severity.WARNING.rank]
     if shown:
-        yield Text()
-        yield Text("Worth a look", style=Style.HEADING)
+        yield from section("Worth a look")
         for code in dict.fromkeys(one.code for one in shown):
             alike = [one for one in shown if one.code == code]
             for one in alike[: None if verbose else MOST_ALIKE]:
                 words = f"{one.severity}: {escape_text(one.statement)}"
-                yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+                yield hanging(words)
             if len(alike) > MOST_ALIKE and not verbose:
                 yield Text(f"{INDENT}and {len(alike) - MOST_ALIKE} more like these (-v lists them)")
             meaning = f"{alike[0].meaning} {alike[0].advice}"
-            yield from wrapped(meaning, width=width, indent=INDENT * 2, style=Style.QUIET)
+            yield Words(meaning, indent=INDENT * 2, style=Style.QUIET)
 
 
-def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterator[Text]:
+def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterator[Line]:
     if node is None:
         yield Text(f"{described.kind} {escape_text(described.path)}", style=Style.HEADING)
         return
@@ -113,12 +111,12 @@ def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterat
     facts += [f"broker epoch {one.broker_epoch}" for one in node.log_dirs if not isinstance(one.broker_epoch, Absent)][
         :1
     ]
-    yield from wrapped(" · ".join(facts), width=width, indent=INDENT)
+    yield Words(" · ".join(facts), indent=INDENT)
 
 
 def _tables(
     partitions: Sequence[ListedPartition], node: ListedNode | None, *, width: int, verbose: bool
-) -> Iterator[Text]:
+) -> Iterator[Line]:
     """Yield one table per log directory, under its path if that is not the node's own."""
     by_log_dir: dict[str, list[ListedPartition]] = {}
     for one in partitions:

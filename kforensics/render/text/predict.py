@@ -19,7 +19,7 @@ from kforensics.reconcile.logs.predicted_load import (
     WayOut,
 )
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
@@ -50,53 +50,53 @@ RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts
 
 
 @whole_screen
-def write(result: Result[Prediction], view: View) -> Iterator[Text | str]:
+def write(result: Result[Prediction], view: View) -> Iterator[Line]:
     """Yield each start, and the logs that change; -v lists the others too, and every file.
 
     Args:
         result: of `predict`.
         view: of the screen, and whether all is listed.
     """
-    width, verbose = view.width, view.verbose
+    verbose = view.verbose
     yield Text()
-    yield from wrapped(f"Kafka {result.body.kafka}, {SOURCES[result.body.kafka_source]}", width=width)
+    yield Words(f"Kafka {result.body.kafka}, {SOURCES[result.body.kafka_source]}")
     for start in result.body.starts:
         yield Text()
-        yield from wrapped(_start_line(start, result.inputs[start.input]), width=width, style=Style.HEADING)
+        yield Words(_start_line(start, result.inputs[start.input]), style=Style.HEADING)
         if start.reason:
-            yield from wrapped(escape_text(start.reason), width=width, indent=INDENT)
+            yield Words(escape_text(start.reason), indent=INDENT)
         logs = [log for log in result.body.logs if (log.node, log.start) == (start.input, start.number)]
-        yield from _metadata_lines(result.body, start, result.inputs, width=width)
+        yield from _metadata_lines(result.body, start, result.inputs)
         if not start.loads_logs:
             yield Text(f"{INDENT}{counted(len(logs), 'log')} not loaded, and not changed", style=Style.QUIET)
             continue
         shown = [log for log in logs if verbose or log.is_changed or log.outcome != "loads"]
         shown.sort(key=_gravity)
         for log in shown if verbose else shown[:MOST_LOGS]:
-            yield from _log_lines(log, result.inputs, width=width, verbose=verbose)
+            yield from _log_lines(log, result.inputs, verbose=verbose)
         if len(shown) > MOST_LOGS and not verbose:
             yield Text(f"{INDENT}and {len(shown) - MOST_LOGS} more (-v lists them)")
         quiet = len(logs) - len(shown)
         if quiet:
             yield Text(f"{INDENT}{counted(quiet, 'log')} loaded as they are", style=Style.QUIET)
-    yield from _ways_out(result, width=width, verbose=verbose)
-    yield from problem_lines(result.problems, result.inputs, width)
+    yield from _ways_out(result, verbose=verbose)
+    yield from problem_lines(result.problems, result.inputs)
 
 
-def _ways_out(result: Result[Prediction], *, width: int, verbose: bool) -> Iterator[Text | str]:
+def _ways_out(result: Result[Prediction], *, verbose: bool) -> Iterator[Line]:
     """Yield the ways out of each node, the best first; each says what it assumes."""
     for node in dict.fromkeys(way.node for way in result.body.ways_out):
         ways = [way for way in result.body.ways_out if way.node == node]
         if not verbose:
             ways = _telling(ways)
         yield Text()
-        yield from wrapped(f"ways out of {_name(result.inputs[node])}", width=width, style=Style.HEADING)
+        yield Words(f"ways out of {_name(result.inputs[node])}", style=Style.HEADING)
         for rank, way in enumerate(ways if verbose else ways[:MOST_WAYS], 1):
             words = " and ".join(_change(change) for change in way.changes) or "as it is"
-            yield from wrapped(f"{rank:>2}  {words}", width=width, indent=INDENT * 3, first=INDENT)
-            yield from wrapped(_comes_to(way), width=width, indent=INDENT * 3)
+            yield Words(f"{rank:>2}  {words}", indent=INDENT * 3, first=INDENT)
+            yield Words(_comes_to(way), indent=INDENT * 3)
             assumed = f"assumes {'; '.join(way.assumed)}"
-            yield from wrapped(assumed, width=width, indent=INDENT * 3, style=Style.QUIET)
+            yield Words(assumed, indent=INDENT * 3, style=Style.QUIET)
         if not verbose:
             yield Text(f"{INDENT}-v lists all, those too that change nothing", style=Style.QUIET)
 
@@ -158,23 +158,23 @@ def _start_line(start: PredictedStart, one: Input) -> str:
     return f"{who}, start {start.number}: {result} · {how}, {scanned}"
 
 
-def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, width: int, verbose: bool) -> Iterator[Text]:
+def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, verbose: bool) -> Iterator[Line]:
     words = f"{escape_text(log.path)}: {_outcome_words(log)}"
-    yield from wrapped(words, width=width, indent=INDENT * 2, first=INDENT)
+    yield hanging(words)
     if log.lost.records:
         held = [f"{holder.records} on {_name(inputs[holder.input])}" for holder in log.lost.held_by]
         where = f"; {', '.join(held)}" if held else "; on no other replica given"
         lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.certain} certainly committed){where}"
-        yield from wrapped(lost, width=width, indent=INDENT * 2, style=Style.ANSWER_BAD)
+        yield Words(lost, indent=INDENT * 2, style=Style.ANSWER_BAD)
     for base, before, after in log.scanned:
         if after < before:
             words = f"segment {base} is truncated at byte {after} of {before}"
-            yield from wrapped(words, width=width, indent=INDENT * 2)
+            yield Words(words, indent=INDENT * 2)
     for change in log.files if verbose else ():
         target = "" if isinstance(change.to_name, Absent) else f" to {escape_text(change.to_name)}"
         size = "" if isinstance(change.to_length, Absent) else f", {change.to_length} bytes"
         line = f"{change.action} {escape_text(change.name)}{target}{size} ({change.rule})"
-        yield from wrapped(line, width=width, indent=INDENT * 3, first=INDENT * 2, style=Style.QUIET)
+        yield Words(line, indent=INDENT * 3, first=INDENT * 2, style=Style.QUIET)
 
 
 def _outcome_words(log: PredictedLog) -> str:
@@ -200,9 +200,7 @@ def _outcome_words(log: PredictedLog) -> str:
     return ", ".join(parts)
 
 
-def _metadata_lines(
-    body: Prediction, start: PredictedStart, inputs: tuple[Input, ...], *, width: int
-) -> Iterator[Text]:
+def _metadata_lines(body: Prediction, start: PredictedStart, inputs: tuple[Input, ...]) -> Iterator[Line]:
     """Yield what becomes of the metadata log, where it does not stay whole."""
     for one in body.metadata_logs:
         if one.node != start.input or start.number > 1:
@@ -219,7 +217,7 @@ def _metadata_lines(
                 f"truncated at offset {one.log_end_offset}, {counted(one.lost.records, 'record')} discarded; {where}"
             )
         if words:
-            yield from wrapped(f"{escape_text(one.path)}: {words}", width=width, indent=INDENT * 2, first=INDENT)
+            yield hanging(f"{escape_text(one.path)}: {words}")
 
 
 def _epochs(state: LogAtStart) -> str:

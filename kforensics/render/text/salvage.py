@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, columns, wrapped
+from kforensics.render.text.screen import INDENT, Line, Words, columns, hanging
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, form, listed
@@ -33,7 +33,7 @@ _REASONS = {
 
 
 @whole_screen
-def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
+def write(result: Result[SalvageReport], view: View) -> Iterator[Line]:
     """Yield runs, gaps and files; -v lists all of them.
 
     Args:
@@ -52,7 +52,7 @@ def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
     if gaps:
         yield Text()
         for one, gap in gaps[:most]:
-            yield from wrapped(_gap_line(one, gap), width=view.width, indent=INDENT * 2, first=INDENT)
+            yield hanging(_gap_line(one, gap))
     if len(gaps) > most:
         yield Text(f"{INDENT}and {counted(len(gaps) - most, 'more gap')} (-v lists them)")
     ends = [f"{one.name}: {end.words} can't be read" for one in body.partitions for end in one.unread_ends]
@@ -60,14 +60,14 @@ def write(result: Result[SalvageReport], view: View) -> Iterator[Text | str]:
         yield Text()
         for words in ends[:most]:
             line = f"{escape_text(words)}; their offsets are unknown"
-            yield from wrapped(line, width=view.width, indent=INDENT * 2, first=INDENT)
+            yield hanging(line)
     if len(ends) > most:
         yield Text(
             f"{INDENT}and {len(ends) - most:,} more {form(len(ends) - most, 'end of a log', 'ends of logs')} (-v lists them)"
         )
     yield Text()
     yield from _tail(body, view)
-    yield from problem_lines(result.problems, result.inputs, view.width)
+    yield from problem_lines(result.problems, result.inputs)
 
 
 def _rows(one: SavedPartition, inputs: Sequence[Input]) -> Iterator[list[str]]:
@@ -105,7 +105,7 @@ def _gap_line(one: SavedPartition, gap: Gap) -> str:
     return f"{name} {gap.offsets.first:,}..{gap.offsets.last:,}: {many} {_REASONS[gap.reason]}{detail}"
 
 
-def _tail(body: SalvageReport, view: View) -> Iterator[Text]:
+def _tail(body: SalvageReport, view: View) -> Iterator[Line]:
     aborted = sum(one.aborted_records for one in body.partitions)
     markers = sum(one.markers for one in body.partitions)
     left = []
@@ -114,15 +114,15 @@ def _tail(body: SalvageReport, view: View) -> Iterator[Text]:
     if markers and body.form != "segments":
         left.append(counted(markers, "marker"))
     if left:
-        yield from wrapped(f"not taken  {' and '.join(left)}", width=view.width, indent=INDENT)
+        yield Words(f"not taken  {' and '.join(left)}", indent=INDENT)
     files = [file for one in body.partitions for label in one.labels for file in label.files]
     every = [*files, *body.files]
     if not every:
-        yield from wrapped("nothing was written", width=view.width)
+        yield Words("nothing was written")
         return
     names = [f"{file.path} {byte_count(file.bytes)}" for file in every]
     shown = listed(names, most=len(names) if view.verbose else MOST_FILES)
-    yield from wrapped(f"written    {escape_text(body.out)}: {escape_text(shown)}", width=view.width, indent=INDENT)
+    yield Words(f"written    {escape_text(body.out)}: {escape_text(shown)}", indent=INDENT)
     if files:
         words = "private    keys and values are in it as they were produced; the files can be read by you alone"
-        yield from wrapped(words, width=view.width, indent=INDENT)
+        yield Words(words, indent=INDENT)

@@ -6,12 +6,28 @@ The first line of a screen is its answer, the second what to do. Text that comes
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 INDENT = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words that the screen breaks into lines of its width."""
+
+    text: str
+    indent: str = ""
+    first: str | None = None
+    """Before the first line; None for the indent."""
+    style: str = ""
+
+
+Line = Text | Words | str
+"""What a screen is made of: lines that are laid out already, and words that are not."""
 
 
 class Style:
@@ -25,16 +41,32 @@ class Style:
     PLAIN = ""
 
 
-def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Iterator[str]:
+def hanging(text: str, *, style: str = "") -> Words:
+    """Return words of which all lines but the first are indented further.
+
+    Args:
+        text: text from evidence is escaped in it.
+        style: of all lines.
+    """
+    return Words(text, indent=INDENT * 2, first=INDENT, style=style)
+
+
+def section(heading: str) -> tuple[Line, Line]:
+    """Return an empty line and a heading."""
+    return "", Text(heading, style=Style.HEADING)
+
+
+def screen_pieces(lines: Iterable[Line], *, width: int = 80, colour: bool = False) -> Iterator[str]:
     """Yield the lines of a screen, each with its line end; only styled text needs a console.
 
     Args:
-        lines: laid out already; text from evidence is escaped in them.
+        lines: text from evidence is escaped in them.
+        width: in columns, that words are wrapped to.
         colour: whether styles become escape sequences of a terminal.
     """
     target = io.StringIO()
     console = None
-    for line in lines:
+    for line in _laid_out(lines, width):
         if isinstance(line, str) or not colour:
             yield f"{str(line).rstrip()}\n"
             continue
@@ -53,6 +85,14 @@ def screen_pieces(lines: Iterable[Text | str], *, colour: bool = False) -> Itera
         yield target.getvalue()
         target.seek(0)
         target.truncate()
+
+
+def _laid_out(lines: Iterable[Line], width: int) -> Iterator[Text | str]:
+    for line in lines:
+        if isinstance(line, Words):
+            yield from wrapped(line.text, width=width, indent=line.indent, first=line.first, style=line.style)
+        else:
+            yield line
 
 
 def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None, style: str = "") -> list[Text]:

@@ -12,7 +12,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import ManifestHead
 from kforensics.evidence.seal.state import Change, Difference, SealEntry
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.screen import INDENT, Line, Words, hanging, section
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
 from kforensics.words import counted
@@ -26,7 +26,7 @@ _HEADINGS = {
 
 
 @whole_screen
-def write(result: Result[CheckedManifest], view: View) -> Iterator[Text | str]:
+def write(result: Result[CheckedManifest], view: View) -> Iterator[Line]:
     """Yield who sealed when, then the differences by kind.
 
     Args:
@@ -35,23 +35,21 @@ def write(result: Result[CheckedManifest], view: View) -> Iterator[Text | str]:
     """
     check, signature = result.body.check, result.body.signature
     assert signature is not None  # once the answer is there, all has been compared
-    width, verbose = view.width, view.verbose
-    yield from wrapped(_sealed_words(check.head), width=width)
-    yield from wrapped(_signature_words(signature), width=width)
+    yield Words(_sealed_words(check.head))
+    yield Words(_signature_words(signature))
     for change, heading in _HEADINGS.items():
         count = check.counts[change]
         if not count:
             continue
-        if change is Change.TIMES and not verbose:
-            yield from wrapped(f"{counted(count, 'entry', 'entries')} with {heading} (-v lists them).", width=width)
+        if change is Change.TIMES and not view.verbose:
+            yield Words(f"{counted(count, 'entry', 'entries')} with {heading} (-v lists them).")
             continue
-        yield Text()
-        yield Text(heading, style=Style.HEADING)
+        yield from section(heading)
         for one in check.named[change]:
-            yield from wrapped(_difference_words(one, check.shown), width=width, first=INDENT, indent=INDENT * 2)
+            yield hanging(_difference_words(one, check.shown))
         if count > len(check.named[change]):
             yield Text(f"{INDENT}and {count - len(check.named[change]):,} more (--format json lists all)")
-    yield from _problem_lines(check.problems, check.shown, width=width)
+    yield from _problem_lines(check.problems, check.shown)
 
 
 def _sealed_words(head: ManifestHead) -> str:
@@ -104,12 +102,11 @@ def place(number: int, path: str, shown: Sequence[str]) -> str:
     return shown[number] if path == "." else f"{shown[number].rstrip('/')}/{path}"
 
 
-def _problem_lines(problems: Sequence[Problem], shown: Sequence[str], *, width: int, most: int = 20) -> Iterator[Text]:
+def _problem_lines(problems: Sequence[Problem], shown: Sequence[str], *, most: int = 20) -> Iterator[Line]:
     if problems:
-        yield Text()
-        yield Text("could not be compared", style=Style.HEADING)
+        yield from section("could not be compared")
     for one in problems[:most]:
         words = f"{escape_text(place(one.input, one.path, shown))}: {escape_text(one.message)}"
-        yield from wrapped(words, width=width, first=INDENT, indent=INDENT * 2)
+        yield hanging(words)
     if len(problems) > most:
         yield Text(f"{INDENT}and {len(problems) - most:,} more")

@@ -9,7 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.simulate import Replays
 from kforensics.damage import Absent
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, columns, wrapped
+from kforensics.render.text.screen import Line, Style, Words, columns
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
 from kforensics.simulation.commit_truth import NumberedRecord
@@ -24,33 +24,33 @@ _MOST_RECORDS = 6
 
 
 @whole_screen
-def write_list(result: Result[Sequence[Scenario]], view: View) -> Sequence[Text]:
+def write_list(result: Result[Sequence[Scenario]], _view: View) -> Sequence[Line]:
     """Return the built-in scenarios with their titles.
 
     Args:
         result: of `simulate list`.
-        view: of the screen.
+        _view: of the screen.
     """
-    scenarios, width = result.body, view.width
+    scenarios = result.body
     longest = max(len(scenario.name) for scenario in scenarios)
-    lines: list[Text] = []
+    lines: list[Line] = []
     for scenario in scenarios:
         indent = " " * (longest + 4)
         lead = f"  {scenario.name:<{longest}}  "
-        lines += wrapped(escape_text(scenario.title), width=width, indent=indent, first=lead)
+        lines.append(Words(escape_text(scenario.title), indent=indent, first=lead))
     return lines
 
 
 @whole_screen
-def write_replays(result: Result[Replays], view: View) -> Sequence[Text]:
+def write_replays(result: Result[Replays], _view: View) -> Sequence[Line]:
     """Return what came of a scenario under each protocol, then the steps of each different course.
 
     Args:
         result: of `simulate replay`.
-        view: of the screen.
+        _view: of the screen.
     """
-    found, width = result.body.replays, view.width
-    lines = wrapped(escape_text(found[0].scenario.title), width=width)
+    found = result.body.replays
+    lines: list[Line] = [Words(escape_text(found[0].scenario.title))]
     lines.append(Text(""))
     heading = ("protocol", "lost committed", "lost acknowledged", "diverged at", "logs")
     rows = [heading]
@@ -62,24 +62,24 @@ def write_replays(result: Result[Replays], view: View) -> Sequence[Text]:
             (one.protocol.value, _named(outcome.lost_committed), _named(outcome.lost_acknowledged), diverged, logs)
         )
     lines += _table(rows)
-    courses: dict[tuple[str, ...], tuple[list[str], list[Text]]] = {}
+    courses: dict[tuple[str, ...], tuple[list[str], list[Line]]] = {}
     for one in found:
-        table = _step_table(one, width=width)
-        courses.setdefault(tuple(line.plain for line in table), ([], table))[0].append(one.protocol.value)
+        table = _step_table(one)
+        courses.setdefault(tuple(map(str, table)), ([], table))[0].append(one.protocol.value)
     for protocols, table in courses.values():
         lines += [Text(""), Text(listed(protocols), style=Style.HEADING), *table]
     return lines
 
 
 @whole_screen
-def write_exploration(result: Result[Exploration], view: View) -> Sequence[Text]:
+def write_exploration(result: Result[Exploration], _view: View) -> Sequence[Line]:
     """Return what a search found: the shortest way to the broken invariant, and how many states it visited.
 
     Args:
         result: of `simulate explore`.
-        view: of the screen.
+        _view: of the screen.
     """
-    found, width = result.body, view.width
+    found = result.body
     size = found.size
     configuration = (
         f"{counted(size.replicas, 'replica')}, logs of at most {size.max_log}, "
@@ -88,17 +88,17 @@ def write_exploration(result: Result[Exploration], view: View) -> Sequence[Text]
     visited = (
         f"{counted(found.distinct_states, 'state')} visited, {counted(found.depth, 'level')} deep; {configuration}"
     )
-    lines = [] if isinstance(found.violation, Absent) else [*_way(found.violation, width=width), Text("")]
-    return [*lines, *wrapped(visited, width=width)]
+    lines = [] if isinstance(found.violation, Absent) else [*_way(found.violation), Text("")]
+    return [*lines, Words(visited)]
 
 
 @whole_screen
-def write_written(_result: Result[Any], _view: View) -> Sequence[Text]:
+def write_written(_result: Result[Any], _view: View) -> Sequence[Line]:
     """Return nothing: the answer says what was written where."""
     return ()
 
 
-def _step_table(one: Replay, *, width: int) -> list[Text]:
+def _step_table(one: Replay) -> list[Line]:
     """Show one row per step: with two brokers the log end and HW of leader and follower, with more those of each broker."""
     two = len(one.scenario.brokers) <= 2
     brokers = sorted(one.scenario.brokers)
@@ -111,21 +111,19 @@ def _step_table(one: Replay, *, width: int) -> list[Text]:
         event = row.event if two else row.event.replace("follower", f"broker {row.broker_id}", 1)
         rows.append((escape_text(event), leader, *numbers, ",".join(map(str, row.isr))))
     drawn = iter(_table(rows))
-    lines = [next(drawn)]
+    lines: list[Line] = [next(drawn)]
     for row in one.rows:
         if row.is_scenario:
-            lines += wrapped(escape_text(row.event), width=width, indent="    ", first="  ~ ", style=Style.QUIET)
+            lines.append(Words(escape_text(row.event), indent="    ", first="  ~ ", style=Style.QUIET))
         else:
             lines.append(next(drawn))
     return lines
 
 
-def _way(violation: Violation, *, width: int) -> list[Text]:
-    lines = []
+def _way(violation: Violation) -> list[Line]:
+    lines: list[Line] = []
     for number, step in enumerate(violation.trace):
-        lines.append(Text(""))
-        lines += wrapped(step.action, width=width, indent=" " * 6, first=f"{number:>4}  ")
-        lines += _state_lines(step.state)
+        lines += ["", Words(step.action, indent=" " * 6, first=f"{number:>4}  "), *_state_lines(step.state)]
     return lines
 
 

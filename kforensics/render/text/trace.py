@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.reconcile.trace.model import SearchedPartition, TracedCopy, TracedRecord
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, columns, wrapped
+from kforensics.render.text.screen import INDENT, Line, Words, columns, hanging
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.trace_words import until_words
@@ -26,7 +26,7 @@ MOST_PAYLOAD = 200
 
 
 @whole_screen
-def write(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
+def write(result: Result[TraceReport], view: View) -> Iterator[Line]:
     """Yield records and what was searched; -v lists all of them.
 
     Args:
@@ -41,7 +41,7 @@ def write(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
         yield Text(f"{INDENT}and {counted(len(body.records) - most, 'more record')} (-v lists them)")
     for found in result.findings:
         yield Text()
-        yield from wrapped(f"{found.code}  {escape_text(found.statement)}", width=view.width)
+        yield Words(f"{found.code}  {escape_text(found.statement)}")
     yield Text()
     yield Text("searched")
     yield from columns([_row(one) for one in body.partitions])
@@ -49,10 +49,10 @@ def write(result: Result[TraceReport], view: View) -> Iterator[Text | str]:
         yield Text()
         yield Text("hashes of the files that were searched")
         yield from columns([_file(one, result.inputs) for one in body.erasure.files])
-    yield from problem_lines(result.problems, result.inputs, view.width)
+    yield from problem_lines(result.problems, result.inputs)
 
 
-def _record(one: TracedRecord, inputs: Sequence[Input], view: View, *, with_until: bool) -> Iterator[Text]:
+def _record(one: TracedRecord, inputs: Sequence[Input], view: View, *, with_until: bool) -> Iterator[Line]:
     words = [f"{escape_text(str(one.partition))} offset {one.offset:,}: {one.state}, committed: {one.committed}"]
     record = one.record
     if record is not None:
@@ -63,24 +63,22 @@ def _record(one: TracedRecord, inputs: Sequence[Input], view: View, *, with_unti
             words.append(f"producer {record.producer_id} epoch {record.producer_epoch} sequence {record.sequence}")
         value = "null" if record.value is None else byte_count(len(record.value))
         words.append(f"value {value}")
-    yield from wrapped(", ".join(words), width=view.width, indent=INDENT * 2)
+    yield Words(", ".join(words), indent=INDENT * 2)
     if with_until:
         for copy in one.copies:
             yield from columns([_copy(copy, inputs)])
             until = escape_text(until_words(copy.until))
-            yield from wrapped(until, width=view.width, indent=INDENT * 4, first=INDENT * 3)
+            yield Words(until, indent=INDENT * 4, first=INDENT * 3)
     else:
         yield from columns([_copy(copy, inputs) for copy in one.copies])
     for fate in one.fate:
         statement = f"{fate.kind.value}: {escape_text(fate.statement)}"
-        yield from wrapped(statement, width=view.width, indent=INDENT * 2, first=INDENT)
+        yield hanging(statement)
     if view.show_payload and record is not None:
         parts = [("key", record.key), ("value", record.value)]
         parts += [(f"header {escape_text(_shown(name))}", value) for name, value in record.headers]
         for name, part in parts:
-            yield from wrapped(
-                f"{name}: {escape_text(_shown(part))}", width=view.width, indent=INDENT * 2, first=INDENT
-            )
+            yield hanging(f"{name}: {escape_text(_shown(part))}")
 
 
 def _shown(part: bytes | None) -> str:

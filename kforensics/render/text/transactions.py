@@ -12,7 +12,7 @@ from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Style, wrapped
+from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.view import View
@@ -23,27 +23,26 @@ MOST_PARTITIONS = 20
 
 
 @whole_screen
-def write(result: Result[Transactions], view: View) -> Iterator[Text | str]:
+def write(result: Result[Transactions], view: View) -> Iterator[Line]:
     """Yield the replicas; -v lists all of them.
 
     Args:
         result: of `transactions`.
         view: of the screen, and whether all is listed.
     """
-    body, width = result.body, view.width
+    body = result.body
     alike = _alike(body)
     shown = alike if view.verbose else alike[:MOST_PARTITIONS]
     for group in shown:
         yield Text()
-        yield from _partition_lines(body, group, width)
+        yield from _partition_lines(body, group)
     if len(alike) > len(shown):
         yield Text(f"and {len(alike) - len(shown)} more (-v lists them)")
     if body.history:
-        yield Text()
-        yield Text("What the coordinators wrote:", style=Style.HEADING)
+        yield from section("What the coordinators wrote:")
         for state in body.history:
-            yield from wrapped(_state_words(state), width=width, first=INDENT, indent=INDENT * 2)
-    yield from problem_lines(result.problems, result.inputs, width)
+            yield hanging(_state_words(state))
+    yield from problem_lines(result.problems, result.inputs)
 
 
 def _alike(body: Transactions) -> list[list[PartitionTransactions]]:
@@ -73,16 +72,14 @@ def _who(one: PartitionTransactions) -> str:
     return (f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}") + role
 
 
-def _partition_lines(body: Transactions, group: list[PartitionTransactions], width: int) -> Iterator[Text]:
+def _partition_lines(body: Transactions, group: list[PartitionTransactions]) -> Iterator[Line]:
     one = group[0]
     watermark = one.replica.high_watermark
     parts = [f"last stable offset {one.last_stable_offset:,}", f"log end {one.replica.log_end_offset:,}"]
     if not isinstance(watermark, Absent):
         parts.insert(1, f"high watermark {watermark.value:,}")
     who = listed([_who(each) for each in group])
-    yield from wrapped(
-        f"{escape_text(str(one.topic_partition))} on {who}: {', '.join(parts)}", width=width, style=Style.HEADING
-    )
+    yield Words(f"{escape_text(str(one.topic_partition))} on {who}: {', '.join(parts)}", style=Style.HEADING)
     after = [body.after_start.get((each.replica.place.state.input, each.replica.place.path)) for each in group]
     forgotten = max((offset for offset in after if isinstance(offset, int)), default=-1)
     if one.open and forgotten > one.last_stable_offset:
@@ -90,16 +87,14 @@ def _partition_lines(body: Transactions, group: list[PartitionTransactions], wid
             f"a start forgets what is open here, for want of a producer snapshot: the last stable offset becomes {forgotten:,}, "
             "and consumers read records that were never committed"
         )
-        yield from wrapped(words, width=width, first=INDENT, indent=INDENT * 2, style=Style.ANSWER_WARNING)
+        yield hanging(words, style=Style.ANSWER_WARNING)
     for each in one.open:
-        yield from _open_lines(body, one, each, width)
+        yield from _open_lines(body, one, each)
     for torn in one.torn:
-        yield from wrapped(_torn_words(torn), width=width, first=INDENT, indent=INDENT * 2)
+        yield hanging(_torn_words(torn))
 
 
-def _open_lines(
-    body: Transactions, partition: PartitionTransactions, one: JudgedTransaction, width: int
-) -> Iterator[Text]:
+def _open_lines(body: Transactions, partition: PartitionTransactions, one: JudgedTransaction) -> Iterator[Line]:
     ending, judged = body.ending(partition, one), one.judgement
     count = "" if isinstance(one.open.records, Absent) else f", {counted(one.open.records, 'record')}"
     since = f", since {utc_text(one.open.first_time_ms)}" if one.open.first_time_ms >= 0 else ""
@@ -119,7 +114,7 @@ def _open_lines(
     ]
     for at, (label, words) in enumerate(rows):
         lead = f"{INDENT}{label}  " if at == 0 else f"{INDENT * 2}{label:<13}"
-        yield from wrapped(words, width=width, first=lead, indent=INDENT * 2 + " " * 13)
+        yield Words(words, indent=INDENT * 2 + " " * 13, first=lead)
 
 
 def _groups(groups: tuple[Name, ...]) -> str:

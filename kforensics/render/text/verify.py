@@ -13,7 +13,7 @@ from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import Style, wrapped
+from kforensics.render.text.screen import Line, Style, Words
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
@@ -27,43 +27,34 @@ MOST_PLACES = 5
 
 
 @whole_screen
-def write(result: Result[VerifyResult], view: View) -> Iterator[Text | str]:
+def write(result: Result[VerifyResult], _view: View) -> Iterator[Line]:
     """Yield what to do, then the evidence.
 
     Args:
         result: of `verify`.
-        view: of the screen.
+        _view: of the screen.
     """
-    width = view.width
-    verification, intact, inputs, findings = (
-        result.body.verification,
-        result.body.intact,
-        result.inputs,
-        result.findings,
-    )
+    verification, inputs, findings = result.body.verification, result.inputs, result.findings
     damaged = [report for report in verification.files if report.state is FileState.DAMAGED]
     for report in damaged[:MOST_FILES]:
         yield ""
-        yield from _file_lines(report, intact, inputs, width=width)
+        yield from _file_lines(report, result.body.intact, inputs)
     if len(damaged) > MOST_FILES:
         yield ""
         yield f"… and {counted(len(damaged) - MOST_FILES, 'more damaged file')} in --format json."
     histories = [one for one in findings if one.code == "KF113"]
     for one in histories:
         yield ""
-        yield from _wrapped(f"{escape_text(one.statement)}. {one.meaning}", width)
-    yield from _notes(findings, width)
+        yield Words(f"{escape_text(one.statement)}. {one.meaning}")
+    yield from _notes(findings)
     if verification.problems:
         yield ""
-    yield from problem_lines(verification.problems[:MOST_FILES], inputs, width)
+    yield from problem_lines(verification.problems[:MOST_FILES], inputs)
     if len(verification.problems) > MOST_FILES:
         yield f"… and {len(verification.problems) - MOST_FILES} more in --format json."
 
 
-def _file_lines(
-    report: FileReport, intact: IntactReplicas, inputs: Sequence[Input], *, width: int
-) -> Iterator[Text | str]:
-
+def _file_lines(report: FileReport, intact: IntactReplicas, inputs: Sequence[Input]) -> Iterator[Line]:
     owner = intact.owner(report.input, report.path)
     yield Text(f"{escape_text(report.path)}  {escape_text(who(inputs[report.input]))}", style=Style.HEADING)
     places = [place for place in report.damage if place.gravity is Gravity.DAMAGE]
@@ -71,19 +62,19 @@ def _file_lines(
         lost = place.offsets_lost
         offsets = f", offsets {lost.first}..{lost.last}" if isinstance(lost, OffsetRange) else ""
         yield f"  byte {place.span.position}, {place.span.length} bytes{offsets}"
-        yield from _field("expected", escape_text(place.expected), width)
-        yield from _field("found", escape_text(place.found), width)
+        yield _field("expected", escape_text(place.expected))
+        yield _field("found", escape_text(place.found))
         if isinstance(place.cause, DamageCause):
             flip = place.cause.flip
             where = "" if flip is None else f"; byte {flip.position}, bit {flip.bit}"
-            yield from _field("cause", f"{escape_text(place.cause.detail)}{where}", width)
+            yield _field("cause", f"{escape_text(place.cause.detail)}{where}")
         if not isinstance(place.next_good, Absent):
-            yield from _field("next good", f"offset {place.next_good[0]} at byte {place.next_good[1]}", width)
+            yield _field("next good", f"offset {place.next_good[0]} at byte {place.next_good[1]}")
         holders = () if owner is None else intact.holders(owner, place)
         if holders:
-            yield from _field("intact on", ", ".join(_holder(holder) for holder in holders), width)
+            yield _field("intact on", ", ".join(_holder(holder) for holder in holders))
         elif isinstance(lost, OffsetRange):
-            yield from _field("intact on", "none of the replicas among the inputs", width)
+            yield _field("intact on", "none of the replicas among the inputs")
     if len(places) > MOST_PLACES:
         yield f"  … and {counted(len(places) - MOST_PLACES, 'more place')}"
 
@@ -93,13 +84,11 @@ def _holder(holder: IntactReplica) -> str:
     return path if isinstance(holder.broker_id, Absent) else f"broker {holder.broker_id} ({path})"
 
 
-def _field(name: str, words: str, width: int) -> Iterator[Text | str]:
+def _field(name: str, words: str) -> Words:
+    return Words(words, indent=" " * 14, first=f"  {name:<12}")
 
-    yield from wrapped(words, width=width, indent=" " * 14, first=f"  {name:<12}")
 
-
-def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
-
+def _notes(findings: Sequence[Finding]) -> Iterator[Line]:
     unfinished = sum(1 for one in findings if one.code == "KF110")
     notes = [one.statement for one in findings if one.severity is Severity.NOTE and one.code != "KF110"]
     if unfinished:
@@ -110,9 +99,4 @@ def _notes(findings: Sequence[Finding], width: int) -> Iterator[Text | str]:
     if notes:
         yield ""
         for note in notes:
-            yield from _wrapped(f"Normal: {escape_text(note)}.", width)
-
-
-def _wrapped(words: str, width: int) -> Iterator[Text | str]:
-
-    yield from wrapped(words, width=width, indent="", first="")
+            yield Words(f"Normal: {escape_text(note)}.")

@@ -15,7 +15,7 @@ from kforensics.damage import Absent, BitFlip, Damage, DamageKind, Span
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
-from kforensics.render.json.document import DocumentBody, document, json_line, to_plain
+from kforensics.render.json.document import document, json_line, to_plain
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 
@@ -116,7 +116,7 @@ def test_the_document():
         concluded=Conclusion(answer=answer, findings=(found,)),
     )
 
-    text = "".join(document(result, DocumentBody(name="ls", fields={"partitions": []})))
+    text = "".join(document(result, "ls", {"partitions": []}))
 
     whole = json.loads(text)
     names = ["schema", "tool_version", "inputs", "partitions", "answer", "findings", "problems", "exit_code"]
@@ -147,7 +147,7 @@ def test_a_document_with_streams_is_concluded_when_they_have_been_written():
     def items():
         for number in range(3):
             read.append(number)
-            yield json_line({"offset": number}).rstrip()
+            yield {"offset": number}
 
     def conclude():
         return Conclusion(
@@ -155,9 +155,9 @@ def test_a_document_with_streams_is_concluded_when_they_have_been_written():
         )
 
     result = Result(command="dump", body=None, concluded=conclude)
-    body = DocumentBody(name="dump", streams={"items": items(), "none": ()}, after=lambda: {"count": len(read)})
+    pieces = document(result, "dump", streams={"items": items(), "none": ()}, after=lambda: {"count": len(read)})
 
-    whole = json.loads("".join(document(result, body)))
+    whole = json.loads("".join(pieces))
 
     assert whole["items"] == [{"offset": n} for n in range(3)]
     assert whole["none"] == []
