@@ -104,15 +104,16 @@ class _Contents(Mapping[Need, object]):
 
     def __contains__(self, need: object) -> bool:
         """Whether a content is known, or can be read now."""
-        assert isinstance(need, Need)
         if need in self._known:
             return True
-        disk = self._disk
-        written = disk.written.get(need._replace(position=0))
-        if isinstance(written, Batches):
-            self._known[need] = written.behind(need.position)
-            return True
-        on_disk = need._replace(file=disk.origins.get(need.file, need.file))
+        assert isinstance(need, Need)
+        disk, on_disk = self._disk, need
+        if disk.is_advanced:
+            written = disk.written.get(need._replace(position=0))
+            if isinstance(written, Batches):
+                self._known[need] = written.behind(need.position)
+                return True
+            on_disk = need._replace(file=disk.origins.get(need.file, need.file))
         if on_disk not in disk.read:
             try:
                 scanned = self._scanned(on_disk)
