@@ -435,7 +435,9 @@ def data_extents(file: EvidenceFile) -> Iterator[tuple[int, int]]:
 
 def _require_regular(path: Path | str, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise EvidenceUnreadable(str(Path(path) if isinstance(path, str) else path), f"{kind_of_mode(mode)}, not a regular file")
+        raise EvidenceUnreadable(
+            str(Path(path) if isinstance(path, str) else path), f"{kind_of_mode(mode)}, not a regular file"
+        )
 
 
 def kind_of_mode(mode: int) -> str:

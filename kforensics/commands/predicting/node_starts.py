@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from kforensics.commands.predicting.directories import (
     end_before,
     epochs_of,
     further_end,
+    named_offsets,
     offset_or_zero,
     partition_named,
     segments_of,
@@ -27,7 +29,7 @@ from kforensics.commands.predicting.directories import (
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.retention import find_due_segments
-from kforensics.commands.predicting.settings import Settings
+from kforensics.commands.predicting.settings import Policy, Settings
 from kforensics.commands.predicting.surroundings import Surroundings
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
@@ -158,13 +160,13 @@ class _NodeStarter:
         keeps_reads: bool,
     ) -> None:
         self._outcomes = outcomes
-        self._keeps_reads = keeps_reads
         self._shared: dict[object, Any] = {}
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
         self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
         self._load_settings: dict[str, LoadSettings] = {}
+        self._retention: dict[str, Policy] = {}
         self._problems: list[Problem] = []
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[StartedDirectory] = []
@@ -179,7 +181,7 @@ class _NodeStarter:
                 self._log_dirs.append((number, log_dir))
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
-                within = StartedLogDir(number, one, log_dir, directory_id, reads)
+                within = StartedLogDir(number, one, log_dir, directory_id, reads, keeps_reads)
                 for found in log_dir.directories:
                     if not is_loaded(found.name, self._rules):
                         self._note(number, found.content().obstacles)
@@ -226,8 +228,7 @@ class _NodeStarter:
                 logs.append(self._predicted_log(number, directory, load, fate, is_reached=refusal is None))
                 if (telling := _telling(load)) is not None:
                     loads.append(telling)
-                if not self._keeps_reads:
-                    directory.release()
+                directory.release()
             end = start_of(
                 log_dirs,
                 loads,
@@ -415,10 +416,15 @@ class _NodeStarter:
         return find_due_segments(
             directory.disk,
             outcome,
-            self._known.retention(directory.partition.topic),
+            self._retention_of(directory.partition.topic),
             now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
             version=self._conditions.version,
         )
+
+    def _retention_of(self, topic: str) -> Policy:
+        if topic not in self._retention:
+            self._retention[topic] = self._known.retention(topic)
+        return self._retention[topic]
 
     def _advance(self, markers: Mapping[tuple[int, str], bool]) -> bool:
         """Load each directory once more, and leave it as the load does; whether anything but the same changed."""
@@ -452,84 +458,81 @@ class _NodeStarter:
     def _predicted_log(
         self, number: int, directory: StartedDirectory, load: LogLoad, fate: Fate, *, is_reached: bool
     ) -> PredictedLog:
-        partition, before = directory.partition, self._before(directory, load)
-        predicted = PredictedLog(
+        partition, before = directory.partition, self._before(directory, load.outcome)
+        predicted = partial(
+            PredictedLog,
             start=number,
             node=self._node.first,
             input=directory.within.input,
             path=directory.found.path,
             topic=partition.topic if partition else Absent.NOT_APPLICABLE,
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
-            outcome="unknown",
-            exception=Absent.UNKNOWN,
-            message="",
             fate=fate,
             is_reached=is_reached,
             is_unreadable=bool(directory.disk.unreadable),
             before=before,
-            after=Absent.UNKNOWN,
-            files=(),
-            scanned=(),
-            lost=NOTHING_LOST,
         )
         outcome = load.outcome
         if isinstance(outcome, Unpredictable):
-            return replace(predicted, message=outcome.reason)
-        failure, state = outcome.failure, outcome.state
-        after: LogAtStart | Absent = Absent.NOT_APPLICABLE
-        if not isinstance(state, Absent):
-            after = self._share(
-                "log",
-                LogAtStart(
-                    log_start_offset=state.log_start_offset,
-                    log_end_offset=state.log_end_offset,
-                    recovery_point=state.recovery_point,
-                    last_stable_offset=state.last_stable_offset,
-                    epochs=self._share("epochs", state.epochs),
-                    segments=self._share("segments", segments_of(outcome.tree)),
-                ),
+            return predicted(
+                outcome="unknown",
+                exception=Absent.UNKNOWN,
+                message=outcome.reason,
+                after=Absent.UNKNOWN,
+                files=(),
+                scanned=(),
+                lost=NOTHING_LOST,
             )
-        pieces = lost_pieces(
-            outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
-        )
-        if fate is Fate.DELETED and not load.name.endswith("-delete"):
-            files = directory.disk.files
-            pieces = tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
-        return replace(
-            predicted,
+        failure = outcome.failure
+        return predicted(
             outcome="loads" if isinstance(failure, Absent) else "fails",
             exception=failure if isinstance(failure, Absent) else failure.exception,
             message="" if isinstance(failure, Absent) else failure.message,
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
-            after=after,
+            after=self._after(outcome, before),
             due=self._due(directory, outcome, fate),
             further_end=further_end(directory, before),
-            files=self._share("changes", outcome.changes),
+            files=self._share(outcome.changes),
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
-            lost=LostRecords(pieces=pieces) if pieces else NOTHING_LOST,
+            lost=_lost_by(directory, outcome, before, fate),
         )
 
-    def _before(self, directory: StartedDirectory, load: LogLoad) -> LogAtStart:
-        found = directory.within.logs
+    def _before(self, directory: StartedDirectory, outcome: LoadOutcome | Unpredictable) -> LogAtStart:
+        found, files = directory.within.logs, directory.disk.files
+        logs = named_offsets(files, LOG)
         if directory.end is None:
-            directory.end = unchanged_end(directory, load.outcome)
+            directory.end = unchanged_end(directory, logs, outcome)
         if directory.end is None:
-            directory.end = end_before(directory)
+            directory.end = end_before(directory, logs)
         start = checkpointed(found.log_starts, directory.partition)
-        segments = self._share("segments", segments_of(directory.disk.files))
         before = LogAtStart(
-            log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
+            log_start_offset=max(start, logs[0][0]) if logs and not isinstance(start, Absent) else start,
             log_end_offset=directory.end,
             recovery_point=checkpointed(found.recovery_points, directory.partition),
             last_stable_offset=Absent.UNKNOWN,
-            epochs=self._share("epochs", epochs_of(directory.disk)),
-            segments=segments,
+            epochs=epochs_of(directory.disk),
+            segments=tuple((base, files[name]) for base, name in logs),
         )
-        return self._share("log", before)
+        return self._share(before)
 
-    def _share(self, kind: str, value: T) -> T:
-        """Return the equal value of its kind that other directories have: most of them have the same files."""
-        shared: T = self._shared.setdefault((kind, value), value)
+    def _after(self, outcome: LoadOutcome, before: LogAtStart) -> LogAtStart | Absent:
+        state = outcome.state
+        if isinstance(state, Absent):
+            return Absent.NOT_APPLICABLE
+        segments = segments_of(outcome.tree)
+        after = LogAtStart(
+            log_start_offset=state.log_start_offset,
+            log_end_offset=state.log_end_offset,
+            recovery_point=state.recovery_point,
+            last_stable_offset=state.last_stable_offset,
+            epochs=before.epochs if state.epochs == before.epochs else state.epochs,
+            segments=before.segments if segments == before.segments else segments,
+        )
+        return self._share(after)
+
+    def _share(self, value: T) -> T:
+        """Return the equal value that other directories have: most of them have the same files."""
+        shared: T = self._shared.setdefault(value, value)
         return shared
 
     def _note(self, number: int, obstacles: Iterable[Obstacle]) -> None:
@@ -544,6 +547,19 @@ class _NodeStarter:
                 self._problems.append(
                     Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
                 )
+
+
+def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtStart, fate: Fate) -> LostRecords:
+    """Return the bytes of a log that are not read again; of a directory that is deleted, all."""
+    if fate is Fate.DELETED and not directory.name.endswith("-delete"):
+        files = directory.disk.files
+        return LostRecords(
+            pieces=tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
+        )
+    pieces = lost_pieces(
+        outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
+    )
+    return LostRecords(pieces=pieces) if pieces else NOTHING_LOST
 
 
 def _telling(load: LogLoad) -> LogLoad | None:

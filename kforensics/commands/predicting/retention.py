@@ -44,19 +44,17 @@ def find_due_segments(
     for base, end in zip(bases, ends, strict=True):
         length = outcome.tree[f"{padded(base)}{LOG}"]
         try:
-            # The walk ends at the first segment that is kept: later ones are not read.
             is_asked = length and asks_age
             timestamp = _timestamp(disk, outcome, base, now_ms=now_ms, version=version) if is_asked else now_ms
         except EvidenceError:
             return Absent.UNREADABLE
-        aged.append(AgedSegment(base, end, length, timestamp))
         by_time = asks_age and now_ms - timestamp > rules.retention_ms
-        if not by_time and (not rules.deletes or rules.retention_bytes < 0) and end > state.log_start_offset:
-            aged += [
-                AgedSegment(at, after, outcome.tree[f"{padded(at)}{LOG}"], now_ms)
-                for at, after in zip(bases[len(aged) :], ends[len(aged) :], strict=True)
-            ]
-            break
+        is_kept = not by_time and (not rules.deletes or rules.retention_bytes < 0) and end > state.log_start_offset
+        if is_kept and not aged:
+            return Absent.NOT_APPLICABLE
+        aged.append(AgedSegment(base, end, length, timestamp))
+        if is_kept:
+            break  # the walk ends at the first segment that is kept: later ones are not read
     due = due_segments(
         aged,
         rules,

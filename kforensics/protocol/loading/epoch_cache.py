@@ -97,9 +97,7 @@ class EpochCache:
         self._is_stale = False
 
 
-def trim_epochs(
-    epochs: Epochs, log_start_offset: int, log_end_offset: int, rules: EpochRules
-) -> tuple[Epochs, bool]:
+def trim_epochs(epochs: Epochs, log_start_offset: int, log_end_offset: int, rules: EpochRules) -> tuple[Epochs, bool]:
     """Return the cache without what starts at or behind the log end, and what lies below the log start; and whether the file is written.
 
     Args:
