@@ -235,7 +235,16 @@ class EvidenceFile:
         """
         if position < 0 or length <= 0:
             return b""
-        buffer = bytearray(min(length, max(self.size - position, 0)))
+        length = min(length, max(self.size - position, 0))
+        if self.is_of_the_system and _pace is None and not held_ranges:
+            try:
+                data = os.pread(self._descriptor, length, position)
+            except OSError as error:
+                raise unreadable(self.path, error, f" at byte {position}") from error
+            read_counts.add(len(data))
+            if len(data) == length:
+                return data
+        buffer = bytearray(length)
         count = self.read_into(position, memoryview(buffer))
         return bytes(memoryview(buffer)[:count])
 
@@ -340,7 +349,8 @@ def _opened(path: Path | str) -> tuple[int, os.stat_result]:
         raise unreadable(path, error) from error
     try:
         status = os.fstat(descriptor)
-        _require_regular(path, status.st_mode)
+        if not stat.S_ISREG(status.st_mode):
+            _require_regular(path, status.st_mode)
     except BaseException:
         os.close(descriptor)
         raise

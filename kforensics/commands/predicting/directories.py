@@ -88,9 +88,13 @@ class StartedDirectory:
         """Let go what was read of a directory that no start has changed yet, where it is not asked for again."""
         disk = self.opened
         if not self.within.keeps_reads and disk is not None and not disk.unreadable and not disk.is_advanced:
-            self.opened = None
-            self.within.reads.pop(disk.folder, None)
-            self.found.forget()
+            self.forget()
+
+    def forget(self) -> None:
+        """Let go what was read of it: it can be had again."""
+        self.within.reads.pop(self.disk.folder, None)
+        self.opened = None
+        self.found.forget()
 
     @property
     def place(self) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kforensics.commands.loading import bytes_scanned
 from kforensics.commands.lost_records import lost_pieces
@@ -31,6 +31,7 @@ from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.retention import find_due_segments
 from kforensics.commands.predicting.settings import Policy, Settings
 from kforensics.commands.predicting.surroundings import Surroundings
+from kforensics.commands.processes import default_jobs, spread
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import (
@@ -64,6 +65,8 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedLog,
     PredictedStart,
 )
+from kforensics.source.foreign import ForeignPath
+from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.walk import Obstacle, join
 from kforensics.units import TopicPartition
 
@@ -71,6 +74,9 @@ MOST_STARTS = 4
 """Starts that are predicted at most; a third already changes nothing that the second did not."""
 ELR_FEATURE = "eligible.leader.replicas.version"
 NOTHING_LOST = LostRecords()
+WORTH_A_PROCESS = 500
+"""Logs for which a second process pays."""
+LOGS_OF_A_TASK = 100
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
 
@@ -119,6 +125,14 @@ class NodeStarts:
     """Ids of its log directories that it did not register."""
     unclean_reason: str
     """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
+
+
+class _Ahead(NamedTuple):
+    """What was found of a log that loads unscanned, before the fates of directories are known."""
+
+    topic_id: str | Absent
+    log: PredictedLog
+    """With the likely fate."""
 
 
 def start_node(
@@ -221,11 +235,17 @@ class _NodeStarter:
                 )
                 for place, one in self._log_dirs
             ]
-            becoming = self._fates()
+            ahead = self._look_ahead(markers, is_reached=refusal is None) if number == 1 else {}
+            becoming = self._fates(ahead)
             loads: list[LogLoad] = []
-            for directory, fate in zip(self._directories, becoming, strict=True):
+            for at, (directory, fate) in enumerate(zip(self._directories, becoming, strict=True)):
+                known = ahead.get(at)
+                if known is not None and known.log.fate is fate:
+                    logs.append(known.log)
+                    directory.end = known.log.before.log_end_offset
+                    continue
                 load = self._load(directory, clean=markers[directory.place])
-                logs.append(self._predicted_log(number, directory, load, fate, is_reached=refusal is None))
+                logs.append(self._predicted_log(number, directory, load.outcome, fate, is_reached=refusal is None))
                 if (telling := _telling(load)) is not None:
                     loads.append(telling)
                 directory.release()
@@ -346,25 +366,72 @@ class _NodeStarter:
         unlike = tuple(one for one in without if PurePath(one).name not in names)
         return unlike or without
 
-    def _fates(self) -> list[Fate]:
+    def _look_ahead(self, markers: Mapping[tuple[int, str], bool], *, is_reached: bool) -> dict[int, _Ahead]:
+        """Return what processes on all cores find of logs that were closed cleanly and have no open transaction, by their places.
+
+        Where a log is unusual, or there is one core or few logs, it is left to be looked at here.
+        """
+        places = [
+            at
+            for at, one in enumerate(self._directories)
+            if markers[one.place] and not one.within.keeps_reads and not isinstance(one.within.one.root, ForeignPath)
+        ]
+        jobs = 1 if read_rate_is_limited() else min(default_jobs(), len(places) // WORTH_A_PROCESS)
+        if jobs < 2:
+            return {}
+        tasks = [places[at : at + LOGS_OF_A_TASK] for at in range(0, len(places), LOGS_OF_A_TASK)]
+
+        def look(directories: Sequence[StartedDirectory], task: Sequence[int]) -> list[_Ahead | None]:
+            return [self._ahead_of(directories[at], is_reached=is_reached) for at in task]
+
+        found = spread(look, self._directories, tasks, jobs=jobs, joins=True)
+        return {
+            at: one
+            for task, ahead in zip(tasks, found, strict=True)
+            for at, one in zip(task, ahead, strict=True)
+            if one is not None
+        }
+
+    def _ahead_of(self, directory: StartedDirectory, *, is_reached: bool) -> _Ahead | None:
+        disk, found = directory.disk, directory.within.logs
+        outcome = None
+        if not directory.links and not directory.obstacles:
+            outcome = disk.load_clean(
+                recovery_point=offset_or_zero(found.recovery_points, directory.partition),
+                log_start_offset=offset_or_zero(found.log_starts, directory.partition),
+                settings=self._settings_of(directory.partition),
+                rules=self._rules,
+            )
+        ahead = None
+        if outcome is not None:
+            log = self._predicted_log(1, directory, outcome, self._likely_fate(directory), is_reached=is_reached)
+            topic_id = topic_id_of(disk)
+            ahead = None if disk.unreadable else _Ahead(topic_id, log)
+        directory.forget()
+        return ahead
+
+    def _likely_fate(self, directory: StartedDirectory) -> Fate:
+        """Return the fate that a directory has by its name, and has where the metadata assign it to the node."""
+        if directory.name.endswith("-delete"):
+            return Fate.DELETED
+        has_metadata = self._around.assigned is not None and not self._is_preview
+        is_by_metadata = self._node.is_kraft and not isinstance(self._node.node_id, Absent)
+        return Fate.UNKNOWN if is_by_metadata and not has_metadata and directory.partition else Fate.KEPT
+
+    def _fates(self, ahead: Mapping[int, _Ahead]) -> list[Fate]:
         """Return what becomes of each directory apart from its load."""
         node_id, assigned = self._node.node_id, self._around.assigned
-        if not self._node.is_kraft or isinstance(node_id, Absent):
-            return [Fate.DELETED if one.name.endswith("-delete") else Fate.KEPT for one in self._directories]
-        if assigned is None or self._is_preview:
-            return [
-                Fate.DELETED if one.name.endswith("-delete") else Fate.UNKNOWN if one.partition else Fate.KEPT
-                for one in self._directories
-            ]
+        if not self._node.is_kraft or isinstance(node_id, Absent) or assigned is None or self._is_preview:
+            return [self._likely_fate(one) for one in self._directories]
         held = [
             HeldLog(
                 one.name,
-                topic_id_of(one.disk),
+                ahead[at].topic_id if at in ahead else topic_id_of(one.disk),
                 one.partition.partition if one.partition else -1,
                 next((ending for ending in ENDINGS if one.name.endswith(ending)), ""),
                 one.within.directory_id,
             )
-            for one in self._directories
+            for at, one in enumerate(self._directories)
         ]
         found = fates(held, assigned, node_id, self._conditions.version)
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
@@ -409,13 +476,16 @@ class _NodeStarter:
             )
         return self._load_settings[topic]
 
-    def _due(self, directory: StartedDirectory, outcome: LoadOutcome, fate: Fate) -> DueSegments | Absent:
+    def _due(
+        self, directory: StartedDirectory, outcome: LoadOutcome, after: LogAtStart, fate: Fate
+    ) -> DueSegments | Absent:
         """Return what retention takes of a log that is served."""
         if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
             return Absent.NOT_APPLICABLE
         return find_due_segments(
             directory.disk,
             outcome,
+            after.segments,
             self._retention_of(directory.partition.topic),
             now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
             version=self._conditions.version,
@@ -456,9 +526,15 @@ class _NodeStarter:
         )
 
     def _predicted_log(
-        self, number: int, directory: StartedDirectory, load: LogLoad, fate: Fate, *, is_reached: bool
+        self,
+        number: int,
+        directory: StartedDirectory,
+        outcome: LoadOutcome | Unpredictable,
+        fate: Fate,
+        *,
+        is_reached: bool,
     ) -> PredictedLog:
-        partition, before = directory.partition, self._before(directory, load.outcome)
+        partition, before = directory.partition, self._before(directory, outcome)
         predicted = partial(
             PredictedLog,
             start=number,
@@ -472,7 +548,6 @@ class _NodeStarter:
             is_unreadable=bool(directory.disk.unreadable),
             before=before,
         )
-        outcome = load.outcome
         if isinstance(outcome, Unpredictable):
             return predicted(
                 outcome="unknown",
@@ -483,14 +558,14 @@ class _NodeStarter:
                 scanned=(),
                 lost=NOTHING_LOST,
             )
-        failure = outcome.failure
+        failure, after = outcome.failure, self._after(outcome, before)
         return predicted(
             outcome="loads" if isinstance(failure, Absent) else "fails",
             exception=failure if isinstance(failure, Absent) else failure.exception,
             message="" if isinstance(failure, Absent) else failure.message,
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
-            after=self._after(outcome, before),
-            due=self._due(directory, outcome, fate),
+            after=after,
+            due=Absent.NOT_APPLICABLE if isinstance(after, Absent) else self._due(directory, outcome, after, fate),
             further_end=further_end(directory, before),
             files=self._share(outcome.changes),
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
@@ -519,14 +594,14 @@ class _NodeStarter:
         state = outcome.state
         if isinstance(state, Absent):
             return Absent.NOT_APPLICABLE
-        segments = segments_of(outcome.tree)
+        changes_logs = any(LOG in one.name for one in outcome.changes)
         after = LogAtStart(
             log_start_offset=state.log_start_offset,
             log_end_offset=state.log_end_offset,
             recovery_point=state.recovery_point,
             last_stable_offset=state.last_stable_offset,
             epochs=before.epochs if state.epochs == before.epochs else state.epochs,
-            segments=before.segments if segments == before.segments else segments,
+            segments=segments_of(outcome.tree) if changes_logs else before.segments,
         )
         return self._share(after)
 
