@@ -15,6 +15,8 @@ class Absent(StrEnum):
     NOT_APPLICABLE = "not-applicable"
     UNKNOWN = "unknown"
 
+    __hash__ = str.__hash__
+
 
 class Span(NamedTuple):
     """A run of bytes in one file: where it starts and how long it is."""

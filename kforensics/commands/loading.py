@@ -7,6 +7,7 @@ from pathlib import Path
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
+from kforensics.protocol.loading.clean import load_clean
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
@@ -78,6 +79,27 @@ class DirectoryOnDisk:
             # The file can't be read: what the broker does then is played.
             contents.missing.add(outcome.file)
 
+    def load_clean(
+        self, *, recovery_point: int, log_start_offset: int, settings: LoadSettings, rules: LoadingRules
+    ) -> LoadOutcome | None:
+        """Load the log where its log directory was closed cleanly and only derived files change, for which little is read.
+
+        Args:
+            recovery_point: the partition's entry of its checkpoint, 0 without one.
+            log_start_offset: the partition's entry of its checkpoint, 0 without one.
+            settings: those of the topic.
+            rules: those of the broker's version.
+
+        Returns:
+            As `load`; None where that has to be asked.
+        """
+        directory = LoadedDirectory(
+            name=self.folder.name, files=self.files, folders=self.folders, contents=_Contents(self)
+        )
+        return load_clean(
+            directory, recovery_point=recovery_point, log_start_offset=log_start_offset, settings=settings, rules=rules
+        )
+
     @property
     def is_advanced(self) -> bool:
         """Whether a start has changed it."""
@@ -98,21 +120,22 @@ class _Contents(Mapping[Need, object]):
 
     def __init__(self, disk: DirectoryOnDisk) -> None:
         self._disk = disk
-        self._known: dict[Need, object] = dict(disk.written)
+        self._known: dict[Need, object] = dict(disk.written) if disk.is_advanced else disk.read
         self.missing: set[str] = set()
         """Files that the rules asked for and that can't be read, by the names that they have now."""
 
     def __contains__(self, need: object) -> bool:
         """Whether a content is known, or can be read now."""
-        assert isinstance(need, Need)
         if need in self._known:
             return True
-        disk = self._disk
-        written = disk.written.get(need._replace(position=0))
-        if isinstance(written, Batches):
-            self._known[need] = written.behind(need.position)
-            return True
-        on_disk = need._replace(file=disk.origins.get(need.file, need.file))
+        assert isinstance(need, Need)
+        disk, on_disk = self._disk, need
+        if self._known is not disk.read:
+            written = disk.written.get(need._replace(position=0))
+            if isinstance(written, Batches):
+                self._known[need] = written.behind(need.position)
+                return True
+            on_disk = need._replace(file=disk.origins.get(need.file, need.file))
         if on_disk not in disk.read:
             try:
                 scanned = self._scanned(on_disk)
@@ -122,7 +145,8 @@ class _Contents(Mapping[Need, object]):
                     raise
                 disk.unreadable[on_disk.file] = error.problem
                 return False
-        self._known[need] = disk.read[on_disk]
+        if self._known is not disk.read:
+            self._known[need] = disk.read[on_disk]
         return True
 
     def _scanned(self, need: Need) -> Batches | None:

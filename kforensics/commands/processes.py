@@ -49,6 +49,7 @@ def spread(
     weights: Sequence[int] | None = None,
     sizes: Sequence[int] = (),
     progress: Callable[[int], None] | None = None,
+    joins: bool = False,
 ) -> list[Result]:
     """Return the results of `function(shared, task)` in the order of the tasks, each task worth a process of its own.
 
@@ -60,6 +61,7 @@ def spread(
         weights: the larger ones are done first; all alike where not given.
         sizes: the bytes that each task reads, which are reported when it is done.
         progress: called in this process with these bytes.
+        joins: this process takes tasks too, which are short.
     """
 
     def work(numbered: tuple[int, Task], report: Callable[[int], None]) -> Result:
@@ -75,6 +77,7 @@ def spread(
         weights=[parallel.WORTH_A_PROCESS + one for one in weights or [0] * len(tasks)],
         jobs=jobs,
         progress=progress or (lambda _: None),
+        joins=joins,
     )
 
 

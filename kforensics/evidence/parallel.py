@@ -39,6 +39,7 @@ def spread(
     weights: Sequence[int],
     jobs: int,
     progress: Progress = lambda _: None,
+    joins: bool = False,
 ) -> list[Result]:
     """Return the results of all tasks, in their order.
 
@@ -48,6 +49,7 @@ def spread(
         weights: bytes each task reads.
         jobs: the most processes to use.
         progress: called in this process.
+        joins: this process is one of them and takes tasks too; for tasks of some milliseconds, as nothing is received meanwhile.
     """
     processes = min(jobs, len(tasks), max(sum(weights) // WORTH_A_PROCESS, 1))
     if processes < 2 or not hasattr(os, "fork"):
@@ -55,7 +57,7 @@ def spread(
     order = sorted(range(len(tasks)), key=lambda at: -weights[at])
     size = -(-len(order) // _MOST_TOKENS)
     groups = [order[at : at + size] for at in range(0, len(order), size)]
-    return _Spread(work, tasks, groups, progress).run(processes)
+    return _Spread(work, tasks, groups, progress).run(processes, joins=joins)
 
 
 class _Spread(Generic[Task, Result]):
@@ -72,17 +74,17 @@ class _Spread(Generic[Task, Result]):
         self._progress = progress
         self._results: dict[int, Result] = {}
 
-    def run(self, processes: int) -> list[Result]:
+    def run(self, processes: int, *, joins: bool) -> list[Result]:
         read_token, write_token = os.pipe()
         os.write(write_token, b"".join(_TOKEN.pack(at) for at in range(len(self._groups))))
         children: dict[int, int] = {}  # pipe to process
         try:
-            for _ in range(processes):
+            for _ in range(processes - joins):
                 pipe, child = self._start(read_token, write_token, tuple(children))
                 children[pipe] = child
             os.close(write_token)
             write_token = -1
-            self._gather(list(children))
+            self._gather(list(children), read_token if joins else None)
         finally:
             for descriptor in (read_token, write_token):
                 if descriptor >= 0:
@@ -115,13 +117,15 @@ class _Spread(Generic[Task, Result]):
                 _send(write_result, result)
         _send(write_result, ("bytes", pending))
 
-    def _gather(self, pipes: list[int]) -> None:
+    def _gather(self, pipes: list[int], read_token: int | None) -> None:
         with selectors.DefaultSelector() as selector:
             buffers = {pipe: bytearray() for pipe in pipes}
             for pipe in pipes:
                 selector.register(pipe, selectors.EVENT_READ)
-            while buffers:
-                for key, _ in selector.select():
+            while buffers or read_token is not None:
+                if read_token is not None and not self._take(read_token):
+                    read_token = None
+                for key, _ in selector.select(None if read_token is None else 0):
                     data = os.read(key.fd, 1 << 20)
                     if not data:
                         selector.unregister(key.fd)
@@ -129,6 +133,13 @@ class _Spread(Generic[Task, Result]):
                         continue
                     buffers[key.fd] += data
                     self._take_frames(buffers[key.fd])
+
+    def _take(self, read_token: int) -> bool:
+        """Do the next tasks here; whether there were any."""
+        token = os.read(read_token, _TOKEN.size)
+        for at in self._groups[_TOKEN.unpack(token)[0]] if token else ():
+            self._results[at] = self._work(self._tasks[at], self._progress)
+        return bool(token)
 
     def _take_frames(self, buffer: bytearray) -> None:
         while len(buffer) >= _FRAME.size:

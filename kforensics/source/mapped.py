@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -126,13 +127,18 @@ class EvidenceFile:
     _descriptor = -1
     """Negative where the bytes are not those of a file of the operating system."""
 
-    def __init__(self, path: Path, descriptor: int, status: os.stat_result) -> None:
-        self.path = path
+    def __init__(self, path: Path | str, descriptor: int, status: os.stat_result) -> None:
+        self._named = path
         self.size = status.st_size
         self.mtime_ns = status.st_mtime_ns
         self.identity = (status.st_dev, status.st_ino, status.st_ctime_ns)
         """Device, inode, and the time of the last change of its content, its name or its mode."""
         self._descriptor = descriptor
+
+    @cached_property
+    def path(self) -> Path:
+        """Where it is: of thousands of files only a message needs it."""
+        return Path(self._named)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
@@ -229,7 +235,16 @@ class EvidenceFile:
         """
         if position < 0 or length <= 0:
             return b""
-        buffer = bytearray(min(length, max(self.size - position, 0)))
+        length = min(length, max(self.size - position, 0))
+        if self.is_of_the_system and _pace is None and not held_ranges:
+            try:
+                data = os.pread(self._descriptor, length, position)
+            except OSError as error:
+                raise unreadable(self.path, error, f" at byte {position}") from error
+            read_counts.add(len(data))
+            if len(data) == length:
+                return data
+        buffer = bytearray(length)
         count = self.read_into(position, memoryview(buffer))
         return bytes(memoryview(buffer)[:count])
 
@@ -323,18 +338,49 @@ def open_evidence(path: Path | str) -> EvidenceFile:
     """
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
-    path = Path(path) if isinstance(path, str) else path
+    return EvidenceFile(path, *_opened(path))
+
+
+def _opened(path: Path | str) -> tuple[int, os.stat_result]:
+    """Return the descriptor and the status of a regular file of the operating system."""
     try:
         descriptor = _open(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     try:
         status = os.fstat(descriptor)
-        _require_regular(path, status.st_mode)
-        return EvidenceFile(path, descriptor, status)
+        if not stat.S_ISREG(status.st_mode):
+            _require_regular(path, status.st_mode)
     except BaseException:
         os.close(descriptor)
         raise
+    return descriptor, status
+
+
+def read_evidence(path: Path | str, limit: int) -> bytes:
+    """Return the bytes of a small regular file, which is opened, read in one piece and closed.
+
+    Args:
+        path: of the file, which must not be a symbolic link.
+        limit: the most bytes that are taken for such a file.
+
+    Raises:
+        EvidenceError: it is no regular file, is larger than `limit` bytes, or can't be read.
+    """
+    if not isinstance(path, ForeignPath) and _pace is None and not held_ranges:
+        descriptor, status = _opened(path)
+        try:
+            if status.st_size <= limit:
+                data = os.pread(descriptor, status.st_size, 0)
+                read_counts.add(len(data))
+                if len(data) == status.st_size:
+                    return data
+        except OSError as error:
+            raise unreadable(path, error, " at byte 0") from error
+        finally:
+            os.close(descriptor)
+    with open_evidence(path) as file:
+        return file.read_all(limit)
 
 
 def open_below(root: Path, relative: str) -> EvidenceFile:
@@ -397,9 +443,11 @@ def data_extents(file: EvidenceFile) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _require_regular(path: Path, mode: int) -> None:
+def _require_regular(path: Path | str, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise EvidenceUnreadable(str(path), f"{kind_of_mode(mode)}, not a regular file")
+        raise EvidenceUnreadable(
+            str(Path(path) if isinstance(path, str) else path), f"{kind_of_mode(mode)}, not a regular file"
+        )
 
 
 def kind_of_mode(mode: int) -> str:
@@ -419,7 +467,7 @@ def kind_of_mode(mode: int) -> str:
     return next((words for test, words in kinds if test(mode)), "a regular file")
 
 
-def _open(path: Path) -> int:
+def _open(path: Path | str) -> int:
     if NO_ACCESS_TIME:
         try:
             return os.open(path, OPEN_FLAGS | NO_ACCESS_TIME)
@@ -428,7 +476,7 @@ def _open(path: Path) -> int:
     return os.open(path, OPEN_FLAGS)
 
 
-def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
+def unreadable(path: Path | str, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
     """Describe the refusal of the operating system with its likely causes.
 
     Args:
@@ -439,6 +487,7 @@ def unreadable(path: Path, error: OSError | ValueError, where: str = "") -> Evid
     Returns:
         The error to be raised, `EvidenceNotFound` where nothing is at the path.
     """
+    path = Path(path) if isinstance(path, str) else path
     number = error.errno if isinstance(error, OSError) else None
     match number:
         case errno.ENOENT | errno.ENOTDIR:

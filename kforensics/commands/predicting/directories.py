@@ -1,7 +1,7 @@
 """What a start finds in one directory of a log directory, and what that says of its log before it is loaded."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -42,6 +42,8 @@ class StartedLogDir(NamedTuple):
     directory_id: str | Absent
     reads: Reads
     """What has been read, of all directories."""
+    keeps_reads: bool
+    """What is read of a directory is asked for again."""
 
 
 @dataclass(slots=True)
@@ -58,6 +60,12 @@ class StartedDirectory:
     """What could not be read of it when it was opened."""
     end: int | Absent | None = None
     """Where its log ends; None until it is known."""
+    partition: TopicPartition | None = field(init=False)
+    """The partition that its name says; none where it says none."""
+
+    def __post_init__(self) -> None:
+        """Read its name once."""
+        self.partition = partition_named(self.found.name)
 
     @property
     def name(self) -> str:
@@ -69,7 +77,7 @@ class StartedDirectory:
         """Its files as the starts so far have left them."""
         if self.opened is None:
             folder = self.within.one.root / self.found.path
-            content = self.found.content()
+            content = self.found.content(once=not self.within.keeps_reads)
             self.links, self.obstacles = content.links, content.obstacles
             self.opened = DirectoryOnDisk(
                 folder, content.files, content.folders, read=self.within.reads.setdefault(folder, {})
@@ -77,17 +85,16 @@ class StartedDirectory:
         return self.opened
 
     def release(self) -> None:
-        """Let go what was read of a directory that no start has changed yet: it can be had again."""
+        """Let go what was read of a directory that no start has changed yet, where it is not asked for again."""
         disk = self.opened
-        if disk is not None and not disk.unreadable and not disk.is_advanced:
-            self.opened = None
-            self.within.reads.pop(disk.folder, None)
-            self.found.forget()
+        if not self.within.keeps_reads and disk is not None and not disk.unreadable and not disk.is_advanced:
+            self.forget()
 
-    @property
-    def partition(self) -> TopicPartition | None:
-        """The partition that its name says; none where it says none."""
-        return partition_named(self.found.name)
+    def forget(self) -> None:
+        """Let go what was read of it: it can be had again."""
+        self.within.reads.pop(self.disk.folder, None)
+        self.opened = None
+        self.found.forget()
 
     @property
     def place(self) -> tuple[int, str]:
@@ -114,14 +121,14 @@ def topic_id_of(disk: DirectoryOnDisk) -> str | Absent:
     return found.topic_id if isinstance(found, TopicIdFile) else Absent.UNREADABLE
 
 
-def end_before(directory: StartedDirectory) -> int | Absent:
+def end_before(directory: StartedDirectory, logs: Sequence[tuple[int, str]]) -> int | Absent:
     """Return where the log ends by its last sound batch.
 
     Args:
         directory: of the log.
+        logs: base offset and name of each segment.
     """
     disk = directory.disk
-    logs = _named_offsets(disk.files, LOG)
     if not logs:
         return Absent.NOT_APPLICABLE
     need = Need(logs[-1][1], Content.LOG_END, len(logs))
@@ -145,7 +152,7 @@ def _scanned_end(disk: DirectoryOnDisk, logs: Sequence[tuple[int, str]]) -> int 
 
 def _read_end(directory: StartedDirectory, logs: Sequence[tuple[int, str]]) -> int | Absent:
     folder = directory.found.path
-    indexes = {base: join(folder, name) for base, name in _named_offsets(directory.disk.files, ".index")}
+    indexes = {base: join(folder, name) for base, name in named_offsets(directory.disk.files, ".index")}
     try:
         tail = read_log_tail(directory.within.one, [(base, join(folder, name)) for base, name in logs], indexes)
     except EvidenceError:
@@ -169,25 +176,27 @@ def further_end(directory: StartedDirectory, before: LogAtStart) -> FurtherEnd |
             (RECOVERY_POINTS, before.recovery_point),
             (HIGH_WATERMARKS, checkpointed(found.high_watermarks, directory.partition)),
         )
-        if not isinstance(offset, Absent)
+        if not isinstance(offset, Absent) and offset > end
     ]
     if not isinstance(before.epochs, Absent):
-        named += [FurtherEnd(EPOCH_FILE, entry.start_offset) for entry in before.epochs]
-    named += [FurtherEnd(name, offset) for offset, name in _named_offsets(directory.disk.files, SNAPSHOT)]
-    furthest = max(named, key=lambda one: one.offset, default=None)
-    return furthest if furthest is not None and furthest.offset > end else Absent.NOT_APPLICABLE
+        named += [FurtherEnd(EPOCH_FILE, one.start_offset) for one in before.epochs if one.start_offset > end]
+    snapshots = named_offsets(directory.disk.files, SNAPSHOT)
+    named += [FurtherEnd(name, offset) for offset, name in snapshots if offset > end]
+    return max(named, key=lambda one: one.offset, default=Absent.NOT_APPLICABLE)
 
 
-def unchanged_end(directory: StartedDirectory, outcome: LoadOutcome | Unpredictable) -> int | None:
+def unchanged_end(
+    directory: StartedDirectory, logs: Sequence[tuple[int, str]], outcome: LoadOutcome | Unpredictable
+) -> int | None:
     """Return where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for.
 
     Args:
         directory: of the log.
+        logs: base offset and name of each segment.
         outcome: of its load.
     """
     if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
         return None
-    logs = _named_offsets(directory.disk.files, LOG)
     is_plain = all(name == f"{padded(base)}{LOG}" for base, name in logs)
     if not logs or not is_plain or not directory.disk.files[logs[-1][1]]:
         return None
@@ -231,14 +240,19 @@ def offset_or_zero(read: Mapping[TopicPartition, int] | LoadFailure, partition: 
     return 0 if isinstance(value, Absent) else value
 
 
-def _named_offsets(files: Iterable[str], ending: str) -> list[tuple[int, str]]:
+def named_offsets(files: Iterable[str], ending: str) -> list[tuple[int, str]]:
+    """Return offset and name of each file of a kind, sorted by name; those whose names hold no number are left out.
+
+    Args:
+        files: names in a partition directory.
+        ending: of the kind.
+    """
     out = []
-    for name in sorted(files):
-        if name.endswith(ending):
-            try:
-                out.append((offset_of(name), name))
-            except LoadingError:
-                continue
+    for name in sorted([one for one in files if one.endswith(ending)]):
+        try:
+            out.append((offset_of(name), name))
+        except LoadingError:
+            continue
     return out
 
 
@@ -248,7 +262,7 @@ def segments_of(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
     Args:
         files: of a partition directory, with their lengths.
     """
-    return tuple((base, files[name]) for base, name in _named_offsets(files, LOG))
+    return tuple((base, files[name]) for base, name in named_offsets(files, LOG))
 
 
 def epochs_of(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:

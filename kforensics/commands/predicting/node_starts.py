@@ -4,8 +4,9 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kforensics.commands.loading import bytes_scanned
 from kforensics.commands.lost_records import lost_pieces
@@ -18,6 +19,7 @@ from kforensics.commands.predicting.directories import (
     end_before,
     epochs_of,
     further_end,
+    named_offsets,
     offset_or_zero,
     partition_named,
     segments_of,
@@ -27,8 +29,9 @@ from kforensics.commands.predicting.directories import (
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.retention import find_due_segments
-from kforensics.commands.predicting.settings import Settings
+from kforensics.commands.predicting.settings import Policy, Settings
 from kforensics.commands.predicting.surroundings import Surroundings
+from kforensics.commands.processes import default_jobs, spread
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import (
@@ -62,6 +65,8 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedLog,
     PredictedStart,
 )
+from kforensics.source.foreign import ForeignPath
+from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.walk import Obstacle, join
 from kforensics.units import TopicPartition
 
@@ -69,6 +74,9 @@ MOST_STARTS = 4
 """Starts that are predicted at most; a third already changes nothing that the second did not."""
 ELR_FEATURE = "eligible.leader.replicas.version"
 NOTHING_LOST = LostRecords()
+WORTH_A_PROCESS = 500
+"""Logs for which a second process pays."""
+LOGS_OF_A_TASK = 100
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
 
@@ -119,6 +127,14 @@ class NodeStarts:
     """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
 
 
+class _Ahead(NamedTuple):
+    """What was found of a log that loads unscanned, before the fates of directories are known."""
+
+    topic_id: str | Absent
+    log: PredictedLog
+    """With the likely fate."""
+
+
 def start_node(
     node: Node,
     conditions: Conditions,
@@ -158,13 +174,13 @@ class _NodeStarter:
         keeps_reads: bool,
     ) -> None:
         self._outcomes = outcomes
-        self._keeps_reads = keeps_reads
         self._shared: dict[object, Any] = {}
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
         self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
         self._load_settings: dict[str, LoadSettings] = {}
+        self._retention: dict[str, Policy] = {}
         self._problems: list[Problem] = []
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[StartedDirectory] = []
@@ -179,7 +195,7 @@ class _NodeStarter:
                 self._log_dirs.append((number, log_dir))
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
-                within = StartedLogDir(number, one, log_dir, directory_id, reads)
+                within = StartedLogDir(number, one, log_dir, directory_id, reads, keeps_reads)
                 for found in log_dir.directories:
                     if not is_loaded(found.name, self._rules):
                         self._note(number, found.content().obstacles)
@@ -219,15 +235,20 @@ class _NodeStarter:
                 )
                 for place, one in self._log_dirs
             ]
-            becoming = self._fates()
+            ahead = self._look_ahead(markers, is_reached=refusal is None) if number == 1 else {}
+            becoming = self._fates(ahead)
             loads: list[LogLoad] = []
-            for directory, fate in zip(self._directories, becoming, strict=True):
+            for at, (directory, fate) in enumerate(zip(self._directories, becoming, strict=True)):
+                known = ahead.get(at)
+                if known is not None and known.log.fate is fate:
+                    logs.append(known.log)
+                    directory.end = known.log.before.log_end_offset
+                    continue
                 load = self._load(directory, clean=markers[directory.place])
-                logs.append(self._predicted_log(number, directory, load, fate, is_reached=refusal is None))
+                logs.append(self._predicted_log(number, directory, load.outcome, fate, is_reached=refusal is None))
                 if (telling := _telling(load)) is not None:
                     loads.append(telling)
-                if not self._keeps_reads:
-                    directory.release()
+                directory.release()
             end = start_of(
                 log_dirs,
                 loads,
@@ -345,25 +366,72 @@ class _NodeStarter:
         unlike = tuple(one for one in without if PurePath(one).name not in names)
         return unlike or without
 
-    def _fates(self) -> list[Fate]:
+    def _look_ahead(self, markers: Mapping[tuple[int, str], bool], *, is_reached: bool) -> dict[int, _Ahead]:
+        """Return what processes on all cores find of logs that were closed cleanly and have no open transaction, by their places.
+
+        Where a log is unusual, or there is one core or few logs, it is left to be looked at here.
+        """
+        places = [
+            at
+            for at, one in enumerate(self._directories)
+            if markers[one.place] and not one.within.keeps_reads and not isinstance(one.within.one.root, ForeignPath)
+        ]
+        jobs = 1 if read_rate_is_limited() else min(default_jobs(), len(places) // WORTH_A_PROCESS)
+        if jobs < 2:
+            return {}
+        tasks = [places[at : at + LOGS_OF_A_TASK] for at in range(0, len(places), LOGS_OF_A_TASK)]
+
+        def look(directories: Sequence[StartedDirectory], task: Sequence[int]) -> list[_Ahead | None]:
+            return [self._ahead_of(directories[at], is_reached=is_reached) for at in task]
+
+        found = spread(look, self._directories, tasks, jobs=jobs, joins=True)
+        return {
+            at: one
+            for task, ahead in zip(tasks, found, strict=True)
+            for at, one in zip(task, ahead, strict=True)
+            if one is not None
+        }
+
+    def _ahead_of(self, directory: StartedDirectory, *, is_reached: bool) -> _Ahead | None:
+        disk, found = directory.disk, directory.within.logs
+        outcome = None
+        if not directory.links and not directory.obstacles:
+            outcome = disk.load_clean(
+                recovery_point=offset_or_zero(found.recovery_points, directory.partition),
+                log_start_offset=offset_or_zero(found.log_starts, directory.partition),
+                settings=self._settings_of(directory.partition),
+                rules=self._rules,
+            )
+        ahead = None
+        if outcome is not None:
+            log = self._predicted_log(1, directory, outcome, self._likely_fate(directory), is_reached=is_reached)
+            topic_id = topic_id_of(disk)
+            ahead = None if disk.unreadable else _Ahead(topic_id, log)
+        directory.forget()
+        return ahead
+
+    def _likely_fate(self, directory: StartedDirectory) -> Fate:
+        """Return the fate that a directory has by its name, and has where the metadata assign it to the node."""
+        if directory.name.endswith("-delete"):
+            return Fate.DELETED
+        has_metadata = self._around.assigned is not None and not self._is_preview
+        is_by_metadata = self._node.is_kraft and not isinstance(self._node.node_id, Absent)
+        return Fate.UNKNOWN if is_by_metadata and not has_metadata and directory.partition else Fate.KEPT
+
+    def _fates(self, ahead: Mapping[int, _Ahead]) -> list[Fate]:
         """Return what becomes of each directory apart from its load."""
         node_id, assigned = self._node.node_id, self._around.assigned
-        if not self._node.is_kraft or isinstance(node_id, Absent):
-            return [Fate.DELETED if one.name.endswith("-delete") else Fate.KEPT for one in self._directories]
-        if assigned is None or self._is_preview:
-            return [
-                Fate.DELETED if one.name.endswith("-delete") else Fate.UNKNOWN if one.partition else Fate.KEPT
-                for one in self._directories
-            ]
+        if not self._node.is_kraft or isinstance(node_id, Absent) or assigned is None or self._is_preview:
+            return [self._likely_fate(one) for one in self._directories]
         held = [
             HeldLog(
                 one.name,
-                topic_id_of(one.disk),
+                ahead[at].topic_id if at in ahead else topic_id_of(one.disk),
                 one.partition.partition if one.partition else -1,
                 next((ending for ending in ENDINGS if one.name.endswith(ending)), ""),
                 one.within.directory_id,
             )
-            for one in self._directories
+            for at, one in enumerate(self._directories)
         ]
         found = fates(held, assigned, node_id, self._conditions.version)
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
@@ -408,17 +476,25 @@ class _NodeStarter:
             )
         return self._load_settings[topic]
 
-    def _due(self, directory: StartedDirectory, outcome: LoadOutcome, fate: Fate) -> DueSegments | Absent:
+    def _due(
+        self, directory: StartedDirectory, outcome: LoadOutcome, after: LogAtStart, fate: Fate
+    ) -> DueSegments | Absent:
         """Return what retention takes of a log that is served."""
         if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
             return Absent.NOT_APPLICABLE
         return find_due_segments(
             directory.disk,
             outcome,
-            self._known.retention(directory.partition.topic),
+            after.segments,
+            self._retention_of(directory.partition.topic),
             now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
             version=self._conditions.version,
         )
+
+    def _retention_of(self, topic: str) -> Policy:
+        if topic not in self._retention:
+            self._retention[topic] = self._known.retention(topic)
+        return self._retention[topic]
 
     def _advance(self, markers: Mapping[tuple[int, str], bool]) -> bool:
         """Load each directory once more, and leave it as the load does; whether anything but the same changed."""
@@ -450,86 +526,88 @@ class _NodeStarter:
         )
 
     def _predicted_log(
-        self, number: int, directory: StartedDirectory, load: LogLoad, fate: Fate, *, is_reached: bool
+        self,
+        number: int,
+        directory: StartedDirectory,
+        outcome: LoadOutcome | Unpredictable,
+        fate: Fate,
+        *,
+        is_reached: bool,
     ) -> PredictedLog:
-        partition, before = directory.partition, self._before(directory, load)
-        predicted = PredictedLog(
+        partition, before = directory.partition, self._before(directory, outcome)
+        predicted = partial(
+            PredictedLog,
             start=number,
             node=self._node.first,
             input=directory.within.input,
             path=directory.found.path,
             topic=partition.topic if partition else Absent.NOT_APPLICABLE,
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
-            outcome="unknown",
-            exception=Absent.UNKNOWN,
-            message="",
             fate=fate,
             is_reached=is_reached,
             is_unreadable=bool(directory.disk.unreadable),
             before=before,
-            after=Absent.UNKNOWN,
-            files=(),
-            scanned=(),
-            lost=NOTHING_LOST,
         )
-        outcome = load.outcome
         if isinstance(outcome, Unpredictable):
-            return replace(predicted, message=outcome.reason)
-        failure, state = outcome.failure, outcome.state
-        after: LogAtStart | Absent = Absent.NOT_APPLICABLE
-        if not isinstance(state, Absent):
-            after = self._share(
-                "log",
-                LogAtStart(
-                    log_start_offset=state.log_start_offset,
-                    log_end_offset=state.log_end_offset,
-                    recovery_point=state.recovery_point,
-                    last_stable_offset=state.last_stable_offset,
-                    epochs=self._share("epochs", state.epochs),
-                    segments=self._share("segments", segments_of(outcome.tree)),
-                ),
+            return predicted(
+                outcome="unknown",
+                exception=Absent.UNKNOWN,
+                message=outcome.reason,
+                after=Absent.UNKNOWN,
+                files=(),
+                scanned=(),
+                lost=NOTHING_LOST,
             )
-        pieces = lost_pieces(
-            outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
-        )
-        if fate is Fate.DELETED and not load.name.endswith("-delete"):
-            files = directory.disk.files
-            pieces = tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
-        return replace(
-            predicted,
+        failure, after = outcome.failure, self._after(outcome, before)
+        return predicted(
             outcome="loads" if isinstance(failure, Absent) else "fails",
             exception=failure if isinstance(failure, Absent) else failure.exception,
             message="" if isinstance(failure, Absent) else failure.message,
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
             after=after,
-            due=self._due(directory, outcome, fate),
+            due=Absent.NOT_APPLICABLE if isinstance(after, Absent) else self._due(directory, outcome, after, fate),
             further_end=further_end(directory, before),
-            files=self._share("changes", outcome.changes),
+            files=self._share(outcome.changes),
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
-            lost=LostRecords(pieces=pieces) if pieces else NOTHING_LOST,
+            lost=_lost_by(directory, outcome, before, fate),
         )
 
-    def _before(self, directory: StartedDirectory, load: LogLoad) -> LogAtStart:
-        found = directory.within.logs
+    def _before(self, directory: StartedDirectory, outcome: LoadOutcome | Unpredictable) -> LogAtStart:
+        found, files = directory.within.logs, directory.disk.files
+        logs = named_offsets(files, LOG)
         if directory.end is None:
-            directory.end = unchanged_end(directory, load.outcome)
+            directory.end = unchanged_end(directory, logs, outcome)
         if directory.end is None:
-            directory.end = end_before(directory)
+            directory.end = end_before(directory, logs)
         start = checkpointed(found.log_starts, directory.partition)
-        segments = self._share("segments", segments_of(directory.disk.files))
         before = LogAtStart(
-            log_start_offset=max(start, segments[0][0]) if segments and not isinstance(start, Absent) else start,
+            log_start_offset=max(start, logs[0][0]) if logs and not isinstance(start, Absent) else start,
             log_end_offset=directory.end,
             recovery_point=checkpointed(found.recovery_points, directory.partition),
             last_stable_offset=Absent.UNKNOWN,
-            epochs=self._share("epochs", epochs_of(directory.disk)),
-            segments=segments,
+            epochs=epochs_of(directory.disk),
+            segments=tuple((base, files[name]) for base, name in logs),
         )
-        return self._share("log", before)
+        return self._share(before)
 
-    def _share(self, kind: str, value: T) -> T:
-        """Return the equal value of its kind that other directories have: most of them have the same files."""
-        shared: T = self._shared.setdefault((kind, value), value)
+    def _after(self, outcome: LoadOutcome, before: LogAtStart) -> LogAtStart | Absent:
+        state = outcome.state
+        if isinstance(state, Absent):
+            return Absent.NOT_APPLICABLE
+        changes_logs = any(LOG in one.name for one in outcome.changes)
+        after = LogAtStart(
+            log_start_offset=state.log_start_offset,
+            log_end_offset=state.log_end_offset,
+            recovery_point=state.recovery_point,
+            last_stable_offset=state.last_stable_offset,
+            epochs=before.epochs if state.epochs == before.epochs else state.epochs,
+            segments=segments_of(outcome.tree) if changes_logs else before.segments,
+        )
+        return self._share(after)
+
+    def _share(self, value: T) -> T:
+        """Return the equal value that other directories have: most of them have the same files."""
+        shared: T = self._shared.setdefault(value, value)
         return shared
 
     def _note(self, number: int, obstacles: Iterable[Obstacle]) -> None:
@@ -544,6 +622,19 @@ class _NodeStarter:
                 self._problems.append(
                     Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
                 )
+
+
+def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtStart, fate: Fate) -> LostRecords:
+    """Return the bytes of a log that are not read again; of a directory that is deleted, all."""
+    if fate is Fate.DELETED and not directory.name.endswith("-delete"):
+        files = directory.disk.files
+        return LostRecords(
+            pieces=tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
+        )
+    pieces = lost_pieces(
+        outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
+    )
+    return LostRecords(pieces=pieces) if pieces else NOTHING_LOST
 
 
 def _telling(load: LogLoad) -> LogLoad | None:

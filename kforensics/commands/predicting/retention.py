@@ -1,5 +1,6 @@
 """What retention takes from the logs that have loaded, some 30 seconds after."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from kforensics.commands.loading import DirectoryOnDisk
@@ -8,9 +9,9 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
-from kforensics.protocol.loading.names import LOG, TIME_INDEX, offset_of, padded
+from kforensics.protocol.loading.names import LOG, TIME_INDEX, padded
 from kforensics.protocol.loading.retention import AgedSegment, due_segments
-from kforensics.protocol.loading.values import LoadingError, LoadOutcome
+from kforensics.protocol.loading.values import LoadOutcome
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import DueSegments
@@ -19,13 +20,20 @@ NO_TIMESTAMP = -1
 
 
 def find_due_segments(
-    disk: DirectoryOnDisk, outcome: LoadOutcome, policy: Policy, *, now_ms: int, version: KafkaVersion
+    disk: DirectoryOnDisk,
+    outcome: LoadOutcome,
+    segments: Sequence[tuple[int, int]],
+    policy: Policy,
+    *,
+    now_ms: int,
+    version: KafkaVersion,
 ) -> DueSegments | Absent:
     """Return the segments that retention deletes once the high watermark has reached the log end.
 
     Args:
         disk: the directory before the load.
         outcome: of the load.
+        segments: base offset and length of each that it leaves.
         policy: of the topic.
         now_ms: when it runs.
         version: of the binary.
@@ -36,7 +44,7 @@ def find_due_segments(
     state = outcome.state
     if isinstance(state, Absent):
         return Absent.NOT_APPLICABLE
-    bases = _bases(outcome)
+    bases = sorted({base for base, _ in segments if f"{padded(base)}{LOG}" in outcome.tree})
     ends = [*bases[1:], state.log_end_offset]
     rules = policy.policy
     asks_age = rules.deletes and rules.retention_ms >= 0
@@ -44,19 +52,17 @@ def find_due_segments(
     for base, end in zip(bases, ends, strict=True):
         length = outcome.tree[f"{padded(base)}{LOG}"]
         try:
-            # The walk ends at the first segment that is kept: later ones are not read.
             is_asked = length and asks_age
             timestamp = _timestamp(disk, outcome, base, now_ms=now_ms, version=version) if is_asked else now_ms
         except EvidenceError:
             return Absent.UNREADABLE
-        aged.append(AgedSegment(base, end, length, timestamp))
         by_time = asks_age and now_ms - timestamp > rules.retention_ms
-        if not by_time and (not rules.deletes or rules.retention_bytes < 0) and end > state.log_start_offset:
-            aged += [
-                AgedSegment(at, after, outcome.tree[f"{padded(at)}{LOG}"], now_ms)
-                for at, after in zip(bases[len(aged) :], ends[len(aged) :], strict=True)
-            ]
-            break
+        is_kept = not by_time and (not rules.deletes or rules.retention_bytes < 0) and end > state.log_start_offset
+        if is_kept and not aged:
+            return Absent.NOT_APPLICABLE
+        aged.append(AgedSegment(base, end, length, timestamp))
+        if is_kept:
+            break  # the walk ends at the first segment that is kept: later ones are not read
     due = due_segments(
         aged,
         rules,
@@ -75,19 +81,6 @@ def find_due_segments(
         is_setting_known=policy.is_known,
         is_whole_log=len(due) == len(bases),
     )
-
-
-def _bases(outcome: LoadOutcome) -> list[int]:
-    found = []
-    for name in outcome.tree:
-        if name.endswith(LOG):
-            try:
-                base = offset_of(name)
-            except LoadingError:
-                continue
-            if name == f"{padded(base)}{LOG}":
-                found.append(base)
-    return sorted(found)
 
 
 def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms: int, version: KafkaVersion) -> int:

@@ -29,7 +29,7 @@ from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.source.capture import CapturePath, captures_in, split_at_capture
 from kforensics.source.discover import Place, Shape, discover
 from kforensics.source.foreign import ForeignPath
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
 from kforensics.source.naming import (
     FileKind,
     parse_file_name,
@@ -89,8 +89,7 @@ class FoundInput:
         Raises:
             EvidenceError: it can't be read, or is larger.
         """
-        with self.open(path) as file:
-            return file.read_all(limit)
+        return read_evidence(self.root / path, limit)
 
     def walk(self, *, within: Callable[[str], bool] | None = None) -> Iterator[Found]:
         """Yield everything below the input, and what could not be looked at.

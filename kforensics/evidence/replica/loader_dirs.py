@@ -30,9 +30,15 @@ class FoundDirectory:
     _input: FoundInput
     _without: Collection[str]
 
-    def content(self) -> "DirectoryContent":
-        """Return what is in it."""
-        listing = _left(self._input.listings.of(self.path), self.path, self._without)
+    def content(self, *, once: bool = False) -> "DirectoryContent":
+        """Return what is in it.
+
+        Args:
+            once: it is not asked for again.
+        """
+        listings = self._input.listings
+        found = listings.once(self.path) if once else listings.of(self.path)
+        listing = _left(found, self.path, self._without)
         files: dict[str, int] = {}
         folders: list[str] = []
         links: list[str] = []

@@ -4,6 +4,7 @@ The readers of `formats` are made for evidence: they go on behind damage and say
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from struct import Struct
 
@@ -42,13 +43,16 @@ from kforensics.formats.log.record_batch import (
 )
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.source.capture import CapturePath
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.foreign import ForeignPath
+from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
 
 HEADER_UP_TO_MAGIC = 17
 SHORTEST_RECORD = 14
 """`LegacyRecord.RECORD_OVERHEAD_V0`: a length below it is corrupt."""
 WINDOW_LENGTH = 1 << 20
 SMALL_FILE_LIMIT = 64 << 20
+REMEMBERED_FILES, REMEMBERED_LENGTH = 1_024, 256
+"""Small files of each kind that are decoded once, and the most bytes of one of them."""
 
 _OFFSET_LENGTH_MAGIC = Struct(">qi4xb").unpack_from
 _OFFSET_LENGTH = Struct(">qi").unpack_from
@@ -73,9 +77,13 @@ def read_needed(folder: Path, need: Need) -> object:
         EvidenceError: the file can't be read.
         MissingBytes: it is in a capture, which does not hold what is asked for.
     """
-    path = folder / need.file
-    if isinstance(path, CapturePath) and (kept := captured_content(path, need)) is not None:
-        return kept
+    path: Path | str = f"{folder}/{need.file}"
+    if isinstance(folder, ForeignPath):
+        path = folder / need.file
+        if isinstance(path, CapturePath) and (kept := captured_content(path, need)) is not None:
+            return kept
+    if (decode := _SMALL.get(need.content)) is not None:
+        return decode(read_evidence(path, SMALL_FILE_LIMIT))
     with open_evidence(path) as file:
         match need.content:
             case Content.BATCHES | Content.CHECKED_BATCHES:
@@ -90,10 +98,9 @@ def read_needed(folder: Path, need: Need) -> object:
             case Content.LAST_TIMESTAMP:
                 last = read_last_time_entry(file.read, file.size)
                 return -1 if last is None else last.timestamp
-            case Content.CHANGED:
-                return file.mtime_ns // 1_000_000
             case _:
-                return _SMALL[need.content](file.read_all(SMALL_FILE_LIMIT))
+                assert need.content is Content.CHANGED
+                return file.mtime_ns // 1_000_000
 
 
 class _OffsetEntries:
@@ -283,9 +290,15 @@ def _signed(byte: int) -> int:
     return byte - 256 if byte > 127 else byte
 
 
+def _remembered(decode: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """Return a decoder that decodes equal bytes of a small file once: many directories have the same ones."""
+    known = lru_cache(REMEMBERED_FILES)(decode)
+    return lambda data: known(data) if len(data) <= REMEMBERED_LENGTH else decode(data)
+
+
 _SMALL: dict[Content, Callable[[bytes], object]] = {
-    Content.SNAPSHOT: _snapshot,
+    Content.SNAPSHOT: _remembered(_snapshot),
     Content.TXN_INDEX: _aborted,
-    Content.EPOCHS: read_epoch_file,
-    Content.PARTITION_METADATA: read_topic_id,
+    Content.EPOCHS: _remembered(read_epoch_file),
+    Content.PARTITION_METADATA: _remembered(read_topic_id),
 }

@@ -33,6 +33,8 @@ class Content(StrEnum):
     LOG_END = "log-end"
     """Where a log of so many segments ends, by the last sound batch of this one or of those before: no rule asks for it."""
 
+    __hash__ = str.__hash__
+
 
 class ReaderStep(StrEnum):
     """What Kafka's reader of batches does at a position of a file."""

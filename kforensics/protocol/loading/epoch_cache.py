@@ -5,13 +5,16 @@ from itertools import pairwise
 from typing import cast
 
 from kforensics.evidence.replica.loader_values import Content, LoadFailure
-from kforensics.protocol.epochs import Epochs, assign
+from kforensics.protocol.epochs import EpochRules, Epochs, assign
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import EPOCH_FILE, EPOCH_FILE_BEING_WRITTEN
 from kforensics.protocol.loading.values import LoadingError, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.protocol.recovery import epochs_after_scan, repair_epochs_at_load
 from kforensics.units import EpochEntry
+
+TRIMMED = "epochs-trimmed"
+"""The rule by which the epoch file is written once its log is loaded."""
 
 
 class EpochCache:
@@ -76,24 +79,44 @@ class EpochCache:
             log_start_offset: of the loaded log.
             log_end_offset: of the loaded log.
         """
-        after = repair_epochs_at_load(self.epochs, log_start_offset, log_end_offset, self._rules.epochs)
-        # Since KAFKA-7415 an entry at the log start itself counts as removed and is entered again: the file is written.
-        rewrites_first = self._rules.epochs.repairs_conflicts
-        has_first = rewrites_first and any(entry.start_offset <= log_start_offset for entry in after)
-        if after != self.epochs or has_first:
+        after, is_stale = trim_epochs(self.epochs, log_start_offset, log_end_offset, self._rules.epochs)
+        if is_stale:
             self.epochs, self._is_stale = after, True
 
     def flush(self) -> None:
         """Write what was removed, as a task does after the load, failed or not; where the task throws, the file stays as it is."""
         if self._is_stale:
             with suppress(LoadingError):
-                self._write("epochs-trimmed")
+                self._write(TRIMMED)
 
     def _write(self, rule: str) -> None:
         self._disk.refuse_folder(EPOCH_FILE_BEING_WRITTEN, "KafkaStorageException")
-        lines = ["0", str(len(self.epochs)), *(f"{epoch.leader_epoch} {epoch.start_offset}" for epoch in self.epochs)]
-        length = sum(len(line) + 1 for line in lines)
-        self._disk.write(EPOCH_FILE, length, rule, Content.EPOCHS, self.epochs)
+        self._disk.write(EPOCH_FILE, epoch_file_length(self.epochs), rule, Content.EPOCHS, self.epochs)
         if EPOCH_FILE_BEING_WRITTEN in self._disk.files:
             self._disk.delete(EPOCH_FILE_BEING_WRITTEN, rule)
         self._is_stale = False
+
+
+def trim_epochs(epochs: Epochs, log_start_offset: int, log_end_offset: int, rules: EpochRules) -> tuple[Epochs, bool]:
+    """Return the cache without what starts at or behind the log end, and what lies below the log start; and whether the file is written.
+
+    Args:
+        epochs: of the cache before.
+        log_start_offset: to which it is trimmed.
+        log_end_offset: of the loaded log.
+        rules: of the broker's version.
+    """
+    after = repair_epochs_at_load(epochs, log_start_offset, log_end_offset, rules)
+    # Since KAFKA-7415 an entry at the log start itself counts as removed and is entered again: the file is written.
+    has_first = rules.repairs_conflicts and any(entry.start_offset <= log_start_offset for entry in after)
+    return after, after != epochs or has_first
+
+
+def epoch_file_length(epochs: Epochs) -> int:
+    """Return the bytes of an epoch file.
+
+    Args:
+        epochs: its entries.
+    """
+    lines = ["0", str(len(epochs)), *(f"{epoch.leader_epoch} {epoch.start_offset}" for epoch in epochs)]
+    return sum(len(line) + 1 for line in lines)

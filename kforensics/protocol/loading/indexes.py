@@ -12,6 +12,8 @@ OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH = 8, 12, 34
 WARM_LENGTH = 8_192
 """Bytes at the end of an index that a lookup tries first (`AbstractIndex.warmEntries`)."""
 NO_TIMESTAMP = -1
+EXTENDED = "active-index-extended"
+"""The rule by which the indexes of the last segment get their full length."""
 
 
 class OffsetIndex:
@@ -88,7 +90,7 @@ class OffsetIndex:
         rounded = length // OFFSET_ENTRY_LENGTH * OFFSET_ENTRY_LENGTH
         if self._disk.length(self._name) != rounded and self.count * OFFSET_ENTRY_LENGTH > rounded:
             raise thrown("IllegalArgumentException", "newPosition > limit")
-        self._disk.resize(self._name, rounded, "active-index-extended")
+        self._disk.resize(self._name, rounded, EXTENDED)
 
     def trim(self) -> None:
         """Truncate the file to its entries."""
@@ -129,10 +131,10 @@ class OffsetIndex:
 
     def _slot(self, target: int) -> int:
         warm = WARM_LENGTH // OFFSET_ENTRY_LENGTH if self._has_warm_end else None
-        return _lower_bound(lambda at: self._base + self.entry(at)[0], self.count, target, warm)
+        return lower_bound(lambda at: self._base + self.entry(at)[0], self.count, target, warm)
 
 
-def _lower_bound(key: Callable[[int], int], count: int, target: int, warm: int | None) -> int:
+def lower_bound(key: Callable[[int], int], count: int, target: int, warm: int | None) -> int:
     """Return the slot of the largest entry not above a target, -1 for none (`AbstractIndex.largestLowerBoundSlotFor`).
 
     Args:
@@ -198,7 +200,7 @@ class TimeIndex:
         rounded = length // TIME_ENTRY_LENGTH * TIME_ENTRY_LENGTH
         if self._disk.length(self._name) != rounded and self.count * TIME_ENTRY_LENGTH > rounded:
             raise thrown("IllegalArgumentException", "newPosition > limit")
-        self._disk.resize(self._name, rounded, "active-index-extended" if rounded else self._rule)
+        self._disk.resize(self._name, rounded, EXTENDED if rounded else self._rule)
 
     def remove(self) -> None:
         """Remove the file, which a scan makes again (before 1.1)."""

@@ -62,12 +62,13 @@ def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tup
         name: of the directory; `-delete`, `-future` and `-stray` stand behind a dot and an id.
         rules: of the version, which may not know all of these.
     """
-    endings = (("-delete", rules.knows_deletions), ("-future", rules.knows_futures), ("-stray", rules.knows_strays))
-    for ending, is_known in endings:
-        if is_known and name.endswith(ending):
-            if _MOVED.fullmatch(name) is None:
-                return None
-            name = name[: name.rindex(".")]
+    if name.endswith(("-delete", "-future", "-stray")):  # few do
+        endings = (("-delete", rules.knows_deletions), ("-future", rules.knows_futures), ("-stray", rules.knows_strays))
+        for ending, is_known in endings:
+            if is_known and name.endswith(ending):
+                if _MOVED.fullmatch(name) is None:
+                    return None
+                name = name[: name.rindex(".")]
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or _NUMBER.fullmatch(number) is None or int(number) > LARGEST_INT32:
         return None

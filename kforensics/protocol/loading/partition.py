@@ -5,6 +5,7 @@ from typing import TypeVar, cast
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
+from kforensics.protocol.loading.clean import load_clean
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.names import (
@@ -62,16 +63,47 @@ def load_partition(
     Returns:
         What comes of it; or the content of a file that has to be read before that can be said; or why it can't be.
     """
-    disk = Disk(directory)
-    loader = _Loader(
+    settings, rules = settings or LoadSettings(), rules or LoadingRules()
+    if clean_shutdown:
+        found = load_clean(
+            directory, recovery_point=recovery_point, log_start_offset=log_start_offset, settings=settings, rules=rules
+        )
+        if found is not None:
+            return found
+    return load_step_by_step(
         directory,
-        disk,
-        clean_shutdown,
-        recovery_point,
-        log_start_offset,
-        settings or LoadSettings(),
-        rules or LoadingRules(),
+        clean_shutdown=clean_shutdown,
+        recovery_point=recovery_point,
+        log_start_offset=log_start_offset,
+        settings=settings,
+        rules=rules,
     )
+
+
+def load_step_by_step(
+    directory: LoadedDirectory,
+    *,
+    clean_shutdown: bool,
+    recovery_point: int,
+    log_start_offset: int,
+    settings: LoadSettings,
+    rules: LoadingRules,
+) -> LoadOutcome | Need | Unpredictable:
+    """Load one partition directory step by step, as `load_partition` does where `load_clean` has no answer.
+
+    Args:
+        directory: its files, and what has been read of them.
+        clean_shutdown: whether the log directory holds `.kafka_cleanshutdown` when loading begins.
+        recovery_point: of its checkpoint.
+        log_start_offset: of its checkpoint.
+        settings: of topic and broker.
+        rules: of the broker's version.
+
+    Returns:
+        As `load_partition`.
+    """
+    disk = Disk(directory)
+    loader = _Loader(directory, disk, clean_shutdown, recovery_point, log_start_offset, settings, rules)
     failure: LoadFailure | Absent = Absent.NOT_APPLICABLE
     state: LoadedState | Absent = Absent.NOT_APPLICABLE
     try:

@@ -182,7 +182,7 @@ class Producers:
                 self._delete(offset, "snapshot-corrupt")
                 continue
             for one in read:
-                if one.transaction_start < 0 and self._is_expired(one):
+                if one.transaction_start < 0 and is_expired(one, self._settings):
                     continue
                 if self._rules.evicts_producers_below_start and one.last_offset < log_start_offset:
                     continue
@@ -198,9 +198,6 @@ class Producers:
             self._snapshot_end = self.map_end = offset
             return
         self._snapshot_end = self.map_end = log_start_offset
-
-    def _is_expired(self, one: ProducerState) -> bool:
-        return self._settings.now_ms - one.last_timestamp >= self._settings.producer_expiration_ms
 
     def take_in(self, batch: LoadedBatch) -> CompletedTransaction | None:
         """Take in one batch of a scan; its completed transaction is still to be closed with `complete`.
@@ -298,6 +295,16 @@ class Producers:
         self.by_id.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
+
+
+def is_expired(one: ProducerState, settings: LoadSettings) -> bool:
+    """Return whether a producer of a snapshot is forgotten for its age (`isProducerExpired`).
+
+    Args:
+        one: the producer.
+        settings: of the broker, with its clock.
+    """
+    return settings.now_ms - one.last_timestamp >= settings.producer_expiration_ms
 
 
 def _append(

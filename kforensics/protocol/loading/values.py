@@ -56,6 +56,8 @@ class FileAction(StrEnum):
     REBUILD = "rebuild"
     EXTEND = "extend"
 
+    __hash__ = str.__hash__
+
 
 class FileChange(NamedTuple):
     """One file that loading changes."""
