@@ -126,7 +126,7 @@ def require_form(form: FormName) -> None:
         # Arrow's own choice keeps three times what is in use, in each of several processes.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
     try:
-        import pyarrow.parquet  # noqa: F401, PLC0415, ICN001 - before processes are forked that all need it
+        import pyarrow.parquet  # noqa: F401, PLC0415 - before processes are forked that all need it
     except ImportError:
         raise MissingExtra("salvage", "--form parquet") from None
 

@@ -127,7 +127,9 @@ class Outputs:
             assert self._batch_writer is not None
             output = Output(saved, None, self._batch_writer(stem, self._plan))
         else:
-            output = Output(saved, record_writer(self._form, self._folder, stem, self._plan.partition, beside=self._beside), None)
+            output = Output(
+                saved, record_writer(self._form, self._folder, stem, self._plan.partition, beside=self._beside), None
+            )
         self.by_number[number] = output
         return output
 

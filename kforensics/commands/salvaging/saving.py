@@ -389,7 +389,10 @@ class _Saver:
     def _save_part(self, task: PartTask) -> SavedPartition:
         """Write one of the files of the best copy, in this process or in one that was forked from it."""
         others = self._outputs, self._saved, self._gaps, self._parts
-        self._outputs, self._saved = self._new_outputs(part=task.number, beside=not task.is_one_of_many), self._nothing_saved()
+        self._outputs, self._saved = (
+            self._new_outputs(part=task.number, beside=not task.is_one_of_many),
+            self._nothing_saved(),
+        )
         self._gaps, self._parts = [], None
         try:
             for item, gaps in task.items:
