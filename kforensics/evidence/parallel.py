@@ -4,6 +4,7 @@ Forked processes share what has been imported and planned, so starting them cost
 out largest first, one by one.
 """
 
+import gc
 import os
 import pickle
 import selectors
@@ -305,6 +306,7 @@ def _forked(serve: Callable[[int], None], unneeded: Sequence[int]) -> tuple[int,
         return read_result, child
     code = 1
     try:
+        gc.freeze()  # a collection would write to all objects of the parent, and so copy the memory that is shared with it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         for descriptor in (read_result, *unneeded):
             os.close(descriptor)

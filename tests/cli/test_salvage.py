@@ -15,7 +15,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands import salvage as salvage_command
-from kforensics.commands.salvaging import saving
+from kforensics.commands.salvaging import part_files, saving
 from kforensics.commands.salvaging.folder import OutFile, WriteFailed
 from kforensics.evidence import parallel
 from tests import salvaged
@@ -343,9 +343,18 @@ def in_several_processes(monkeypatch):
 
 
 @pytest.mark.process
-def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, monkeypatch, in_several_processes):
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, monkeypatch, in_several_processes, form):
+    monkeypatch.setattr(part_files, "LARGEST_PART", 5_000)
     topics = [word for name in ("codec-mixed", "edge-cases", "tx") for word in ("--topic", name)]
-    inputs = (incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1", "--what", "all", *topics)
+    inputs = (
+        incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1",
+        "--what",
+        "all",
+        "--form",
+        form,
+        *topics,
+    )
     started = []
     start = parallel.InTurn.__init__
 
@@ -383,6 +392,56 @@ def test_merged_batches_stay_in_order_between_what_processes_write(
 
     assert sorted(offsets) == offsets
     assert files_in(tmp_path / "one") == files_in(tmp_path / "several")
+
+
+@pytest.mark.process
+def test_files_of_a_large_partition_hold_what_one_file_would(
+    capsys, compaction, tmp_path, monkeypatch, in_several_processes
+):
+    pq = pytest.importorskip("pyarrow.parquet")
+    snapshots = compaction("compaction-4.x") / "snapshots"
+    before = [
+        word for name in ("02-tombstoned-live", "04-old-leader-down-live") for word in ("--before", snapshots / name)
+    ]
+    inputs = (snapshots / "99-final", *before, "--what", "all", "--topic", "ledger", "--topic", "accounts")
+    form = ("--form", "parquet", "-o")
+
+    salvage(capsys, *inputs, *form, tmp_path / "whole")
+    monkeypatch.setattr(part_files, "LARGEST_PART", 1_000)
+    monkeypatch.setattr(part_files, "MOST_BATCHES", 7)
+    salvage(capsys, *inputs, *in_several_processes, *form, tmp_path / "several")
+    salvage(capsys, *inputs, "--jobs", "1", *form, tmp_path / "one")
+
+    whole, several = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("whole", "several"))
+    assert files_in(tmp_path / "one") == files_in(tmp_path / "several")
+    for before, now in zip(whole["partitions"], several["partitions"], strict=True):
+        (file,) = before.pop("files")
+        files = [tmp_path / "several" / one["path"] for one in now.pop("files")]
+        rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+        stem = file["path"].removesuffix(".parquet")
+        assert [f"{stem}/part-{at:05d}.parquet" for at in range(len(files))] == [
+            str(path.relative_to(tmp_path / "several")) for path in files
+        ]
+        assert pq.ParquetFile(tmp_path / "whole" / file["path"]).read().to_pylist() == rows
+        _check_runs(snapshots, whole["inputs"], before.pop("runs"), now.pop("runs"))
+        assert before == now
+    assert (
+        max(len(one["runs"]) for one in json.loads((tmp_path / "several" / "manifest.json").read_text())["partitions"])
+        > 3
+    )
+
+
+def _check_runs(snapshots, inputs, whole, divided):
+    """The same records of the same bytes, each run with the digest of its own."""
+    for runs in (whole, divided):
+        for one in runs:
+            source = one["source"]
+            data = (Path(inputs[source["input"]]["path"]) / source["path"]).read_bytes()
+            part = data[source["position"] : source["position"] + source["length"]]
+            assert hashlib.sha256(part).hexdigest() == one["sha256"]
+    for name in ("records", "length"):
+        totals = [sum(one[name] if name in one else one["source"][name] for one in runs) for runs in (whole, divided)]
+        assert totals[0] == totals[1]
 
 
 @pytest.mark.process

@@ -1,5 +1,7 @@
 """The forms in which records are written, and what a form gets to know of the records that it is given."""
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -120,13 +122,18 @@ def require_form(form: FormName) -> None:
     """
     if form is not FormName.PARQUET:
         return
+    if sys.platform == "linux":
+        # Arrow's own choice keeps three times what is in use, in each of several processes.
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
     try:
-        import pyarrow as pa  # noqa: F401, PLC0415 - only looked for
+        import pyarrow.parquet  # noqa: F401, PLC0415 - before processes are forked that all need it
     except ImportError:
         raise MissingExtra("salvage", "--form parquet") from None
 
 
-def record_writer(form: FormName, folder: OutFolder, stem: str, partition: TopicPartition) -> RecordWriter:
+def record_writer(
+    form: FormName, folder: OutFolder, stem: str, partition: TopicPartition, *, beside: bool = True
+) -> RecordWriter:
     """Return the writer of a form that holds records.
 
     Args:
@@ -134,11 +141,12 @@ def record_writer(form: FormName, folder: OutFolder, stem: str, partition: Topic
         folder: where files are made.
         stem: of their names.
         partition: whose records they are.
+        beside: whether threads may do what can be done beside the decoding of records.
     """
     if form is FormName.PARQUET:
         from kforensics.commands.salvaging.parquet import ParquetRecords  # noqa: PLC0415 - loads pyarrow
 
-        return ParquetRecords(folder, stem, partition)
+        return ParquetRecords(folder, stem, partition, beside=beside)
     if form is FormName.JSONL:
         from kforensics.commands.salvaging.jsonl import JsonRecords  # noqa: PLC0415 - as its siblings
 

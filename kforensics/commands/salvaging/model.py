@@ -80,6 +80,11 @@ class SavedLabel:
     runs: list[SavedRun] = field(default_factory=list)
     files: tuple[WrittenFile, ...] = ()
 
+    @classmethod
+    def of_best_copy(cls) -> "SavedLabel":
+        """Return the best copy before anything of it is written."""
+        return cls(leader_epoch=Absent.NOT_APPLICABLE, owner="")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadEnd:

@@ -43,6 +43,8 @@ class Outputs:
         labels: by number, as they are found.
         batch_writer: makes the writer of a form of whole batches, by the stem of its files.
         report: is given what can't be read.
+        part: the number of this file among those of the best copy, None where it is the only one.
+        beside: whether threads may do what can be done beside the decoding of records.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Outputs:
         labels: Sequence[Label],
         batch_writer: "Callable[[str, PartitionPlan], BatchWriter] | None",
         report: Callable[[Run, EvidenceError], None],
+        part: int | None = None,
+        beside: bool = True,
     ) -> None:
         self._plan = plan
         self._folder = folder
@@ -65,10 +69,16 @@ class Outputs:
         self._labels = labels
         self._batch_writer = batch_writer
         self._report = report
+        self._part = part
+        self._beside = beside
         self.by_number: dict[int, Output] = {}
         self.background = Background(MANY_WAITING)
         """Hashes what is read."""
-        files.before_close = self.background.wait
+        self.use()
+
+    def use(self) -> None:
+        """Let files be closed only when what is to be hashed of them is."""
+        self._files.before_close = self.background.wait
 
     def finish(self) -> list[SavedLabel]:
         """End all files, and return what they hold; a file without a record is removed."""
@@ -106,8 +116,10 @@ class Outputs:
             return self.by_number[number]
         label = self._labels[number]
         stem = self.stem(label if number != MAIN else None)
-        epoch = Absent.NOT_APPLICABLE if number == MAIN or label.leader_epoch == NO_EPOCH else label.leader_epoch
-        saved = SavedLabel(leader_epoch=epoch, owner=label.owner if number != MAIN else "")
+        saved = SavedLabel.of_best_copy()
+        if number != MAIN:
+            epoch = Absent.NOT_APPLICABLE if label.leader_epoch == NO_EPOCH else label.leader_epoch
+            saved = SavedLabel(leader_epoch=epoch, owner=label.owner)
         leader = self._plan.leader
         if self._plan.wanted is not None and leader is not None and number != MAIN:
             saved.is_of_leader = label.owner == leader.view.replica.owner
@@ -115,7 +127,9 @@ class Outputs:
             assert self._batch_writer is not None
             output = Output(saved, None, self._batch_writer(stem, self._plan))
         else:
-            output = Output(saved, record_writer(self._form, self._folder, stem, self._plan.partition), None)
+            output = Output(
+                saved, record_writer(self._form, self._folder, stem, self._plan.partition, beside=self._beside), None
+            )
         self.by_number[number] = output
         return output
 
@@ -132,7 +146,7 @@ class Outputs:
             topic_id = self._plan.topic_id
             folder = f"other-topics/{safe_name(topic_id) if not isinstance(topic_id, Absent) else 'unknown'}/"
         if label is None:
-            return folder + name
+            return folder + name if self._part is None else f"{folder}{name}/part-{self._part:05d}"
         epoch = "no-epoch" if label.leader_epoch == NO_EPOCH else f"epoch-{label.leader_epoch}"
         owner = safe_name(label.owner.replace(" ", "-"))
         # A directory of its own for each: the loader of a broker takes only the name of the partition.

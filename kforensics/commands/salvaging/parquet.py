@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kforensics.commands.salvaging.arrow_cells import gather
 from kforensics.commands.salvaging.background import Background
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import Given
@@ -16,9 +17,12 @@ from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL
 from kforensics.formats.log.records import parse_headers
 from kforensics.units import TopicPartition
 
-ROW_GROUP_BYTES = 8 << 20
-"""Bytes of keys and values in one row group: two are held, one that is made and one that is written."""
+ROW_GROUP_BYTES = 4 << 20
+"""Bytes of keys and values in one row group: where a thread writes, two are held, one that is made and one that is written."""
 ROW_GROUP_RECORDS = 1 << 17
+
+LEVEL = -1
+"""Of zstd: what does not compress costs a third of the time of level 1, and what does becomes a few hundredths larger."""
 
 _HEADER = pa.struct([pa.field("name", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 _WORDS = pa.dictionary(pa.int8(), pa.string())
@@ -71,20 +75,28 @@ class _Sink:
 
 
 class ParquetRecords:
-    """One Parquet file a partition and label."""
+    """One Parquet file of a partition and label.
 
-    def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition) -> None:
+    Args:
+        folder: the output.
+        stem: of the name of the file.
+        partition: whose records they are.
+        beside: whether another thread compresses while this one decodes, which holds twice the memory.
+    """
+
+    def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition, *, beside: bool = True) -> None:
         self._partition = partition
         self.file = folder.open(f"{stem}.parquet")
         self._writer = pq.ParquetWriter(
             pa.PythonFile(_Sink(self.file), mode="w"),
             SCHEMA,
             compression="zstd",
-            compression_level=1,
+            compression_level=LEVEL,
             use_dictionary=["topic", "timestamp_type", "committed", "source_path"],
             write_statistics=["partition", "offset", "timestamp_ms"],
         )
-        self._encoder = Background()
+        self._encoder = Background() if beside else None
+        self._constants: dict[str, tuple[Any, Any]] = {}
         self._waiting: list[Any] = []
         self._bytes = self._records = 0
 
@@ -99,11 +111,11 @@ class ParquetRecords:
         magic, attributes = batches["magic"][rows], batches["attributes"][rows]
         modern = magic == 2
         count = len(rows)
-        unknown = np.full(count, self._partition.partition < 0)  # of a carved log it may not be known
+        is_known = self._partition.partition >= 0  # of a carved log it may not be known
         time_type = np.where(magic == 0, -1, (attributes & TIMESTAMP_TYPE_BIT > 0).astype(np.int8))
         arrays = [
-            pa.DictionaryArray.from_arrays(_nullable(np.zeros(count, np.int8), unknown), [self._partition.topic]),
-            _nullable(np.full(count, self._partition.partition, np.int32), unknown),
+            self._constant("topic", self._partition.topic if is_known else None, count),
+            self._constant("partition", self._partition.partition if is_known else None, count),
             pa.array(chunk.offset),
             _nullable(chunk.timestamp_ms, (chunk.timestamp_ms == -1) | (magic == 0)),
             pa.DictionaryArray.from_arrays(
@@ -119,8 +131,8 @@ class ParquetRecords:
             pa.array(modern & (attributes & TRANSACTIONAL_BIT > 0)),
             pa.array(given.aborted),
             pa.DictionaryArray.from_arrays(pa.array(given.committed), list(CERTAINTIES)),
-            pa.array(np.full(count, given.input, np.int32)),
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [_text(given.path)]),
+            self._constant("source_input", given.input, count),
+            self._constant("source_path", _text(given.path), count),
             pa.array(batches["position"][rows]),
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -130,25 +142,43 @@ class ParquetRecords:
         if self._bytes >= ROW_GROUP_BYTES or self._records >= ROW_GROUP_RECORDS:
             self._write()
 
+    def _constant(self, column: str, value: Any, count: int) -> Any:
+        """Return a column of one value, as a part of one that is made once."""
+        known = self._constants.get(column)
+        if known is None or known[0] != value or len(known[1]) < count:
+            kind = SCHEMA.field(column).type
+            if pa.types.is_dictionary(kind):
+                codes = pa.array(np.zeros(count, kind.index_type.to_pandas_dtype()), mask=np.full(count, value is None))
+                made = pa.DictionaryArray.from_arrays(codes, pa.array([value or ""], kind.value_type))
+            else:
+                made = pa.repeat(pa.scalar(value, kind), count)
+            self._constants[column] = known = (value, made)
+        return known[1][:count]
+
     def _write(self) -> None:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, schema=SCHEMA).unify_dictionaries()
-            self._encoder.wait()
-            # Arrow compresses without the interpreter's lock.
-            self._encoder.do(partial(self._writer.write_table, table, row_group_size=max(self._records, 1)))
+            write = partial(self._writer.write_table, table, row_group_size=max(self._records, 1))
+            if self._encoder is None:
+                write()
+            else:
+                self._encoder.wait()
+                self._encoder.do(write)  # Arrow compresses without the interpreter's lock
         self._waiting, self._bytes, self._records = [], 0, 0
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the file."""
         self._write()
-        self._encoder.wait()
+        if self._encoder is not None:
+            self._encoder.wait()
         self._writer.close()
         return (self.file.finish(),)
 
     def close(self) -> None:
         """Give the file back."""
         self._waiting = []
-        self._encoder.close()
+        if self._encoder is not None:
+            self._encoder.close()
         self.file.close()
 
 
@@ -165,18 +195,11 @@ def _number(values: np.ndarray, kind: Any) -> Any:
 
 
 def _payloads(view: memoryview, positions: np.ndarray, lengths: np.ndarray) -> Any:
-    """Payloads gathered into one buffer, without an object for each: of an array of payloads and what lies between them, every second one."""
-    kept = np.maximum(lengths, 0)
-    offsets = np.empty(2 * len(lengths) + 1, dtype=np.int32)
-    offsets[0:-1:2] = positions
-    offsets[1::2] = positions + kept
-    offsets[-1] = offsets[-2]
     valid = lengths >= 0
     bitmap = None
     if not valid.all():
         bitmap = pa.py_buffer(np.packbits(np.repeat(valid, 2), bitorder="little").tobytes())
-    whole = pa.Array.from_buffers(pa.binary(), 2 * len(lengths), [bitmap, pa.py_buffer(offsets), pa.py_buffer(view)])
-    return whole.take(pa.array(np.arange(0, 2 * len(lengths), 2, dtype=np.int32)))
+    return gather(view, positions, positions + np.maximum(lengths, 0), bitmap)
 
 
 def _headers(chunk: RecordChunk) -> Any:

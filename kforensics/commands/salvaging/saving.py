@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kforensics.commands.salvaging.forms import BatchWriter, FormName
 from kforensics.commands.salvaging.jsonl import JsonRecords
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition, UnreadEnd
 from kforensics.commands.salvaging.outputs import Output, Outputs
+from kforensics.commands.salvaging.part_files import PartFiles, PartTask, add_parts, part_length
 from kforensics.commands.salvaging.reading import CopyFiles, Merge, Run, runs_of
 from kforensics.commands.salvaging.run_records import Part, RunRecords, lacking, singly, split_run
 from kforensics.commands.salvaging.segments import LARGEST_HELD
@@ -31,6 +33,9 @@ _IN_RECORDS = "--form jsonl holds them"
 
 TASK_LENGTH = 4 << 20
 """Bytes of batches whose records one process writes at a time."""
+
+PART_TASK_LENGTH = 8 << 20
+"""The same where it writes a file of its own: the more batches are decoded together, the less each of them takes."""
 
 WORTH_PROCESSES = 48 << 20
 """Bytes of a copy for which processes pay that write its records in turn."""
@@ -108,7 +113,8 @@ class _Saver:
         )
         self._holes = HoleJudge(plan.copies, plan.leader)
         self._records = RunRecords(plan, filters, files, reader)
-        self._outputs = Outputs(
+        self._new_outputs = partial(
+            Outputs,
             plan,
             folder=folder,
             form=form,
@@ -118,6 +124,7 @@ class _Saver:
             batch_writer=batch_writer,
             report=self._problem,
         )
+        self._outputs = self._new_outputs()
         self._gaps: list[Gap] = []
         """Those before the next run of batches."""
         largest = max((sum(one.length for one in copy.view.segments) for copy in plan.copies), default=0)
@@ -128,13 +135,19 @@ class _Saver:
         self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
         """Those that processes have."""
         self._next = self._first_offset()
-        self._saved = SavedPartition(
+        self._saved = self._nothing_saved(plan.gaps)
+        self._part_length = part_length(largest) if form is FormName.PARQUET else None
+        self._parts: PartFiles | None = None
+
+    def _nothing_saved(self, gaps: Sequence[Gap] = ()) -> SavedPartition:
+        plan = self._plan
+        return SavedPartition(
             partition=plan.partition,
             topic_id=plan.topic_id,
             leader=plan.leader.broker_id if plan.leader is not None else Absent.UNKNOWN,
             leader_source=plan.leader_source,
             is_other_topic=plan.is_other_topic,
-            gaps=self._in_view_of_gaps(plan.gaps),
+            gaps=self._in_view_of_gaps(gaps),
             likely=plan.likely,
             is_named=plan.is_named,
         )
@@ -145,6 +158,8 @@ class _Saver:
     def run(self) -> SavedPartition:
         """Save it."""
         try:
+            if self._part_length is not None:
+                self._parts = PartFiles(self._part_length, self._save_part, jobs=self._jobs)
             for selection in self._best.selections():
                 kept = self._in_view(selection)
                 for part in runs_of(kept) if len(kept.rows) else ():
@@ -154,18 +169,25 @@ class _Saver:
                         self._run(part)
             self._settle()
             self._end()
-            for gap in self._gaps:
-                join_gaps(self._saved.gaps, gap)
-            self._saved.labels = self._outputs.finish()
+            self._finish()
+            if self._parts is not None:
+                add_parts(self._saved, self._parts.finish())
         except ChildProcessError as error:
             raise WriteFailed(self._outputs.stem(None), error) from error
         finally:
             if self._processes is not None:
                 self._processes.close()
+            if self._parts is not None:
+                self._parts.close()
             self._outputs.close()
         alternates = [one.offsets for label in self._saved.labels if label.owner for one in label.runs]
         self._saved.gaps = without_held(self._saved.gaps, alternates)
         return self._saved
+
+    def _finish(self) -> None:
+        for gap in self._gaps:
+            join_gaps(self._saved.gaps, gap)
+        self._saved.labels = self._outputs.finish()
 
     def _in_view(self, selection: Selection) -> Selection:
         wanted = self._filters.offsets
@@ -299,6 +321,9 @@ class _Saver:
         if self._jobs > 1 and run.label == MAIN and self._form is FormName.JSONL:
             self._hand_out(run)
             return
+        if self._parts is not None and run.label == MAIN:
+            self._to_part(run)
+            return
         self._settle()
         output = self._outputs.of(run.label)
         if output.batches is not None:
@@ -307,7 +332,7 @@ class _Saver:
                     self._gaps.append(found)
             return
         assert output.records is not None
-        for one in split_run(run, TASK_LENGTH):
+        for one in split_run(run, TASK_LENGTH if self._part_length is None else PART_TASK_LENGTH):
             for taken, part in self._records.parts(one, output.records.add):
                 self._add(taken, output, part, part.records)
 
@@ -353,6 +378,35 @@ class _Saver:
         output.saved.certain += part.certain
         output.saved.possible += part.possible
         self._outputs.note(run, output, records)
+
+    # ---- several files ----
+
+    def _to_part(self, item: Run | Merge) -> None:
+        assert self._parts is not None
+        gaps, self._gaps = self._gaps, []
+        self._parts.add(item, gaps)
+
+    def _save_part(self, task: PartTask) -> SavedPartition:
+        """Write one of the files of the best copy, in this process or in one that was forked from it."""
+        others = self._outputs, self._saved, self._gaps, self._parts
+        self._outputs, self._saved = (
+            self._new_outputs(part=task.number, beside=not task.is_one_of_many),
+            self._nothing_saved(),
+        )
+        self._gaps, self._parts = [], None
+        try:
+            for item, gaps in task.items:
+                self._gaps += gaps
+                if isinstance(item, Merge):
+                    self._write_merge(item)
+                else:
+                    self._take(item)
+            self._finish()
+            return self._saved
+        finally:
+            self._outputs.close()
+            self._outputs, self._saved, self._gaps, self._parts = others
+            self._outputs.use()
 
     # ---- several processes ----
 
@@ -424,6 +478,12 @@ class _Saver:
         self._settle()
         rows = np.concatenate([part.rows for part in merge.parts])
         self._hole_before(rows[np.argsort(rows["base_offset"], kind="stable")], merge.label)
+        if self._parts is not None and merge.label == MAIN:
+            self._to_part(merge)
+        else:
+            self._write_merge(merge)
+
+    def _write_merge(self, merge: Merge) -> None:
         output = self._outputs.of(merge.label)
         if output.batches is not None:
             self._merge_batches(merge, output)

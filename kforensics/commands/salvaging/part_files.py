@@ -1,0 +1,174 @@
+"""The best copy of a large partition in several files, each written from its first byte to its last by one process."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kforensics.commands.salvaging.model import SavedLabel, SavedPartition
+from kforensics.commands.salvaging.reading import Merge, Run
+from kforensics.evidence.parallel import InTurn
+from kforensics.reconcile.salvage.gaps import Gap, join_gaps
+
+LARGEST_PART = 256 << 20
+"""Bytes of batches in one file."""
+
+MOST_BATCHES = 1 << 16
+"""Batches in one file: their rows are sent to the process that writes it."""
+
+
+class PartTask(NamedTuple):
+    """What one file gets."""
+
+    number: int | None
+    """From 0 on; None where it is the only file."""
+    items: list[tuple[Run | Merge, list[Gap]]]
+    """Each with the gaps before it."""
+    is_one_of_many: bool
+    """Whether other processes write other files meanwhile, so that threads have no core of their own."""
+
+
+def part_length(length: int) -> int | None:
+    """Return the bytes of batches after which another file begins, None where one file takes all.
+
+    Args:
+        length: of the longest copy.
+    """
+    count = -(-length // LARGEST_PART)
+    return -(-length // count) if count > 1 else None
+
+
+class PartFiles:
+    """Divides what is to be written among files, by bytes of batches alone, so that the files are the same however many processes write them.
+
+    Args:
+        length: bytes after which another file begins.
+        save: writes one file; it may be called in another process.
+        jobs: the most processes; no thread may run yet where there are several.
+    """
+
+    def __init__(self, length: int, save: Callable[[PartTask], SavedPartition], *, jobs: int) -> None:
+        self._length = length
+        self._save = save
+        self._items: list[tuple[Run | Merge, list[Gap]]] = []
+        self._bytes = self._batches = self._count = 0
+        self._processes = InTurn(save, _itself, jobs=jobs) if jobs > 1 and hasattr(os, "fork") else None
+        self._saved: list[SavedPartition] = []
+
+    def add(self, item: Run | Merge, gaps: list[Gap]) -> None:
+        """Add batches behind those before.
+
+        Args:
+            item: of one file, or what is merged.
+            gaps: before them.
+
+        Raises:
+            WriteFailed: a file can't be written.
+        """
+        if isinstance(item, Merge):
+            self._add(item, gaps, item.parts)
+            return
+        while len(item.rows):
+            ends = self._bytes + np.cumsum(item.rows["length"].astype(np.int64))
+            count = min(int(np.searchsorted(ends, self._length, side="right")), MOST_BATCHES - self._batches)
+            count = max(count, 0 if self._items else 1)
+            if count:
+                part = replace(item, rows=item.rows[:count])
+                self._add(part, gaps, (part,))
+                item, gaps = replace(item, rows=item.rows[count:]), []
+            if len(item.rows):
+                self._submit(self._count)
+
+    def _add(self, item: Run | Merge, gaps: list[Gap], runs: Sequence[Run]) -> None:
+        self._items.append((item, gaps))
+        self._bytes += sum(run.end - run.start for run in runs)
+        self._batches += sum(len(run.rows) for run in runs)
+
+    def _submit(self, number: int | None) -> None:
+        has_processes = self._processes is not None and number is not None
+        task = PartTask(number, list(_together(self._items)), is_one_of_many=has_processes)
+        self._items, self._bytes, self._batches = [], 0, 0
+        self._count += 1
+        if self._processes is None or number is None:
+            self._saved.append(self._save(task))
+        else:
+            self._saved += self._processes.submit(task)
+
+    def finish(self) -> list[SavedPartition]:
+        """Write what is left, and return what came of each file, in their order.
+
+        Raises:
+            WriteFailed: a file can't be written.
+        """
+        if self._items:
+            self._submit(self._count or None)
+        if self._processes is not None:
+            self._saved += self._processes.results()
+        return self._saved
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._processes is not None:
+            self._processes.close()
+
+
+def _together(items: list[tuple[Run | Merge, list[Gap]]]) -> Iterator[tuple[Run | Merge, list[Gap]]]:
+    """Yield the items, runs that continue each other as one: what is read of them at once is then never short."""
+    waiting: list[Run] = []
+    before: list[Gap] = []
+    for item, gaps in items:
+        if waiting and (gaps or isinstance(item, Merge) or not _continues(item, waiting[-1])):
+            yield _joined(waiting), before
+            waiting = []
+        if isinstance(item, Merge):
+            yield item, gaps
+            continue
+        if not waiting:
+            before = gaps
+        waiting.append(item)
+    if waiting:
+        yield _joined(waiting), before
+
+
+def _continues(run: Run, last: Run) -> bool:
+    return (last.copy, last.segment, last.end) == (run.copy, run.segment, run.start)
+
+
+def _joined(runs: list[Run]) -> Run:
+    return runs[0] if len(runs) == 1 else replace(runs[0], rows=np.concatenate([run.rows for run in runs]))
+
+
+def _itself(saved: SavedPartition) -> SavedPartition:
+    return saved
+
+
+def add_parts(saved: SavedPartition, parts: Sequence[SavedPartition]) -> None:
+    """Add what came of each file to what came of the partition.
+
+    Args:
+        saved: with its alternates.
+        parts: in the order of offsets.
+    """
+    best = SavedLabel.of_best_copy()
+    for part in parts:
+        saved.markers += part.markers
+        saved.aborted_records += part.aborted_records
+        saved.problems += part.problems
+        for label in part.labels:
+            best.records += label.records
+            best.certain += label.certain
+            best.possible += label.possible
+            best.runs += label.runs
+            best.files += label.files
+    if best.files:
+        saved.labels.insert(0, best)
+    saved.gaps = _in_order(gap for one in (saved, *parts) for gap in one.gaps)
+
+
+def _in_order(gaps: Iterable[Gap]) -> list[Gap]:
+    out: list[Gap] = []
+    for gap in sorted(gaps, key=lambda gap: gap.offsets.first):
+        join_gaps(out, gap)
+    return out
