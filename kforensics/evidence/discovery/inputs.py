@@ -488,16 +488,11 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
         first = inputs[0]
         prefix = first.root.relative_to(place.root)
         met = tuple(
-            Obstacle(str(PurePosixPath(_upwards(prefix), obstacle.path)), obstacle.message)
+            Obstacle(str(PurePosixPath("/".join([".."] * len(prefix.parts)) or ".", obstacle.path)), obstacle.message)
             for obstacle in place.obstacles
         )
         inputs[0] = replace(first, obstacles=(*first.obstacles, *met))
     return inputs
-
-
-def _upwards(prefix: Path) -> str:
-    # What was met on the way to the first input lies beside it, not below.
-    return "/".join([".."] * len(prefix.parts)) or "."
 
 
 def _simple(
