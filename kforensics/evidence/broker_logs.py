@@ -91,18 +91,7 @@ class LogFile:
         return Citation(input=self.input, path=self.path, span=event.span, line=event.line)
 
 
-def keep_all(_event: LogEvent) -> bool:
-    """Return true: every event is wanted.
-
-    Returns:
-        True, whatever the event.
-    """
-    return True
-
-
-def read_log_files(
-    places: Sequence[LogPlace], *, keep: Keep = keep_all, jobs: int = 1
-) -> list[LogFile | EvidenceError | None]:
+def read_log_files(places: Sequence[LogPlace], *, keep: Keep, jobs: int = 1) -> list[LogFile | EvidenceError | None]:
     """Read files, ranges of large ones and several at once; none for what is no broker's log.
 
     Args:
@@ -210,18 +199,18 @@ class _Part(NamedTuple):
     is_compressed: bool
 
 
+@dataclass(slots=True)
 class _Reading:
     """The events kept of a file so far."""
 
-    def __init__(self) -> None:
-        self.events: list[LogEvent] = []
-        self.census = LineCensus()
-        self.dropped = 0
-        self.votes: Counter[int] = Counter()
-        self.clusters: dict[str, LogEvent] = {}
-        self.problems: list[Problem] = []
-        self.mtime_ns = 0
-        self.is_compressed = False
+    events: list[LogEvent] = field(default_factory=list)
+    census: LineCensus = field(default_factory=LineCensus)
+    dropped: int = 0
+    votes: Counter[int] = field(default_factory=Counter)
+    clusters: dict[str, LogEvent] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    mtime_ns: int = 0
+    is_compressed: bool = False
 
     def join(self, later: "_Reading") -> None:
         """Add what was read of the next part."""
@@ -242,7 +231,10 @@ class _Reading:
             if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
                 self.votes[event.broker_id] += 1
             if event.kind is LogEventKind.CONFIGURATION:
-                self._vote_by_configuration(event)
+                named = (event.number(name) for name in ("node.id", "broker.id"))
+                configured = next((one for one in named if isinstance(one, int) and one >= 0), None)
+                if configured is not None:
+                    self.votes[configured] += _CONFIGURED_ID_WEIGHT
             if event.kind is LogEventKind.CLUSTER_NAMED:
                 self.clusters.setdefault(str(event.fields["cluster"]), event)
         self._keep(event for event in events if event.kind is not LogEventKind.CLUSTER_NAMED and keep(event))
@@ -253,13 +245,6 @@ class _Reading:
                 self.events.append(event)
             else:
                 self.dropped += 1
-
-    def _vote_by_configuration(self, event: LogEvent) -> None:
-        for name in ("node.id", "broker.id"):
-            configured = event.number(name)
-            if isinstance(configured, int) and configured >= 0:
-                self.votes[configured] += _CONFIGURED_ID_WEIGHT
-                return
 
 
 def _node_of(votes: Counter[int], location: Path) -> int | Absent:

@@ -84,8 +84,9 @@ def assign_replicas(
 def _enough_brokers(broker_ids: Collection[int], replication_factor: int) -> list[int]:
     brokers = sorted(broker_ids)
     if not 0 < replication_factor <= len(brokers):
-        message = f"a replication factor of {replication_factor} needs as many brokers, there are {len(brokers)}"
-        raise UsageError(message)
+        raise UsageError(
+            f"a replication factor of {replication_factor} needs as many brokers, there are {len(brokers)}"
+        )
     return brokers
 
 

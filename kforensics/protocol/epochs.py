@@ -83,8 +83,7 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
         ValueError: a negative epoch or offset, which Kafka refuses too.
     """
     if leader_epoch < 0 or start_offset < 0:
-        message = f"an epoch entry can't be negative: epoch {leader_epoch}, start offset {start_offset}"
-        raise ValueError(message)
+        raise ValueError(f"an epoch entry can't be negative: epoch {leader_epoch}, start offset {start_offset}")
     entry = EpochEntry(leader_epoch, start_offset)
     if not epochs:
         return (entry,)

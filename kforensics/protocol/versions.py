@@ -95,8 +95,7 @@ def parse_version(text: str) -> KafkaVersion:
     """
     match = _VERSION.match(text)
     if match is None:
-        message = f"not a Kafka version: {text!r}"
-        raise ValueError(message)
+        raise ValueError(f"not a Kafka version: {text!r}")
     return KafkaVersion(*(int(number or 0) for number in match.groups()))
 
 
@@ -111,8 +110,7 @@ def parse_inter_broker_version(text: str) -> InterBrokerVersion:
     """
     match = _LEVEL.fullmatch(text)
     if match is None:
-        message = f"not an inter-broker protocol version: {text!r}"
-        raise ValueError(message)
+        raise ValueError(f"not an inter-broker protocol version: {text!r}")
     major, minor, patch, internal = match.groups()
     # A bare release means its last level; only 0.x levels have a third number that counts.
     third = int(patch or 0) if int(major) == 0 else 0

@@ -149,8 +149,7 @@ class SimulatedCluster:
         stopping = tuple(brokers)
         for broker in stopping:
             if not self._running[broker]:
-                message = f"broker {broker} is not running"
-                raise ImpossibleEventError(message)
+                raise ImpossibleEventError(f"broker {broker} is not running")
             self._running[broker] = False
             self.broker_events.append(BrokerEvent(self.now_ms, broker, kind))
         for simulated in self.partitions.values():
@@ -169,8 +168,7 @@ class SimulatedCluster:
         """
         self._tick()
         if self._running[broker]:
-            message = f"broker {broker} is already running"
-            raise ImpossibleEventError(message)
+            raise ImpossibleEventError(f"broker {broker} is already running")
         self._running[broker] = True
         self.broker_events.append(BrokerEvent(self.now_ms, broker, "start"))
         self.each(broker, lambda simulated: simulated.start(broker))

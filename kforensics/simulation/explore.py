@@ -67,8 +67,7 @@ class Explorer:
 
     def __init__(self, model: str, size: ModelSize) -> None:
         if model not in MODELS:
-            message = f"no model {model!r}: {', '.join(MODELS)}"
-            raise UsageError(message)
+            raise UsageError(f"no model {model!r}: {', '.join(MODELS)}")
         self.model = MODELS[model]
         self.size = size
         self._transitions = Transitions(self.model, size)

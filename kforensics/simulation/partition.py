@@ -113,14 +113,8 @@ class SimulatedPartition(ControlledPartition):
             ImpossibleEventError: one of them is not running, or has no replica.
         """
         stopping = tuple(brokers)
-        for broker in stopping:
-            replica = self.known(broker)
-            if not replica.is_running:
-                message = f"broker {broker} is not running"
-                raise ImpossibleEventError(message)
-        for broker in stopping:
-            replica = self.replicas[broker]
-            self.broker_events.append(BrokerEvent(self.now_ms, broker, kind))
+        for replica in [self._running(broker) for broker in stopping]:
+            self.broker_events.append(BrokerEvent(self.now_ms, replica.broker_id, kind))
             {"stop": replica.stop_cleanly, "crash": replica.crash, "power-loss": replica.lose_power}[kind]()
         leaves = [broker for broker in stopping if broker in self.registration.isr]
         stays = [broker for broker in self.registration.isr if broker not in stopping]
@@ -152,8 +146,7 @@ class SimulatedPartition(ControlledPartition):
         """
         replica = self.known(broker)
         if replica.is_running:
-            message = f"broker {broker} is already running"
-            raise ImpossibleEventError(message)
+            raise ImpossibleEventError(f"broker {broker} is already running")
         self.broker_events.append(BrokerEvent(self.now_ms, broker, "start"))
         was_clean = replica.stopped_cleanly
         replica.start()
@@ -176,8 +169,7 @@ class SimulatedPartition(ControlledPartition):
         """
         replica = self._running(broker)
         if self.registration.leader == broker:
-            message = f"broker {broker} leads: its restart is noticed"
-            raise ImpossibleEventError(message)
+            raise ImpossibleEventError(f"broker {broker} leads: its restart is noticed")
         replica.crash()
         replica.start()
         rows = [self.row(f"broker {broker} restarts", broker)]
@@ -243,22 +235,19 @@ class SimulatedPartition(ControlledPartition):
     def _running(self, broker: int) -> SimulatedReplica:
         replica = self.known(broker)
         if not replica.is_running:
-            message = f"broker {broker} is not running"
-            raise ImpossibleEventError(message)
+            raise ImpossibleEventError(f"broker {broker} is not running")
         return replica
 
     def _leader_or_refuse(self, why: str) -> SimulatedReplica:
         leader = self.leader
         if leader is None:
-            message = f"{why}, and there is none"
-            raise ImpossibleEventError(message)
+            raise ImpossibleEventError(f"{why}, and there is none")
         return leader
 
     def _follower_and_leader(self, follower_id: int) -> tuple[SimulatedReplica, SimulatedReplica]:
         follower = self._running(follower_id)
         leader = self._leader_or_refuse("a follower needs a leader")
         if leader is follower:
-            message = f"broker {follower_id} leads and can't fetch from itself"
-            raise ImpossibleEventError(message)
+            raise ImpossibleEventError(f"broker {follower_id} leads and can't fetch from itself")
         self._follower = follower_id
         return follower, leader

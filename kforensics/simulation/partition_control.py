@@ -307,8 +307,7 @@ class ControlledPartition:
             ImpossibleEventError: it has no replica of the partition.
         """
         if broker not in self.replicas:
-            message = f"there is no broker {broker}"
-            raise ImpossibleEventError(message)
+            raise ImpossibleEventError(f"there is no broker {broker}")
         return self.replicas[broker]
 
     def row(

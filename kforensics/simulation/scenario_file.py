@@ -69,8 +69,7 @@ def builtin_scenario(name: str) -> Scenario:
         UsageError: no built-in scenario has this name.
     """
     if name not in builtin_names():
-        message = f"no scenario {name!r}: {', '.join(builtin_names())}, or a file"
-        raise UsageError(message)
+        raise UsageError(f"no scenario {name!r}: {', '.join(builtin_names())}, or a file")
     file = resources.files("kforensics.simulation").joinpath("scenarios", f"{name}.yaml")
     return parse_scenario(file.read_text(encoding="utf-8"), f"{name}.yaml")
 

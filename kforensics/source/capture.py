@@ -353,6 +353,9 @@ class _Inside(EvidenceFile):
         """The path of the file in its capture."""
         return CapturePath(self.capture.path, self.inner)
 
+    def close(self) -> None:
+        """Do nothing: the capture stays open."""
+
 
 class CapturedFile(_Inside):
     """A file whose bytes a capture holds."""
@@ -390,9 +393,6 @@ class CapturedFile(_Inside):
     def changed(self) -> bool:
         """Return false: a capture never changes."""
         return False
-
-    def close(self) -> None:
-        """Do nothing: the capture stays open."""
 
 
 class CapturedSegment(_Inside):
@@ -453,9 +453,6 @@ class CapturedSegment(_Inside):
     def changed(self) -> bool:
         """Whether it changed while it was captured."""
         return bool(self.row.get("changed"))
-
-    def close(self) -> None:
-        """Do nothing: the capture stays open."""
 
 
 def _bytes_of(capture: Capture, inner: str, entry: CapturedEntry) -> "CapturedFile":

@@ -78,7 +78,7 @@ def check_truncations(context, result, check):
         if choice is None or replica is None:
             continue
         found = {view.replica.broker_id: truncation.offset for view, truncation in choice.truncations}
-        is_assumed = not isinstance(replica.protocol, Absent) and replica.protocol.is_assumed
+        is_assumed = not isinstance(replica.protocol, Absent) and replica.protocol.reason.startswith("assumed")
         is_unsure = is_assumed and one.state in {State.UNKNOWN, State.MAYBE_AT_RISK}
         assert found.get(expected["broker_id"]) == expected["offset"] or is_unsure, (context, expected)
 

@@ -24,7 +24,7 @@ from kforensics.cli.app import run
 from kforensics.commands.cited import cited_files
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
-from kforensics.evidence.captured.tail import readable_ranges, tail_bytes
+from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
@@ -33,6 +33,7 @@ from kforensics.source.capture import CapturePath, MissingBytes, open_capture
 from kforensics.source.capture_file import MARKER, comment_of
 from kforensics.source.mapped import open_evidence
 from tests import schemas
+from tests.builders.captured_tails import tail_bytes
 from tests.builders.directories import copied
 from tests.captures import compare_ends, compare_recording, document, take
 from tests.conftest import FIXTURES, ROOT, tree_state

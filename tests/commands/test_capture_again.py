@@ -18,12 +18,12 @@ from kforensics.commands.capture import run as capture
 from kforensics.commands.capturing import blocks, container, plan, taking
 from kforensics.commands.capturing import earlier_captures as reuse
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
-from kforensics.evidence.captured.tail import tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.collect import CAPTURED_EARLIER
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.source.capture import CapturePath
 from kforensics.source.locks import is_locked
+from tests.builders.captured_tails import tail_bytes
 from tests.builders.directories import copied
 from tests.captures import document, take
 from tests.conftest import FIXTURES

@@ -27,13 +27,13 @@ from kforensics.evidence.captured.reading import (
     captured_tail,
     record_columns,
 )
-from kforensics.evidence.captured.tail import tail_bytes
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.captured_loading import captured_content, lacks_rows, rows_between
 from kforensics.evidence.replica.loader_values import Content, Need
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.capture_file import MARKER, PART_LIMIT, Capture, comment_of
 from kforensics.source.mapped import open_evidence
+from tests.builders.captured_tails import tail_bytes
 from tests.captures import take
 
 NODE = Path(__file__).parents[2] / "fixtures" / "unclean-election" / "broker-1"

@@ -1,11 +1,8 @@
 """The bytes of segments that a capture taken with `--with-tail` holds: the ends of logs, as they are on the broker."""
 
-from collections.abc import Iterator
-
 from kforensics.damage import Span
-from kforensics.source.capture import CapturedSegment, CapturePath
-from kforensics.source.capture_file import CHUNK_LENGTH
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.capture import CapturedSegment
+from kforensics.source.mapped import EvidenceFile
 
 
 def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
@@ -42,18 +39,3 @@ def is_whole(file: EvidenceFile) -> bool:
         EvidenceUnreadable: what the capture says of them is impossible.
     """
     return readable_ranges(file) == ((Span(0, file.size),) if file.size else ())
-
-
-def tail_bytes(path: CapturePath) -> Iterator[tuple[int, bytes]]:
-    """Yield the bytes of a captured segment that the capture holds: their position in the file on the broker, and at most 4 MiB at a time.
-
-    Args:
-        path: of a segment in a capture; one whose bytes stayed on the broker gives nothing.
-
-    Raises:
-        EvidenceError: the capture can't be read, or is not what it claims.
-    """
-    with open_evidence(path) as file:
-        for span in readable_ranges(file):
-            for position in range(span.position, span.end, CHUNK_LENGTH):
-                yield position, file.read(position, min(CHUNK_LENGTH, span.end - position))

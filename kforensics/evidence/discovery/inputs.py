@@ -291,15 +291,12 @@ def problem_words(error: EvidenceError) -> str:
     return f"{words}; {did_you_mean(error.nearest)}" if error.nearest else words
 
 
-def belonging_together(
-    inputs: Inputs, *, cluster: str | None = None, refuses: bool = True, is_of_one_moment: bool = False
-) -> Inputs:
+def belonging_together(inputs: Inputs, *, cluster: str | None = None, is_of_one_moment: bool = False) -> Inputs:
     """Return the inputs, which are of one cluster then.
 
     Args:
         inputs: as found.
         cluster: the one that is wanted; what names another is left out.
-        refuses: whether inputs of several clusters are an error where none was asked for.
         is_of_one_moment: whether they are taken as the present state of each broker: a broker that holds a partition twice is an error then.
 
     Raises:
@@ -316,12 +313,11 @@ def belonging_together(
         if is_of_one_moment:
             _refuse_twins(inputs, is_of_one_moment=True)
         return inputs
-    if refuses and len(ids) > 1:
+    if len(ids) > 1:
         raise of_several_clusters(
             [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
         )
-    if refuses:
-        _refuse_twins(inputs, is_of_one_moment=is_of_one_moment)
+    _refuse_twins(inputs, is_of_one_moment=is_of_one_moment)
     return replace(inputs, cluster=ids[0] if len(ids) == 1 else Absent.UNKNOWN)
 
 
@@ -386,22 +382,15 @@ def _refuse_twins(inputs: Inputs, *, is_of_one_moment: bool) -> None:
         if is_named and not is_of_one_moment:
             continue
         both = _live_partitions(one) & _live_partitions(other)
-        if both and is_named and _are_two_disks(one, other):
+        if not both or (is_named and _are_two_disks(one, other)):
             continue
-        if both and is_named:
-            words = f"broker {one.described.broker_id} with {min(both)}"
-            raise InputsRefused(
-                "one broker holds a partition twice, so the inputs are of two moments",
-                (EvidenceUnreadable(one.described.path, words), EvidenceUnreadable(other.described.path, words)),
-                ("name one of them, and the earlier one after --before",),
-            )
-        if both:
-            words = f"broker {one.described.broker_id} with {min(both)}, and no cluster.id that says of which cluster"
-            raise InputsRefused(
-                "one broker holds a partition twice, so the inputs are of two clusters or of two moments",
-                (EvidenceUnreadable(one.described.path, words), EvidenceUnreadable(other.described.path, words)),
-                ("name one of them, and with `explain` the earlier one after --before",),
-            )
+        unnamed = "" if is_named else ", and no cluster.id that says of which cluster"
+        words = f"broker {one.described.broker_id} with {min(both)}{unnamed}"
+        raise InputsRefused(
+            f"one broker holds a partition twice, so the inputs are of {'' if is_named else 'two clusters or of '}two moments",
+            (EvidenceUnreadable(one.described.path, words), EvidenceUnreadable(other.described.path, words)),
+            (f"name one of them, and {'' if is_named else 'with `explain` '}the earlier one after --before",),
+        )
 
 
 def _are_two_disks(one: FoundInput, other: FoundInput) -> bool:
@@ -457,13 +446,7 @@ def _captured_inputs(captures: Iterable[CapturePath], *, with_server_logs: bool)
 def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[FoundInput]:
     match place.shape:
         case Shape.FILE:
-            return [
-                FoundInput(
-                    described=Input(path=str(given), kind=file_input_kind(given, place.root)),
-                    listings=place.listings,
-                    shape=Shape.FILE,
-                )
-            ]
+            return [_simple(given, place.listings, file_input_kind(given, place.root), Shape.FILE)]
         case Shape.PARTITION:
             return [_simple(given, place.listings, "partition", Shape.PARTITION)]
         case Shape.FILES:
@@ -487,16 +470,11 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
         first = inputs[0]
         prefix = first.root.relative_to(place.root)
         met = tuple(
-            Obstacle(str(PurePosixPath(_upwards(prefix), obstacle.path)), obstacle.message)
+            Obstacle(str(PurePosixPath("/".join([".."] * len(prefix.parts)) or ".", obstacle.path)), obstacle.message)
             for obstacle in place.obstacles
         )
         inputs[0] = replace(first, obstacles=(*first.obstacles, *met))
     return inputs
-
-
-def _upwards(prefix: Path) -> str:
-    # What was met on the way to the first input lies beside it, not below.
-    return "/".join([".."] * len(prefix.parts)) or "."
 
 
 def _simple(

@@ -151,8 +151,7 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         ValueError: another version, whose loader these rules do not model.
     """
     if version < OLDEST_MODELLED or version >= FIRST_NOT_MODELLED:
-        message = f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to 4.3"
-        raise ValueError(message)
+        raise ValueError(f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to 4.3")
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
         finds_by_base_offset=version >= (4, 1),

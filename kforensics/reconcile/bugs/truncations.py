@@ -267,7 +267,7 @@ def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterat
         line.broker_id == sign.broker_id
         and line.has_effect is not False
         and line.to_offset <= sign.offset
-        and not _is_before(line.time_ms, sign.time_ms)
+        and not (isinstance(line.time_ms, int) and isinstance(sign.time_ms, int) and line.time_ms < sign.time_ms)
         for line in evidence.logged
     )
     if not truncated_since:
@@ -276,7 +276,3 @@ def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterat
             f" when it entered that epoch at {sign.offset}"
         )
         yield Seen("KAFKA-18723", sign.broker_id, trace, sign.citations)
-
-
-def _is_before(one: int | Absent, other: int | Absent) -> bool:
-    return isinstance(one, int) and isinstance(other, int) and one < other

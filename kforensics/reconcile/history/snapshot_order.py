@@ -224,35 +224,35 @@ def _is_contradicted(sign: int, before: LogProgress, after: LogProgress) -> bool
 
 def _proofs(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Vote]:
     for log in _pairs(one, other):
-        node_id, name, is_metadata_log, before, after = log
-        if isinstance(before.leader_epoch, int) and isinstance(after.leader_epoch, int):
-            sign = _sign(before.leader_epoch, after.leader_epoch)
-            if sign and not _is_contradicted(sign, before, after):
-                low, high = sorted((before.leader_epoch, after.leader_epoch))
-                words = f"{name} has reached leader epoch {high} in the later one, {low} in the earlier"
-                yield _Vote(node_id, sign, words, is_metadata_log)
-            if sign:
-                continue
-        if is_metadata_log:
-            yield from _end_votes(log)
+        before, after = log.before, log.after
+        epochs = (before.leader_epoch, after.leader_epoch)
+        if isinstance(epochs[0], int) and isinstance(epochs[1], int) and epochs[0] != epochs[1]:
+            words = "has reached leader epoch {} in the later one, {} in the earlier"
+            yield from _votes(log, epochs[0], epochs[1], words)
             continue
-        sign = _sign(before.log_start_offset, after.log_start_offset)
-        if sign and not _is_contradicted(sign, before, after):
-            low, high = sorted((before.log_start_offset, after.log_start_offset))
-            words = f"{name} begins at {high} in the later one, at {low} in the earlier"
-            yield _Vote(node_id, sign, words, is_metadata_log)
+        if log.is_metadata_log:
+            yield from _hinted(log)
+            continue
+        words = "begins at {} in the later one, at {} in the earlier"
+        yield from _votes(log, before.log_start_offset, after.log_start_offset, words)
+
+
+def _votes(log: _Log, before: int, after: int, words: str, *, is_proof: bool = True) -> Iterator[_Vote]:
+    """Yield what a number of a log says that never decreases, or of one that is no proof."""
+    sign = _sign(before, after)
+    if sign and not (is_proof and _is_contradicted(sign, log.before, log.after)):
+        low, high = sorted((before, after))
+        yield _Vote(log.node_id, sign, f"{log.name} {words.format(high, low)}", log.is_metadata_log)
+
+
+def _hinted(log: _Log) -> Iterator[_Vote]:
+    words = "ends at {} in the later one, at {} in the earlier"
+    return _votes(log, log.before.log_end_offset, log.after.log_end_offset, words, is_proof=False)
 
 
 def _hints(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Vote]:
     for log in _pairs(one, other):
-        yield from _end_votes(log)
-
-
-def _end_votes(log: _Log) -> Iterator[_Vote]:
-    if sign := _sign(log.before.log_end_offset, log.after.log_end_offset):
-        low, high = sorted((log.before.log_end_offset, log.after.log_end_offset))
-        words = f"{log.name} ends at {high} in the later one, at {low} in the earlier"
-        yield _Vote(log.node_id, sign, words, log.is_metadata_log)
+        yield from _hinted(log)
 
 
 def _sign(before: int, after: int) -> int:

@@ -23,13 +23,13 @@ class ObservedTruncation:
     time_ms: int | Absent
     from_offset: int
     to_offset: int
-    rule: str
-    leader: int | Absent
-    leader_epoch: int | Absent
-    is_full: bool
-    is_logged: bool
+    rule: str = "unknown"
+    leader: int | Absent = Absent.UNKNOWN
+    leader_epoch: int | Absent = Absent.UNKNOWN
+    is_full: bool = False
+    is_logged: bool = False
     """Whether a log line reports it; else only the disks show it, and `to_offset` is where their content differs first."""
-    is_shortened: bool
+    is_shortened: bool = False
     """Whether only the disks show it, and the later log merely ends earlier: nothing has replaced what was lost."""
     is_inside: bool = False
     """Start-up recovery stopped inside of the log and dropped whole segments behind."""
@@ -98,12 +98,8 @@ def _replacement(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> R
 
 def _order(truncation: ObservedTruncation) -> tuple[bool, int, int, int]:
     # Without a line all that is known is which snapshot came before.
-    known = (
-        truncation.time_ms
-        if isinstance(truncation.time_ms, int)
-        else (truncation.before.taken_ms if truncation.before is not None else 0)
-    )
-    time = known if isinstance(known, int) else 0
+    known = (truncation.time_ms, truncation.before.taken_ms if truncation.before is not None else 0)
+    time = next((one for one in known if isinstance(one, int)), 0)
     broker = truncation.broker_id if isinstance(truncation.broker_id, int) else -1
     return (time == 0, time, broker, -truncation.to_offset)
 
@@ -146,7 +142,6 @@ def _of_line(
         leader_epoch=line.leader_epoch,
         is_full=line.is_full,
         is_logged=True,
-        is_shortened=False,
         is_inside=line.is_inside,
         empties_segment=line.empties_segment,
         before=before,
@@ -174,7 +169,9 @@ def _last_before(
     if line.is_exact:
         # Archives keep whole seconds, so a snapshot of the same second may show the log after the truncation: the end decides.
         fitting = [copy for copy in fitting if copy.view.log_end_offset == line.from_offset] or [
-            copy for copy in fitting if copy.view.log_end_offset < _number(line.from_offset)
+            copy
+            for copy in fitting
+            if isinstance(line.from_offset, int) and copy.view.log_end_offset < line.from_offset
         ]
     return max(fitting, key=lambda copy: copy.rank, default=None)
 
@@ -203,10 +200,6 @@ def _shows_what_was_discarded(
     return False
 
 
-def _number(value: int | Absent) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def _between(
     partition: TopicPartition, earlier: LogCopy, later: LogCopy, agreement: Agreement
 ) -> ObservedTruncation | None:
@@ -227,11 +220,6 @@ def _between(
         time_ms=Absent.UNKNOWN,
         from_offset=end,
         to_offset=to_offset,
-        rule="unknown",
-        leader=Absent.UNKNOWN,
-        leader_epoch=Absent.UNKNOWN,
-        is_full=False,
-        is_logged=False,
         is_shortened=parted is None,
         before=earlier,
         citations=tuple(_disk_citations(earlier, later)),

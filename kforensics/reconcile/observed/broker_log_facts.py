@@ -455,7 +455,7 @@ def _elected(current: Leadership | None, item: LoggedEvent, heard: frozenset[int
         is_same = epoch < current.leader_epoch or current.leader == leader or not has_leader
         if is_same and (isinstance(isr, Absent) or frozenset(isr) == current.isr or epoch < current.leader_epoch):
             return None
-        if is_same and not _is_controllers(event):
+        if is_same and event.kind not in {Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED}:
             # A broker that starts late repeats the ISR of the time of its request.
             return None
     # Brokers do not log every ISR change of a KRaft controller: only the controller's own lines show the ISR.
@@ -488,10 +488,6 @@ def _unlogged_isr(current: Leadership | None, item: LoggedEvent) -> Leadership |
     if isinstance(before, Absent) or frozenset(before) == current.isr:
         return None
     return replace(current, isr=frozenset(before), time_ms=item.time_ms, citation=item.citation, unclean=False)
-
-
-def _is_controllers(event: LogEvent) -> bool:
-    return event.kind in {Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED}
 
 
 def _was_out_of_sync(current: Leadership | None, leader: int, epoch: int, heard: frozenset[int]) -> bool:

@@ -119,26 +119,24 @@ class MetadataFacts(ClusterFacts):
         """Return the topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
         if self.history is None:
             return Absent.UNKNOWN
-        value = {
-            (change.resource_type, change.resource_name): change.value
-            for change in self.history.configs
-            if change.name == UNCLEAN_ELECTION
-            and (isinstance(recorded_at, Absent) or change.when.offset <= recorded_at)
-        }
-        chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, ""))
+        chosen = self._setting(self.history, UNCLEAN_ELECTION, topic, recorded_at)
         return Absent.NOT_WRITTEN if chosen is None else chosen.strip().lower() == "true"
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return the topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
         if self.history is None:
             return Absent.UNKNOWN
+        chosen = self._setting(self.history, MIN_INSYNC_REPLICAS, topic, Absent.UNKNOWN) or ""
+        return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
+
+    @staticmethod
+    def _setting(history: MetadataHistory, name: str, topic: str, at: int | Absent) -> str | None:
         value = {
             (change.resource_type, change.resource_name): change.value
-            for change in self.history.configs
-            if change.name == MIN_INSYNC_REPLICAS
+            for change in history.configs
+            if change.name == name and (isinstance(at, Absent) or change.when.offset <= at)
         }
-        chosen = value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, "")) or ""
-        return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
+        return value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, ""))
 
 
 def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[TopicPartition, Leadership, Leadership]]:

@@ -28,8 +28,7 @@ def parse_zone(text: str) -> dt.tzinfo:
     try:
         return zoneinfo.ZoneInfo(text)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
-        message = f"{text!r} is no time zone; write it as +02:00 or Europe/Berlin"
-        raise UsageError(message) from error
+        raise UsageError(f"{text!r} is no time zone; write it as +02:00 or Europe/Berlin") from error
 
 
 def ahead_of_utc_ms(zone: dt.tzinfo, wall_ms: int) -> int:

@@ -41,11 +41,6 @@ class ProtocolChoice:
     alternatives: tuple[ProtocolName, ...] = ()
     """Protocols that it can be as well, where it is assumed."""
 
-    @property
-    def is_assumed(self) -> bool:
-        """Whether no input shows the version of the broker: what follows from the protocol is not certain."""
-        return self.reason.startswith("assumed")
-
 
 def choose_leader(
     views: Sequence[LoadedLog], *, wanted: int | None, leaderships: Sequence[Leadership], is_stopped: bool = False

@@ -18,7 +18,7 @@ from kforensics.evidence.replica.segments import add_digests
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.primitives.distinct import distinct, first_of_each
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.units import EpochEntry, OffsetRange
+from kforensics.units import OffsetRange
 
 NO_EPOCH = -1
 MAIN = 0
@@ -196,7 +196,7 @@ class BestCopies:
         if self.leader is None:
             return np.ones(len(rows), dtype=np.bool_)
         view = self.leader.view
-        lineage = _lineage_of(self.leader)
+        lineage = self.leader.view.epochs or self.leader.view.batch_epochs
         epochs = rows["partition_leader_epoch"].astype(np.int64)
         if not lineage:
             return np.ones(len(rows), dtype=np.bool_)
@@ -300,10 +300,6 @@ def _is_one_log(rows: BatchTable) -> bool:
 
 def _place(copy: LogCopy) -> tuple[int, str]:
     return copy.view.replica.input, copy.view.replica.path
-
-
-def _lineage_of(copy: LogCopy) -> tuple[EpochEntry, ...]:
-    return copy.view.epochs or copy.view.batch_epochs
 
 
 def _digests_of(copy: LogCopy) -> dict[int, tuple[int, int, int]]:

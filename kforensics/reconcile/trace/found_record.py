@@ -1,18 +1,13 @@
 """A record as it was found, with all its copies, before it is judged."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Replica
 from kforensics.formats.log.records import Record
-from kforensics.reconcile.trace.model import (
-    CopyKind,
-)
+from kforensics.reconcile.trace.model import CopyKind
 from kforensics.reconcile.trace.removal_time import NO_HORIZON
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
