@@ -171,7 +171,7 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.INTERRUPTED
     except KforensicsError as error:
         _say(error_words(error))
-        if isinstance(error, EvidenceError) and wants_document(arguments):
+        if isinstance(error, EvidenceError) and _wants_document(arguments):
             write_refusal(error)
         return ExitCode.USAGE if isinstance(error, (UsageError, MissingExtra)) else ExitCode.INCOMPLETE
     except OSError as error:
@@ -251,12 +251,8 @@ _OUT_IS_NO_DOCUMENT = (["capture"], ["fleet"], ["salvage"])
 """Commands of which --out names a capture, tables or records, with the document on standard output."""
 
 
-def wants_document(arguments: Sequence[str]) -> bool:
-    """Whether one JSON document is what the arguments ask for, on standard output.
-
-    Args:
-        arguments: of the command line, without the name of the program.
-    """
+def _wants_document(arguments: Sequence[str]) -> bool:
+    """Whether one JSON document is what the arguments ask for, on standard output."""
     options = list(takewhile(lambda one: one != "--", arguments))
     chosen = [after for one, after in pairwise([*options, ""]) if one == "--format"]
     chosen += [one.partition("=")[2] for one in options if one.startswith("--format=")]

@@ -92,7 +92,7 @@ class Output:
         content = result.shape in CONTENT
         if self.quiet and result.shape != "seal manifest":
             write_result(headline(result), self.out)
-            warn_of_records(result)
+            _warn_of_records(result)
             return
         view = View(
             width=screen_width(),
@@ -106,7 +106,7 @@ class Output:
         write_result(emit(result, self.format, view), self.out)
         if result.shape in _ON_STANDARD_ERROR:
             complain(result)
-        warn_of_records(result)
+        _warn_of_records(result)
         if content and (result.exit_code or result.command == "seal"):
             typer.echo(headline(result), err=True, nl=False)
 
@@ -170,12 +170,8 @@ def complain(result: "Result[Any]") -> None:
         typer.echo(f"kforensics: and {len(problems) - MOST_PROBLEMS:,} more", err=True)
 
 
-def warn_of_records(result: "Result[Any]") -> None:
-    """Name the captures among the inputs that hold records of users.
-
-    Args:
-        result: of a command; `private_inputs` names the captures.
-    """
+def _warn_of_records(result: "Result[Any]") -> None:
+    """Name the captures among the inputs that hold records of users."""
     from kforensics.render.escape import escape_text
 
     for path in result.private_inputs:

@@ -46,7 +46,7 @@ def stage_progress(*, quiet: bool, is_terminal: bool) -> "Iterator[Callable[[Sta
                 return
             if bar.tasks[0].description != stage.name:
                 bar.reset(task, total=max(stage.tasks, 1), description=stage.name)
-            bar.update(task, completed=stage.tasks_done, total=max(stage.tasks, 1), amount=amount_words(stage))
+            bar.update(task, completed=stage.tasks_done, total=max(stage.tasks, 1), amount=_amount_words(stage))
 
         yield show
 
@@ -72,15 +72,8 @@ class StageLog:
         typer.echo(f"{now} kforensics fleet audit: {words}", err=True)
 
 
-def amount_words(stage: "Stage") -> str:
-    """Return the files, bytes and findings of a stage, as far as they are known.
-
-    Args:
-        stage: of an audit or a report.
-
-    Returns:
-        Words that begin with a comma, or none where neither files nor findings are known.
-    """
+def _amount_words(stage: "Stage") -> str:
+    """Return the files, bytes and findings of a stage, as far as they are known."""
     words = ""
     if stage.files:
         words += (

@@ -193,15 +193,8 @@ class DumpContent:
         return DumpFile(number, path, found.path, shown, found.name, self)
 
 
-def why_not_dumped(found: FoundInput) -> str:
-    """Return the reason why a single file is no input, empty where it is one: its name, or its content where that is a segment's, says what it is.
-
-    Args:
-        found: the input.
-
-    Raises:
-        EvidenceError: it can't be read.
-    """
+def _why_not_dumped(found: FoundInput) -> str:
+    """Return the reason why a single file is no input, empty where it is one: its name, or its content where that is a segment's, says what it is."""
     name = parse_file_name(Path(found.described.path).name)
     if name.kind is FileKind.UNKNOWN:
         name = parse_file_name(found.root.name)
@@ -221,6 +214,6 @@ def run(request: DumpRequest) -> Result[DumpContent]:
     Raises:
         EvidenceError: a path can't be used.
     """
-    inputs = find_inputs(request.paths, why_not=why_not_dumped, keep_going=request.keep_going)
+    inputs = find_inputs(request.paths, why_not=_why_not_dumped, keep_going=request.keep_going)
     content = DumpContent(request, inputs)
     return Result(command="dump", inputs=inputs.described, body=content, concluded=content.conclude)

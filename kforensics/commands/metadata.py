@@ -48,15 +48,11 @@ class MetadataRequest:
             return event.topic == self.topic and (
                 self.partition is None or isinstance(event.partition, Absent) or event.partition == self.partition
             )
-        return self.broker is None or self.broker in brokers_of(event)
+        return self.broker is None or self.broker in _brokers_of(event)
 
 
-def brokers_of(event: MetadataEvent) -> set[int]:
-    """Return the brokers that an event concerns: leaders, replicas that join or leave, and the broker that it is about.
-
-    Args:
-        event: of the metadata log; the new controller of a change of controllers is no broker here.
-    """
+def _brokers_of(event: MetadataEvent) -> set[int]:
+    """Return the brokers that an event concerns: leaders, replicas that join or leave, and the broker that it is about."""
     detail = event.detail
     names = ("leader", "previous_leader")
     found = {one for name in names if isinstance(one := detail.get(name), int)}

@@ -95,7 +95,7 @@ def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int
     if turn.position < file.size:
         for lines, damage in line_windows(file, make, start=turn.restart, skip_to=turn.position):
             _write_all(descriptor, lines)
-            damaged |= is_damaging(damage)
+            damaged |= _is_damaging(damage)
     return damaged
 
 
@@ -126,12 +126,8 @@ def line_windows(
                 yield make.records(chunk), None
 
 
-def is_damaging(damage: Damage | None) -> bool:
-    """Whether damage is more than what a broker repairs by itself.
-
-    Args:
-        damage: None for none.
-    """
+def _is_damaging(damage: Damage | None) -> bool:
+    """Whether damage is more than what a broker repairs by itself."""
     return damage is not None and damage.gravity is Gravity.DAMAGE
 
 

@@ -103,7 +103,7 @@ def run(
             scenarios = tuple(builtin_scenario(name) for name in builtin_names())
             return _result("list", scenarios, Conclusion(answer=list_answer(len(scenarios))))
         case ReplayRequest():
-            scenario = read_scenario(request.scenario)
+            scenario = _read_scenario(request.scenario)
             played = tuple(replay(scenario, one) for one in _protocols(request.protocol))
             body = Replays(replays=played, is_one=request.protocol is not None)
             return _result("replay", body, Conclusion(answer=replay_answer(played)))
@@ -119,15 +119,8 @@ def _result(shape: str, body: Any, concluded: Conclusion) -> Result[Any]:
     return Result(command="simulate", shape=f"simulate {shape}", body=body, concluded=concluded)
 
 
-def read_scenario(name: str) -> Scenario:
-    """Return a built-in scenario by its name, else the file of that name.
-
-    Args:
-        name: as it was given.
-
-    Raises:
-        UsageError: there is neither, or the file is no scenario.
-    """
+def _read_scenario(name: str) -> Scenario:
+    """Return a built-in scenario by its name, else the file of that name."""
     if name in builtin_names():
         return builtin_scenario(name)
     path = Path(name)
@@ -220,7 +213,7 @@ def _cluster(request: WriteRequest, protocol: ProtocolName) -> "SimulatedCluster
             partitions=request.partitions,
             racks=request.racks,
         )
-    scenario = read_scenario(request.scenario)
+    scenario = _read_scenario(request.scenario)
     if request.steps is not None:
         scenario = replace(scenario, steps=scenario.steps[: request.steps])
     partition = SimulatedPartition(scenario.brokers, protocol, scenario.settings)

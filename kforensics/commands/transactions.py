@@ -1,7 +1,7 @@
 """Open and torn transactions of every replica, joined with what their coordinators know (KIP-664 without a cluster)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.commands.cluster_evidence import newest_time
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence, weight_of
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import check_wanted, is_wanted, not_there
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.offsets_log import positions_now
@@ -17,6 +17,7 @@ from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.state_log import StateLogs
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.open_transactions import (
@@ -27,9 +28,8 @@ from kforensics.evidence.coordinators.open_transactions import (
     scan_transactions,
 )
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState, read_transaction_log
+from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import LoadFailure
@@ -39,12 +39,11 @@ from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
-from kforensics.reconcile.coordinator_topics import coordinator_topic
 from kforensics.reconcile.groups.replay import Position
-from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
+from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.ending import what_ends
 from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
-from kforensics.reconcile.transactions.split import AbortedLate, aborted_late, split_transactions
+from kforensics.reconcile.transactions.split import split_transactions
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 UNCOMMITTED = frozenset(
@@ -147,11 +146,10 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     problems = [*given.places.problems, *given.cluster.problems]
     scans = _scan(request, wanted, jobs)
     problems += [problem for scan in scans for problem in scan.problems]
-    states = _StateLogs(given, request)
+    states = StateLogs(given, until_ms=request.at_ms)
     problems = list(dict.fromkeys([*problems, *states.problems]))
     open_producers = {one.producer_id for scan in scans for one in scan.open}
-    names = {one.transactional_id for one in states.newest() if _is_of(one, open_producers)}
-    coordinators = states.joined(names | request.transactional_ids)
+    coordinators = states.joined(states.ids_of(open_producers) | request.transactional_ids)
     waiting = _waiting(coordinators, live)
     coordinators = replace(
         coordinators,
@@ -229,8 +227,8 @@ def stuck_replicas(
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     if not open_producers:
         return ()
-    states = _StateLogs(given, request)
-    coordinators = states.joined({one.transactional_id for one in states.newest() if _is_of(one, open_producers)})
+    states = StateLogs(given, until_ms=request.at_ms)
+    coordinators = states.joined(states.ids_of(open_producers))
     judged = _judge(request, given, scans, coordinators, _last_known_time(given, scans, coordinators))
     return tuple(one for one in judged if any(each.judgement.holds_back for each in one.open))
 
@@ -250,7 +248,7 @@ def _lacking(
     given: CoordinatorEvidence,
     request: TransactionsRequest,
     scans: Sequence[ReplicaTransactions],
-    states: "_StateLogs",
+    states: StateLogs,
 ) -> LackingLogs:
     ends: dict[TopicPartition, int] = {}
     for one in scans if request.at_ms is None else ():
@@ -290,114 +288,6 @@ def _scan(
     others = [place for at, place in enumerate(places) if at not in large]
     spread_over = iter(spread(work, others, weights=[place.length for place in others], jobs=jobs))
     return [large[at] if at in large else next(spread_over) for at in range(len(places))]
-
-
-class _StateLogs:
-    """The replicas of `__transaction_state`, and the one of each partition that speaks for it."""
-
-    def __init__(self, given: CoordinatorEvidence, request: TransactionsRequest) -> None:
-        self._given, self.until_ms = given, request.at_ms
-        self._chosen: dict[int, TransactionLog] = {}
-        self.problems: list[Problem] = []
-        self._leaders: dict[int, int | Absent] = {}
-        self.skipped = 0
-        unread: dict[int, str] = {}
-        for partition, places in given.live(TRANSACTIONS_TOPIC).items():
-            logs = [read_transaction_log(place, until_ms=self.until_ms) for place in places]
-            leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
-            self._leaders[partition.partition] = leader
-            chosen = max(logs, key=lambda log: weight_of(leader, log.place, log.last_epoch, log.end))
-            self._chosen[partition.partition] = chosen
-            self.skipped += chosen.skipped
-            self.problems += chosen.problems
-            end = chosen.end if self.until_ms is None and not chosen.problems else None
-            is_damaged = bool(chosen.problems or chosen.skipped)
-            # What was decided may be in the log of a follower that an unclean election left behind.
-            promised = given.promised_end(partition)
-            why = given.unread(partition, leader, end=end, promised_end=promised, is_damaged=is_damaged)
-            if why is not None:
-                unread[partition.partition] = why
-        self._topic = coordinator_topic(
-            TRANSACTIONS_TOPIC,
-            self._chosen,
-            history=given.history,
-            is_history_newest=given.is_history_newest,
-            settings=given.settings("transaction.state.log.num.partitions"),
-            names=((one.transactional_id, number) for number, log in self._chosen.items() for one in log.states),
-            unread=unread,
-        )
-
-    def ends(self) -> dict[TopicPartition, int]:
-        """Return the log end offsets of the chosen replicas, where they were read to their ends."""
-        if self.until_ms is not None:
-            return {}
-        return {log.place.topic_partition: log.end for log in self._chosen.values() if not log.problems}
-
-    def newest(self) -> Iterable[TransactionState]:
-        """Return the newest state of each transactional id."""
-        return (state for log in self._chosen.values() for state in log.states)
-
-    def joined(self, names: frozenset[str | bytes] | set[str | bytes]) -> Coordinators:
-        """Return the knowledge of the coordinators, with the history of some transactional ids.
-
-        Args:
-            names: of the ids whose history is collected.
-        """
-        return join_coordinators(
-            self._topic,
-            self._chosen,
-            stopped=frozenset(
-                number
-                for number, log in self._chosen.items()
-                if log.place.state.clean_shutdown and number not in self._topic.unread
-            ),
-            brokers=self._leaders,
-            unclean={
-                number: found.time_ms
-                for number in self._chosen
-                if (found := self._given.last_unclean_election(TopicPartition(TRANSACTIONS_TOPIC, number))) is not None
-            },
-            epochs={
-                number: self._given.leader_epoch(TopicPartition(TRANSACTIONS_TOPIC, number)) for number in self._chosen
-            },
-            history=self._history(names),
-        )
-
-    def aborted_late(self) -> list[AbortedLate]:
-        """Return the transactions that began before an unclean election of their coordinator's partition and were aborted after it."""
-        found: list[AbortedLate] = []
-        for log in self._chosen.values():
-            election = self._given.last_unclean_election(log.place.topic_partition)
-            if election is None:
-                continue
-            election_ms = election.time_ms
-            names = {one.transactional_id for one in log.states if one.time_ms >= election_ms}
-            for states in self._history(names).values() if names else ():
-                found += aborted_late(states, election_ms)
-        return found
-
-    def _history(
-        self, names: frozenset[str | bytes] | set[str | bytes]
-    ) -> dict[str | bytes, Sequence[TransactionState]]:
-        if not names:
-            return {}
-        found: dict[str | bytes, dict[tuple[int, int, int], TransactionState]] = defaultdict(dict)
-        needed = {number for name in names if isinstance(number := self._topic.partition_of(name), int)}
-        for partition, places in self._given.places.by_partition.items():
-            if partition.topic != TRANSACTIONS_TOPIC or (needed and partition.partition not in needed):
-                continue
-            for place in sorted(places, key=lambda one: not self._given.is_now(one)):
-                for deleted in (False, True):
-                    log = read_transaction_log(place, until_ms=self.until_ms, history_of=names, deleted=deleted)
-                    for state in log.history:
-                        found[state.transactional_id].setdefault(
-                            (state.leader_epoch, state.offset, state.time_ms), state
-                        )
-        return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
-
-
-def _is_of(state: TransactionState, producers: set[int]) -> bool:
-    return bool(producers & {state.producer_id, state.previous_producer_id, state.next_producer_id})
 
 
 def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
@@ -502,7 +392,7 @@ def _reading(until_ms: int | None, jobs: int) -> Callable[[PartitionPlace, NDArr
 
 def _with_split(
     judged: Sequence[PartitionTransactions],
-    states: "_StateLogs",
+    states: StateLogs,
     live: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
     redaction: CoordinatorRedaction | None,
 ) -> list[PartitionTransactions]:

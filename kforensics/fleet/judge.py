@@ -199,13 +199,8 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     return by_partition
 
 
-def place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
-    """Return the place of a replica, without the facts that its log directory has about it.
-
-    Args:
-        replica: as it was scanned.
-        root: of its input.
-    """
+def _place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
+    """Return the place of a replica, without the facts that its log directory has about it."""
     state = LogDirState(
         listings=Listings(root),
         input=replica.input,
@@ -268,7 +263,7 @@ class JudgedRows:
         ]
         for _, replica in replicas:
             if self._context.evidence[replica.input] is None:
-                place = place_of_replica(replica, self._context.roots[replica.input])
+                place = _place_of_replica(replica, self._context.roots[replica.input])
                 others = [other for _, other in replicas]
                 self.problems += [problem_row(one) for one in changes_since(place, replica, others)]
         self.problems += [problem_row(one) for one in reader.take_lacks()]

@@ -109,7 +109,7 @@ def _node_of(source: Source) -> int | Absent:
 def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
     try:
         if source.is_evidence:
-            return read_scan_inputs(source.location)
+            return _read_scan_inputs(source.location)
         inputs = find_inputs([source.location], with_server_logs=True, why_not=why_not_compared)
     except EvidenceError as error:
         return error
@@ -117,7 +117,7 @@ def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
         PlannedInput(
             partition_count=sum(len(one.partitions) for one in found.log_dirs),
             found=light(found),
-            sources=tuple(source_key(found, path) for path in found.log_dir_paths or ("",)),
+            sources=tuple(_source_key(found, path) for path in found.log_dir_paths or ("",)),
         )
         for found in inputs.found
     ]
@@ -135,27 +135,15 @@ def light(found: FoundInput) -> FoundInput:
     )
 
 
-def source_key(found: FoundInput, log_dir: str) -> str:
-    """Return a name for a log directory that is the same in every audit, and safe as a part of a file name.
-
-    Args:
-        found: the input, whose real place counts.
-        log_dir: relative to the input.
-    """
+def _source_key(found: FoundInput, log_dir: str) -> str:
+    """Return a name for a log directory that is the same in every audit, and safe as a part of a file name."""
     return hashlib.sha256(f"{found.root}\0{log_dir}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def read_scan_inputs(location: Path) -> list[PlannedInput]:
-    """Return the inputs whose evidence `fleet scan` wrote to a directory.
-
-    Args:
-        location: the directory, local or on other storage.
-
-    Raises:
-        EvidenceError: the scan was not finished, or the manifest is none.
-    """
+def _read_scan_inputs(location: Path) -> list[PlannedInput]:
+    """Return the inputs whose evidence `fleet scan` wrote to a directory."""
     tables = Tables(location)
-    inputs = inputs_of_manifest(location, tables.read_manifest(SCAN_MANIFEST))
+    inputs = _inputs_of_manifest(location, tables.read_manifest(SCAN_MANIFEST))
     problems = [problem_of(row) for row in tables.rows("problems")]
     return [
         replace(one, problems=tuple(problem for problem in problems if problem.input == number))
@@ -223,16 +211,8 @@ def copied_root(number: int, path: str) -> str:
     return f"{COPIES}/{number}/{'/'.join(Path(path).resolve().parts[-2:]).lstrip('/')}"
 
 
-def inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> list[PlannedInput]:
-    """Return the inputs of a manifest.
-
-    Args:
-        location: the directory, for the message and for files that were copied there.
-        manifest: as it was read; None where there is none.
-
-    Raises:
-        EvidenceUnreadable: it is none of a finished scan.
-    """
+def _inputs_of_manifest(location: Path, manifest: Mapping[str, Any] | None) -> list[PlannedInput]:
+    """Return the inputs of a manifest."""
     if manifest is None or manifest.get("schema") != SCAN_SCHEMA:
         raise EvidenceUnreadable(str(location), "no evidence that this version of kforensics extracted")
     if not manifest.get("is_complete"):

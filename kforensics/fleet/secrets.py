@@ -17,12 +17,8 @@ _SHORTEST = 4
 _known: set[str] = set()
 
 
-def is_secret(name: str) -> bool:
-    """Return whether an option of this name holds a credential.
-
-    Args:
-        name: of any storage's option.
-    """
+def _is_secret(name: str) -> bool:
+    """Return whether an option of this name holds a credential."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -32,7 +28,7 @@ def hide(options: Mapping[str, str]) -> None:
     Args:
         options: value by name; a name says whether its value is a credential.
     """
-    _known.update(value for name, value in options.items() if is_secret(name) and len(value) >= _SHORTEST)
+    _known.update(value for name, value in options.items() if _is_secret(name) and len(value) >= _SHORTEST)
 
 
 def redacted(text: str) -> str:
@@ -44,4 +40,4 @@ def redacted(text: str) -> str:
     for value in sorted(_known, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = _IN_URI.sub(HIDDEN, text)
-    return _IN_QUERY.sub(lambda found: found[1] + (HIDDEN if is_secret(found[2]) else found[3]), text)
+    return _IN_QUERY.sub(lambda found: found[1] + (HIDDEN if _is_secret(found[2]) else found[3]), text)

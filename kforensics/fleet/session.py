@@ -108,7 +108,7 @@ def _java_version(home: Path) -> int | None:
     return int(found["minor"] or 0) if major == 1 else major
 
 
-def is_submitted() -> bool:
+def _is_submitted() -> bool:
     """Return whether spark-submit or a notebook started this interpreter and has a driver running already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ
 
@@ -163,7 +163,7 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     if active is not None and master is None:
         yield active
         return
-    if is_submitted():
+    if _is_submitted():
         yield _configured(SparkSession.builder.appName(APP_NAME), settings).getOrCreate()
         return
     if master is not None and master.startswith(CONNECT):

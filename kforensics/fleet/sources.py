@@ -50,7 +50,7 @@ def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) 
 def _read_source(text: str, storage: Options) -> Iterator[Source]:
     location = parse_location(text, storage)
     if location.suffix.lower() in INVENTORY_SUFFIXES and not _is_directory(location):
-        yield from read_inventory(location, storage)
+        yield from _read_inventory(location, storage)
         return
     places = expand_glob(location)
     if not places:
@@ -74,16 +74,8 @@ def _is_evidence(location: Path) -> bool:
         return False
 
 
-def read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
-    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`.
-
-    Args:
-        location: of the file; its ending says what it is.
-        storage: options of the storage that its locations are on.
-
-    Raises:
-        EvidenceError: it can't be read, or is no inventory.
-    """
+def _read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
+    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
     with open_evidence(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
     try:

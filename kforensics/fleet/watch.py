@@ -73,13 +73,8 @@ _GROUP, _DESCRIPTION, _INTERRUPT = "spark.jobGroup.id", "spark.job.description",
 
 
 @contextmanager
-def named_job(context: Any, words: str) -> Iterator[str]:
-    """Give the jobs that are started meanwhile a group and a description of their own; those of the session's owner keep theirs.
-
-    Args:
-        context: of Spark; none under Spark Connect, which has no job groups.
-        words: what the jobs do.
-    """
+def _named_job(context: Any, words: str) -> Iterator[str]:
+    """Give the jobs that are started meanwhile a group and a description of their own; those of the session's owner keep theirs."""
     if context is None:
         yield ""
         return
@@ -109,7 +104,7 @@ def watch_tasks(
         progress: is called with the stage as it advances; None for no report.
         words: the name of the jobs.
     """
-    with named_job(context, words) as group, _progress(context, group, stage, counters, progress):
+    with _named_job(context, words) as group, _progress(context, group, stage, counters, progress):
         yield
 
 

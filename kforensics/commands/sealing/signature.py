@@ -104,13 +104,8 @@ def key_id(key: "Ed25519PublicKey") -> str:
     return f"sha256:{hashlib.sha256(der).hexdigest()}"
 
 
-def pre_authentication_encoding(payload_type: str, body: bytes) -> bytes:
-    """Return the bytes that are signed: unambiguous, whatever type and body are (DSSE v1).
-
-    Args:
-        payload_type: of the envelope.
-        body: the stored bytes of the statement.
-    """
+def _pre_authentication_encoding(payload_type: str, body: bytes) -> bytes:
+    """Return the bytes that are signed: unambiguous, whatever type and body are (DSSE v1)."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(body), body)
 
@@ -137,7 +132,7 @@ def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str)
         "signatures": [
             {
                 "keyid": key_id(key.public_key()),
-                "sig": base64.b64encode(key.sign(pre_authentication_encoding(PAYLOAD_TYPE, body))).decode(),
+                "sig": base64.b64encode(key.sign(_pre_authentication_encoding(PAYLOAD_TYPE, body))).decode(),
             }
         ],
     }
@@ -163,7 +158,7 @@ def check_signature(envelope: bytes, key: "Ed25519PublicKey", *, sha256: str) ->
         raise UnsupportedFormat(
             Span(0, len(envelope)), expected=f"a payload of type {PAYLOAD_TYPE}", found=repr(payload_type)[:80]
         )
-    message = pre_authentication_encoding(payload_type, body)
+    message = _pre_authentication_encoding(payload_type, body)
     identity = key_id(key)
     for signed_by, signature in signatures:
         if signed_by != identity:

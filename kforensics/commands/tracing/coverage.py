@@ -1,11 +1,13 @@
 """The offsets of a partition's lineage that were read, and every reason why something of it was not."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, merged
+from kforensics.commands.tracing.topic_evidence import is_of
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
@@ -35,6 +37,9 @@ _WORDS = {
 }
 
 
+_gap = partial(SearchGap, offsets=Absent.UNKNOWN)
+
+
 def searched(
     partition: TopicPartition,
     scanned: Sequence[ScannedReplica],
@@ -56,11 +61,7 @@ def searched(
     """
     choice = report.leader if report is not None else None
     leader = choice.view if choice is not None else None
-    own = [
-        one
-        for one in scanned
-        if isinstance(current, Absent) or isinstance(one.replica.topic_id, Absent) or one.replica.topic_id == current
-    ]
+    own = [one for one in scanned if is_of(one.replica, current)]
     covered = _covered(own, leader)
     truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
     gaps = [
@@ -134,12 +135,7 @@ def _holes(
     partition: TopicPartition, own: Sequence[ScannedReplica], leader: LoadedLog | None, covered: Sequence[OffsetRange]
 ) -> Iterator[SearchGap]:
     if leader is None:
-        yield SearchGap(
-            partition=partition,
-            offsets=Absent.UNKNOWN,
-            reason="unknown-leader",
-            detail="no live replica of it is among the inputs",
-        )
+        yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
         return
     damage = [
         one.offsets_lost
@@ -159,11 +155,10 @@ def _holes(
     for hole in OffsetRange(0, end - 1).without(covered):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
             detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
-            yield SearchGap(partition=partition, offsets=offsets, reason=reason, detail=detail)
+            yield _gap(partition=partition, offsets=offsets, reason=reason, detail=detail)
     if any(segment.damage for segment in leader.replica.segments) and not damage:
-        yield SearchGap(
+        yield _gap(
             partition=partition,
-            offsets=Absent.UNKNOWN,
             reason=GapReason.DAMAGED,
             detail=f"{leader.replica.path} of {leader.replica.owner} is damaged at a place whose offsets can't be read",
         )
@@ -207,31 +202,27 @@ def _membership(
         return
     if report.missing_replicas:
         names = ", ".join(str(one) for one in report.missing_replicas)
-        yield SearchGap(
+        yield _gap(
             partition=partition,
-            offsets=Absent.UNKNOWN,
             reason="missing-replica",
             detail=f"it also belongs to broker {names}, of which no directory of it is among the inputs",
         )
     elif isinstance(report.assigned, Absent):
         given = sorted({str(one.replica.broker_id) for one in scanned if one.kind is CopyKind.LIVE})
-        yield SearchGap(
+        yield _gap(
             partition=partition,
-            offsets=Absent.UNKNOWN,
             reason="unknown-replicas",
             detail=f"no input shows which brokers hold replicas of it; searched: {', '.join(given)}",
         )
     for emptied in report.emptied:
-        yield SearchGap(
+        yield _gap(
             partition=partition,
-            offsets=Absent.UNKNOWN,
             reason="missing-replica",
             detail=f"broker {emptied.broker_id} {'should' if emptied.is_assigned else 'may'} hold it and has no directory of it: {emptied.reason}",
         )
     if report.leader is not None and not report.leader.is_known and not _is_whole_everywhere(scanned):
-        yield SearchGap(
+        yield _gap(
             partition=partition,
-            offsets=Absent.UNKNOWN,
             reason="unknown-leader",
             detail="no input shows its leader, so the lineage of its log is guessed",
         )
@@ -255,7 +246,7 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
 def _truncated(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     for loss in incident.losses if incident is not None else ():
         if not loss.held_by:
-            yield SearchGap(
+            yield _gap(
                 partition=partition,
                 offsets=loss.offsets,
                 reason="truncated",
@@ -267,9 +258,8 @@ def _doubted(partition: TopicPartition, incident: "PartitionIncident | None") ->
     """Yield what `explain` does not know of truncations: the log as it is now may have replaced records that no input holds."""
     for doubt in incident.doubts if incident is not None else ():
         if doubt.kind not in _JUDGED_HERE:
-            yield SearchGap(
+            yield _gap(
                 partition=partition,
-                offsets=Absent.UNKNOWN,
                 reason="truncated",
                 detail=f"records that no input holds may have been truncated: {doubt.words}",
             )
@@ -289,22 +279,20 @@ def _uncommitted_doubt(
         assigned = tuple({broker for broker in live if isinstance(broker, int)})
     doubt = account.doubt(partition, current, assigned)
     if doubt:
-        yield SearchGap(partition=partition, offsets=Absent.UNKNOWN, reason="truncated", detail=doubt)
+        yield _gap(partition=partition, reason="truncated", detail=doubt)
 
 
 def _unread(partition: TopicPartition, scanned: Sequence[ScannedReplica]) -> Iterator[SearchGap]:
     for one in scanned:
         if not one.replica.is_read_whole:
-            yield SearchGap(
+            yield _gap(
                 partition=partition,
-                offsets=Absent.UNKNOWN,
                 reason="unreadable",
                 detail=f"{one.replica.path} of {one.replica.owner} could not be read whole",
             )
         for path in one.not_captured:
-            yield SearchGap(
+            yield _gap(
                 partition=partition,
-                offsets=Absent.UNKNOWN,
                 reason=GapReason.NOT_CAPTURED,
                 detail=f"{path} of {one.replica.owner} is in the capture without all of its records",
             )

@@ -2,13 +2,11 @@
 
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.findings.answers.model import Answer
 from kforensics.findings.changes import Change
 from kforensics.findings.fleet_summary import AuditComparison
 from kforensics.render.fleet_words import changes_by_heading, moved_words
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.verdict import advice_of, verdict_of
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
 
 MOST_FINDINGS = 1_000
@@ -32,29 +30,14 @@ def write(result: Result[AuditComparison], view: View) -> str:
         result: of `fleet report --since`.
         view: when the page is made.
     """
-    return comparison_page(result.body, result.answer, made_ms=view.made_ms)
-
-
-def comparison_page(comparison: AuditComparison, answer: Answer, *, made_ms: int | None = None) -> str:
-    """Return the page.
-
-    Args:
-        comparison: of two audits.
-        answer: to what changed.
-        made_ms: when the page is made; not stated where None.
-
-    Raises:
-        MissingExtra: jinja2 is not installed.
-    """
-    identity = [("Audit", comparison.later_audit), ("Compared with", comparison.earlier_audit)]
-    if made_ms is not None:
-        identity.append(("Page made", utc_text(made_ms)))
+    comparison, answer = result.body, result.answer
     return fill_page(
         "fleet_comparison.html",
+        made_ms=view.made_ms,
         label=verdict_of(answer),
         answer=answer,
         advice=advice_of(answer),
-        identity=identity,
+        identity=[("Audit", comparison.later_audit), ("Compared with", comparison.earlier_audit)],
         figures=change_figures(comparison),
         groups=[
             {

@@ -47,7 +47,8 @@ def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = N
         label=verdict_of(answer),
         answer=answer,
         advice=advice_of(answer),
-        identity=_identity(summary, made_ms),
+        identity=_identity(summary),
+        made_ms=made_ms,
         decision=() if summary.gate is None else summary.gate.sentences(),
         failing=() if summary.gate is None else summary.gate.failing_ids,
         figures=_figures(summary),
@@ -100,7 +101,7 @@ def trend_line(summary: FleetSummary) -> TrendLine | None:
     )
 
 
-def _identity(summary: FleetSummary, made_ms: int | None) -> list[tuple[str, str]]:
+def _identity(summary: FleetSummary) -> list[tuple[str, str]]:
     rows = [
         (
             "Clusters" if len(summary.clusters) > 1 else "Cluster",
@@ -111,7 +112,7 @@ def _identity(summary: FleetSummary, made_ms: int | None) -> list[tuple[str, str
     ]
     if summary.comparison is None:
         rows.append(("Compared with", "no earlier audit: --history keeps them, --since names one"))
-    return rows if made_ms is None else [*rows, ("Page made", utc_text(made_ms))]
+    return rows
 
 
 def _figures(summary: FleetSummary) -> list[tuple[str, int, str]]:

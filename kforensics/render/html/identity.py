@@ -12,20 +12,18 @@ MOST_NAMED = 12
 _WITH_DIRECTORY = frozenset({"broker", "combined", "snapshot-before"})
 
 
-def identity_of(result: Explanation, made_ms: int | None) -> list[tuple[str, str]]:
+def identity_of(result: Explanation) -> list[tuple[str, str]]:
     """Return the terms and what they are of this incident; what no input shows is said to be unknown.
 
     Args:
         result: the explanation.
-        made_ms: when the page is made; left out where that is not stated.
     """
-    rows = [
+    return [
         ("Cluster", _clusters(result)),
         ("Kafka", _versions(result)),
         ("Brokers", _brokers(result)),
         ("Events", _window(result)),
     ]
-    return rows if made_ms is None else [*rows, ("Page made", utc_text(made_ms))]
 
 
 def _clusters(result: Explanation) -> str:
@@ -37,7 +35,7 @@ def _versions(result: Explanation) -> str:
     nodes: dict[str, list[int]] = defaultdict(list)
     for node, version in result.versions:
         nodes[version].append(node)
-    words = [f"{version} ({_counted_ids('node', of)})" for version, of in sorted(nodes.items())]
+    words = [f"{version} ({_nodes(of)})" for version, of in sorted(nodes.items())]
     if words:
         return "; ".join(words)
     if not isinstance(result.least_version, Absent):
@@ -65,9 +63,9 @@ def _window(result: Explanation) -> str:
     return f"{utc_text(min(times))} to {utc_text(max(times))}"
 
 
-def _counted_ids(noun: str, ids: Iterable[int | Absent]) -> str:
+def _nodes(ids: Iterable[int | Absent]) -> str:
     chosen = sorted(one for one in ids if isinstance(one, int))
-    return f"{form(len(chosen), noun)} {_ids(chosen)}" if chosen else counted(0, noun)
+    return f"{form(len(chosen), 'node')} {_ids(chosen)}" if chosen else counted(0, "node")
 
 
 def _ids(ids: Iterable[int]) -> str:

@@ -1,5 +1,6 @@
 """Fill the templates of pages. All text from evidence is escaped here, for every page."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kforensics import __version__
 from kforensics.errors import MissingExtra
 from kforensics.render.escape import escape_text
+from kforensics.render.times import utc_text
 from kforensics.words import counted
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def require_engine() -> None:
         raise MissingExtra("html", "--format html")
 
 
-def fill_page(template: str, **values: Any) -> str:
+def fill_page(template: str, *, identity: Sequence[tuple[str, str]], made_ms: int | None, **values: Any) -> str:
     """Fill a template with values and return the page.
 
     Every value that a template writes is passed through `escape_text`, so that no control or bidi character reaches the page, and then through
@@ -31,13 +33,16 @@ def fill_page(template: str, **values: Any) -> str:
 
     Args:
         template: the name of its file.
+        identity: what the page is about: terms, and what they are here.
+        made_ms: when the page is made; None where it does not say so.
         **values: by the names that the template uses.
 
     Raises:
         MissingExtra: jinja2 is not installed.
     """
     require_engine()
-    return str(_environment().get_template(template).render(tool_version=__version__, **values))
+    rows = identity if made_ms is None else [*identity, ("Page made", utc_text(made_ms))]
+    return str(_environment().get_template(template).render(tool_version=__version__, identity=rows, **values))
 
 
 @cache

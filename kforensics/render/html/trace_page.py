@@ -37,7 +37,8 @@ def write(result: Result[TraceReport], view: View) -> str:
         label=verdict_of(result.answer),
         answer=result.answer,
         advice=advice_of(result.answer),
-        identity=_identity(body, view.made_ms),
+        identity=[("Topic", body.topic), ("Searched by", ", ".join(body.by))],
+        made_ms=view.made_ms,
         records=[_record(one, result.inputs) for one in records],
         more_records=len(body.records) - len(records),
         searched=[_searched(one) for one in body.partitions],
@@ -51,11 +52,6 @@ def write(result: Result[TraceReport], view: View) -> str:
         findings=result.findings,
         problems=[(one.place(result.inputs), one.message) for one in result.problems],
     )
-
-
-def _identity(body: TraceReport, made_ms: int | None) -> list[tuple[str, str]]:
-    rows = [("Topic", body.topic), ("Searched by", ", ".join(body.by))]
-    return rows if made_ms is None else [*rows, ("Page made", utc_text(made_ms))]
 
 
 def _record(one: TracedRecord, inputs: Sequence[Input]) -> dict[str, object]:

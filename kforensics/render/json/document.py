@@ -46,7 +46,7 @@ def document(
     """
     head = {"schema": f"kforensics/{name}/1", "tool_version": __version__, "inputs": result.inputs, **fields}
     if result.seal is not None:
-        head["seal"] = plain_seal(result.seal)
+        head["seal"] = _plain_seal(result.seal)
     yield json.dumps(to_plain(head), indent=2)[:-2]
     for key, items in streams.items():
         yield f',\n  "{key}": ['
@@ -73,12 +73,8 @@ def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
             yield json_line({"type": kind, **to_plain(value)})
 
 
-def plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
-    """Return the seal as the document of a report shows it.
-
-    Args:
-        seal: the manifest, and what differs from it.
-    """
+def _plain_seal(seal: "CheckedSeal") -> Mapping[str, Any]:
+    """Return the seal as the document of a report shows it."""
     from kforensics.evidence.seal.state import Change  # noqa: PLC0415 - few reports name a seal
 
     return {
@@ -110,7 +106,7 @@ def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
         result: of any command.
     """
     if result.seal is not None:
-        yield plain_seal(result.seal)
+        yield _plain_seal(result.seal)
 
 
 def json_line(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kforensics.damage import Absent, Damage
 from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
-from kforensics.evidence.content.record_meaning import MemberBlob, Message, RecordMeaning
+from kforensics.evidence.content.record_meaning import MemberBlob, Message
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
@@ -18,7 +18,6 @@ from kforensics.formats.log.batch_table import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Undecoded
 from kforensics.render.json.document import plain_bytes, to_plain
 
@@ -37,24 +36,17 @@ def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str
     """
     match item:
         case BatchItem():
-            return plain_batch(item)
+            return _plain_batch(item)
         case RecordItem():
             return plain_record(item, show_payload=show_payload, as_text=as_text)
         case FileEntry():
             return {"type": item.type, **to_plain(item.fields)}
         case Damage():
-            return plain_damage(item)
+            return _plain_damage(item)
 
 
-def plain_batch(batch: BatchItem) -> dict[str, Any]:
-    """Return a batch with the names of its header fields.
-
-    Args:
-        batch: as its header has it; of magic 0 and 1 a message or its wrapper.
-
-    Returns:
-        The fields in the order of `docs/json.md`; one that the magic does not have is marked as not applicable.
-    """
+def _plain_batch(batch: BatchItem) -> dict[str, Any]:
+    """Return a batch with the names of its header fields."""
     attributes = batch.attributes
     codec = attributes & CODEC_MASK
     has_producer = batch.magic >= 2 and batch.producer_id >= 0
@@ -75,8 +67,8 @@ def plain_batch(batch: BatchItem) -> dict[str, Any]:
         "timestamp_type": ("log-append" if attributes & TIMESTAMP_TYPE_BIT else "create")
         if has_time
         else NOT_APPLICABLE,
-        "base_timestamp_ms": plain_time(batch.magic, batch.base_timestamp),
-        "max_timestamp_ms": plain_time(batch.magic, batch.max_timestamp),
+        "base_timestamp_ms": _plain_time(batch.magic, batch.base_timestamp),
+        "max_timestamp_ms": _plain_time(batch.magic, batch.max_timestamp),
         "producer_id": batch.producer_id if has_producer else NOT_APPLICABLE,
         "producer_epoch": batch.producer_epoch if has_producer else NOT_APPLICABLE,
         "base_sequence": batch.base_sequence if has_producer and batch.base_sequence >= 0 else NOT_APPLICABLE,
@@ -99,41 +91,34 @@ def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict
         "type": "record",
         "offset": record.offset,
         "batch_position": record.batch_position,
-        "timestamp_ms": plain_time(record.magic, record.timestamp_ms),
+        "timestamp_ms": _plain_time(record.magic, record.timestamp_ms),
     }
     if show_payload:
-        plain["key"] = plain_payload(record.key, as_text=as_text)
-        plain["value"] = plain_payload(record.value, as_text=as_text)
-        plain["headers"] = plain_headers(record, as_text=as_text)
+        plain["key"] = _plain_payload(record.key, as_text=as_text)
+        plain["value"] = _plain_payload(record.value, as_text=as_text)
+        plain["headers"] = [plain_header(name, value, as_text=as_text) for name, value in record.headers]
     plain["key_length"] = None if record.key is None else len(record.key)
     plain["value_length"] = None if record.value is None else len(record.value)
     plain["sequence"] = record.sequence if record.sequence >= 0 else NOT_APPLICABLE
     if item.control is not None:
         plain["control"] = item.control.value
     if item.meaning is not None:
-        plain["decoded"] = plain_meaning(item.meaning)
+        plain["decoded"] = {
+            "key": None if item.meaning.key is None else _plain_message(item.meaning.key),
+            "value": None if item.meaning.value is None else _plain_message(item.meaning.value),
+        }
     return plain
 
 
-def plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
-    """Return a time as on disk; magic 0 has none, and -1 says that none was given.
-
-    Args:
-        magic: of the batch.
-        time_ms: milliseconds since 1970, UTC.
-    """
+def _plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
+    """Return a time as on disk; magic 0 has none, and -1 says that none was given."""
     if magic == 0:
         return NOT_APPLICABLE
     return NOT_WRITTEN if time_ms == NO_TIMESTAMP else time_ms
 
 
-def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
-    """Return bytes as base64, or as a string where that is asked for and they are UTF-8.
-
-    Args:
-        payload: a key or a value; None for null.
-        as_text: whether a string is asked for.
-    """
+def _plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
+    """Return bytes as base64, or as a string where that is asked for and they are UTF-8."""
     if payload is None:
         return None
     if as_text:
@@ -144,16 +129,6 @@ def plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
     return plain_bytes(payload)
 
 
-def plain_headers(record: Record, *, as_text: bool) -> list[list[Any]]:
-    """Return headers as pairs; a name is text in Kafka, so it is bytes only where it is no UTF-8.
-
-    Args:
-        record: of any magic; before 2 it has none.
-        as_text: whether values are text where they are UTF-8.
-    """
-    return [plain_header(name, value, as_text=as_text) for name, value in record.headers]
-
-
 def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any]:
     """Return one header as a pair.
 
@@ -162,15 +137,11 @@ def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any
         value: None for null.
         as_text: whether the value is text where it is UTF-8.
     """
-    return [plain_payload(name, as_text=True), plain_payload(value, as_text=as_text)]
+    return [_plain_payload(name, as_text=True), _plain_payload(value, as_text=as_text)]
 
 
-def plain_damage(damage: Damage) -> dict[str, Any]:
-    """Return a damaged place.
-
-    Args:
-        damage: of any file.
-    """
+def _plain_damage(damage: Damage) -> dict[str, Any]:
+    """Return a damaged place."""
     plain = {
         "type": "damage",
         "position": damage.span.position,
@@ -188,24 +159,8 @@ def plain_damage(damage: Damage) -> dict[str, Any]:
     return plain
 
 
-def plain_meaning(meaning: RecordMeaning) -> dict[str, Any]:
-    """Return key and value of a record of Kafka's own.
-
-    Args:
-        meaning: of a record of the metadata log or of an internal topic.
-    """
-    return {
-        "key": None if meaning.key is None else plain_message(meaning.key),
-        "value": None if meaning.value is None else plain_message(meaning.value),
-    }
-
-
-def plain_message(message: Message) -> dict[str, Any]:
-    """Return a message by name and version, its fields as they are decoded; one that was not understood says why.
-
-    Args:
-        message: decoded by Kafka's schema of its version, or not decoded.
-    """
+def _plain_message(message: Message) -> dict[str, Any]:
+    """Return a message by name and version, its fields as they are decoded; one that was not understood says why."""
     plain: dict[str, Any] = {
         "name": message.name if message.name is not None else {"absent": Absent.UNKNOWN.value},
         "version": message.version if message.version is not None else UNREADABLE,
@@ -237,7 +192,7 @@ def dump_line(plain: dict[str, Any], label: str = "") -> str:
 def _plain_value(value: Any) -> Any:
     """Return what the encoder can't write by itself: bytes, and a member's blob with its bytes beside what they mean."""
     if isinstance(value, MemberBlob):
-        message = plain_message(value.message)
+        message = _plain_message(value.message)
         fields = message.pop("fields")
         return {**plain_bytes(value.raw), **(fields if fields != UNREADABLE else message)}
     return to_plain(value)

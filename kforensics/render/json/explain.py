@@ -7,7 +7,6 @@ from kforensics.commands.explain import Explanation
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import TIMELINE_ALIASES
-from kforensics.evidence.model import Citation
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -24,7 +23,7 @@ def write(result: Result[Explanation], _view: View) -> Iterator[str]:
     Args:
         result: of `explain`.
     """
-    return document(result, "explain", plain_explanation(result.body))
+    return document(result, "explain", _plain_explanation(result.body))
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
@@ -33,22 +32,18 @@ def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
     Args:
         result: of `explain`.
     """
-    items = (*explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
+    items = (*_explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
     return (json_line(item) for item in items)
 
 
-def plain_explanation(result: Explanation) -> dict[str, Any]:
-    """Return the body of the document.
-
-    Args:
-        result: the body of a result of `explain`.
-    """
+def _plain_explanation(result: Explanation) -> dict[str, Any]:
+    """Return the body of the document."""
     return {
-        "timeline": [plain_entry(entry) for entry in result.timeline],
+        "timeline": [_plain_entry(entry) for entry in result.timeline],
         "truncations": [
-            plain_truncation(truncation) for incident in result.incidents for truncation in incident.truncations
+            _plain_truncation(truncation) for incident in result.incidents for truncation in incident.truncations
         ],
-        "losses": [plain_loss(loss) for incident in result.incidents for loss in incident.losses],
+        "losses": [_plain_loss(loss) for incident in result.incidents for loss in incident.losses],
         "operations": [
             {
                 "kind": one.kind,
@@ -60,7 +55,7 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
             for one in result.operations
         ],
         "partitions": [_plain_incident(incident) for incident in result.incidents],
-        "known_bugs": [plain_bug(bug) for bug in result.broker_bugs],
+        "known_bugs": [_plain_bug(bug) for bug in result.broker_bugs],
         "conclusion": list(result.conclusion),
         "advice": list(result.advice),
         "would_tell_more": list(result.missing),
@@ -73,13 +68,9 @@ def plain_explanation(result: Explanation) -> dict[str, Any]:
     }
 
 
-def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
-    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type.
-
-    Args:
-        result: the body of a result of `explain`.
-    """
-    body = plain_explanation(result)
+def _explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
+    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type."""
+    body = _plain_explanation(result)
     for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
         for item in body[name]:
             yield {"type": kind, **item}
@@ -87,15 +78,8 @@ def explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
         yield {"type": "conclusion", "sentence": sentence}
 
 
-def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
-    """Return one event of the timeline.
-
-    Args:
-        entry: an event with its time, in milliseconds UTC, and its citations.
-
-    Returns:
-        Its fields; `kind` is the name that schema 1 promises, `event` that of `EventKind`.
-    """
+def _plain_entry(entry: TimelineEntry) -> dict[str, Any]:
+    """Return one event of the timeline."""
     return {
         "time_ms": entry.time_ms,
         "time_utc": _utc(entry.time_ms),
@@ -110,12 +94,8 @@ def plain_entry(entry: TimelineEntry) -> dict[str, Any]:
     }
 
 
-def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
-    """Return one truncation that happened.
-
-    Args:
-        truncation: of one broker's log.
-    """
+def _plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
+    """Return one truncation that happened."""
     return {
         "broker_id": truncation.broker_id,
         **_names(truncation.topic_partition),
@@ -136,12 +116,8 @@ def plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
     }
 
 
-def plain_loss(loss: LossEntry) -> dict[str, Any]:
-    """Return one run of records that the final leader does not hold.
-
-    Args:
-        loss: with whoever still holds the records.
-    """
+def _plain_loss(loss: LossEntry) -> dict[str, Any]:
+    """Return one run of records that the final leader does not hold."""
     return {
         **_names(loss.topic_partition),
         "first_offset": loss.offsets.first,
@@ -158,12 +134,8 @@ def plain_loss(loss: LossEntry) -> dict[str, Any]:
     }
 
 
-def plain_bug(bug: BugTrace) -> dict[str, Any]:
-    """Return one known bug whose trace is there.
-
-    Args:
-        bug: of Kafka, by its JIRA.
-    """
+def _plain_bug(bug: BugTrace) -> dict[str, Any]:
+    """Return one known bug whose trace is there."""
     return {
         "reference": bug.jira,
         **fields_of(bug, "broker_id", "confidence", "effect", "trace", "citations"),
@@ -182,7 +154,7 @@ def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
             {"broker_id": one.broker_id, "from_offset": one.offset, "rule": one.protocol, "citations": one.citations}
             for one in incident.residuals
         ],
-        "known_bugs": [plain_bug(bug) for bug in incident.bugs],
+        "known_bugs": [_plain_bug(bug) for bug in incident.bugs],
         "torn_transactions": list(incident.torn_transactions.transactions),
         "hanging_transactions": list(incident.hanging),
         "producers_set_back": list(incident.torn_transactions.producers),
@@ -200,6 +172,3 @@ def _names(partition: TopicPartition | Absent) -> dict[str, Any]:
 
 def _utc(time_ms: int | Absent) -> str | Absent:
     return time_ms if isinstance(time_ms, Absent) else utc_text(time_ms)
-
-
-__all__ = ["Citation", "explanation_lines", "plain_entry", "plain_explanation", "plain_loss", "plain_truncation"]

@@ -18,7 +18,7 @@ def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     Args:
         result: of `fleet audit` or `fleet report`.
     """
-    return document(result, result.command.replace(" ", "-"), plain_summary(result.body))
+    return document(result, result.command.replace(" ", "-"), _plain_summary(result.body))
 
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
@@ -91,8 +91,10 @@ def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
         "reused_segments",
         "seconds",
     )
-    comparison = summary.comparison
-    compared = {} if comparison is None else {"compared_with": comparison.earlier_audit, **_changes_of(comparison)}
+    comparison, compared = summary.comparison, {}
+    if comparison is not None:
+        changes = fields_of(comparison, "findings_by_change", "gone_nodes")
+        compared = {"compared_with": comparison.earlier_audit, **changes}
     gate = {} if summary.gate is None else {"gate": summary.gate}
     yield json_line(
         {
@@ -108,16 +110,8 @@ def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     )
 
 
-def _changes_of(comparison: AuditComparison) -> dict[str, Any]:
-    return {"findings_by_change": comparison.findings_by_change, "gone_nodes": comparison.gone_nodes}
-
-
-def plain_summary(summary: FleetSummary) -> dict[str, Any]:
-    """Return the numbers and the worst partitions, which are as `diff` gives them.
-
-    Args:
-        summary: of one audit.
-    """
+def _plain_summary(summary: FleetSummary) -> dict[str, Any]:
+    """Return the numbers and the worst partitions, which are as `diff` gives them."""
     names = (
         "clusters",
         "nodes",

@@ -21,8 +21,8 @@ def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
         result: of `metadata`.
     """
     body = result.body
-    fields = {**plain_comparison(body.comparison), "state": _selected(plain_state(body.state), body.request)}
-    return document(result, "metadata", fields, streams={"events": map(plain_event, body.events)})
+    fields = {**_plain_comparison(body.comparison), "state": _selected(_plain_state(body.state), body.request)}
+    return document(result, "metadata", fields, streams={"events": map(_plain_event, body.events)})
 
 
 def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
@@ -31,7 +31,7 @@ def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
     Args:
         result: of `metadata`.
     """
-    return (json_line(plain_event(event)) for event in result.body.events)
+    return (json_line(_plain_event(event)) for event in result.body.events)
 
 
 def _selected(plain: dict[str, Any], asked: MetadataRequest) -> dict[str, Any]:
@@ -45,12 +45,8 @@ def _selected(plain: dict[str, Any], asked: MetadataRequest) -> dict[str, Any]:
     return {**plain, "topics": topics}
 
 
-def plain_when(when: When) -> dict[str, Any]:
-    """Return the place of a change.
-
-    Args:
-        when: the metadata offset and the epoch of the quorum; its time is below 0 where none is known.
-    """
+def _plain_when(when: When) -> dict[str, Any]:
+    """Return the place of a change."""
     known = when.timestamp_ms >= 0
     return {
         "offset": when.offset,
@@ -62,17 +58,13 @@ def plain_when(when: When) -> dict[str, Any]:
     }
 
 
-def plain_event(event: MetadataEvent) -> dict[str, Any]:
-    """Return one change of the metadata.
-
-    Args:
-        event: of the metadata log or of a snapshot of it.
-    """
+def _plain_event(event: MetadataEvent) -> dict[str, Any]:
+    """Return one change of the metadata."""
     return {
         "type": "event",
         "kind": event.kind.value,
         "event": event.kind.value,
-        **plain_when(event.when),
+        **_plain_when(event.when),
         "topic": to_plain(event.topic),
         "topic_id": to_plain(event.topic_id),
         "partition": to_plain(event.partition),
@@ -82,51 +74,31 @@ def plain_event(event: MetadataEvent) -> dict[str, Any]:
     }
 
 
-def plain_partition(state: PartitionState) -> dict[str, Any]:
-    """Return a partition's state.
-
-    Args:
-        state: after a record that created or changed it.
-    """
+def _plain_partition(state: PartitionState) -> dict[str, Any]:
+    """Return a partition's state."""
     plain: dict[str, Any] = to_plain(state._replace(when=None))  # type: ignore[arg-type]
     plain["leader_recovery_state"] = "recovering" if plain.pop("is_recovering") else "recovered"
-    return {**plain, "when": plain_when(state.when)}
+    return {**plain, "when": _plain_when(state.when)}
 
 
-def plain_broker(state: BrokerState) -> dict[str, Any]:
-    """Return a broker's registration.
-
-    Args:
-        state: after a record that registered or changed it.
-    """
-    return {**to_plain(state._replace(when=None)), "when": plain_when(state.when)}  # type: ignore[arg-type]
+def _plain_broker(state: BrokerState) -> dict[str, Any]:
+    """Return a broker's registration."""
+    return {**to_plain(state._replace(when=None)), "when": _plain_when(state.when)}  # type: ignore[arg-type]
 
 
-def plain_topic(topic: TopicState, partitions: Iterable[PartitionState]) -> dict[str, Any]:
-    """Return a topic with its partitions.
-
-    Args:
-        topic: by its id.
-        partitions: of this topic.
-    """
+def _plain_topic(topic: TopicState, partitions: Iterable[PartitionState]) -> dict[str, Any]:
+    """Return a topic with its partitions."""
     return {
         "name": to_plain(topic.name),
         "topic_id": topic.topic_id,
-        "created": plain_when(topic.created),
-        "removed": to_plain(topic.removed) if isinstance(topic.removed, Absent) else plain_when(topic.removed),
-        "partitions": [plain_partition(state) for state in partitions],
+        "created": _plain_when(topic.created),
+        "removed": to_plain(topic.removed) if isinstance(topic.removed, Absent) else _plain_when(topic.removed),
+        "partitions": [_plain_partition(state) for state in partitions],
     }
 
 
-def plain_state(state: MetadataState) -> dict[str, Any]:
-    """Return the metadata at one offset.
-
-    Args:
-        state: of the whole cluster, once the record at its offset is applied.
-
-    Returns:
-        Features, topics by name, brokers by id and settings.
-    """
+def _plain_state(state: MetadataState) -> dict[str, Any]:
+    """Return the metadata at one offset."""
     by_topic: dict[str, list[PartitionState]] = {topic_id: [] for topic_id in state.topics}
     for (topic_id, _), partition in sorted(state.partitions.items()):
         by_topic[topic_id].append(partition)
@@ -135,27 +107,23 @@ def plain_state(state: MetadataState) -> dict[str, Any]:
         "offset": state.offset,
         "metadata_version": to_plain(state.metadata_version),
         "features": dict(state.features),
-        "topics": [plain_topic(topic, by_topic[topic.topic_id]) for topic in topics],
-        "brokers": [plain_broker(broker) for _, broker in sorted(state.brokers.items())],
+        "topics": [_plain_topic(topic, by_topic[topic.topic_id]) for topic in topics],
+        "brokers": [_plain_broker(broker) for _, broker in sorted(state.brokers.items())],
         "configs": [
             {
                 "resource_type": config.resource_type,
                 "resource_name": to_plain(config.resource_name),
                 "name": to_plain(config.name),
                 "value": to_plain(config.value),
-                "when": plain_when(config.when),
+                "when": _plain_when(config.when),
             }
             for _, config in sorted(state.configs.items())
         ],
     }
 
 
-def plain_comparison(comparison: LogComparison) -> dict[str, Any]:
-    """Return the logs side by side.
-
-    Args:
-        comparison: of the metadata logs among the inputs with the newest of them.
-    """
+def _plain_comparison(comparison: LogComparison) -> dict[str, Any]:
+    """Return the logs side by side."""
     return {
         "logs": [
             {

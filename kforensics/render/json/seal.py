@@ -34,7 +34,7 @@ def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
             "inputs": [{"path": one.path, "kind": one.kind} for one in result.inputs],
             "sealed": {"tool_version": check.head.tool_version, **to_plain(check.head.envelope)},
         },
-        streams={"differences": map(plain_difference, body.differences)},
+        streams={"differences": map(_plain_difference, body.differences)},
         after=lambda: {
             "counts": {"held": check.held, **{str(change): count for change, count in check.counts.items()}},
             "manifest_sha256": check.manifest_sha256,
@@ -43,12 +43,8 @@ def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
     )
 
 
-def plain_difference(one: Difference) -> Mapping[str, Any]:
-    """Return a difference as the document has it; either side is absent where it does not exist.
-
-    Args:
-        one: between what was sealed and what is there now.
-    """
+def _plain_difference(one: Difference) -> Mapping[str, Any]:
+    """Return a difference as the document has it; either side is absent where it does not exist."""
     return {
         "input": one.subject.input,
         "path": one.subject.path,

@@ -29,7 +29,7 @@ def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
     Args:
         result: of `simulate replay`, with one replay or several of the same scenario.
     """
-    bodies = [replay_body(each) for each in result.body.replays]
+    bodies = [_replay_body(each) for each in result.body.replays]
     several = {"scenario": result.body.replays[0].scenario.name, "protocols": bodies}
     return document(result, "simulate", bodies[0] if result.body.is_one else several)
 
@@ -40,7 +40,7 @@ def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]
     Args:
         result: of `simulate explore`.
     """
-    return document(result, "simulate", exploration_body(result.body))
+    return document(result, "simulate", _exploration_body(result.body))
 
 
 def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
@@ -52,12 +52,8 @@ def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[st
     return document(result, "simulate", {"written": result.body})
 
 
-def replay_body(one: Replay) -> dict[str, Any]:
-    """Return one scenario under one protocol.
-
-    Args:
-        one: with its rows and its outcome.
-    """
+def _replay_body(one: Replay) -> dict[str, Any]:
+    """Return one scenario under one protocol."""
     return {
         "scenario": one.scenario.name,
         "protocol": one.protocol,
@@ -66,12 +62,8 @@ def replay_body(one: Replay) -> dict[str, Any]:
     }
 
 
-def exploration_body(found: Exploration) -> dict[str, Any]:
-    """Return what a search found.
-
-    Args:
-        found: a broken invariant with the shortest way to it, or none.
-    """
+def _exploration_body(found: Exploration) -> dict[str, Any]:
+    """Return what a search found."""
     violation: Any = found.violation
     if not isinstance(found.violation, Absent):
         violation = {

@@ -30,7 +30,7 @@ def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
     body = result.body
     fields = {"level": body.level.value, "totals": totals(body.verification)}
     return document(
-        result, "verify", fields, streams={"files": (file_row(report, body.intact) for report in body.files)}
+        result, "verify", fields, streams={"files": (_file_row(report, body.intact) for report in body.files)}
     )
 
 
@@ -46,20 +46,15 @@ def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
         ("answer", (plain_answer(result.answer),)),
         ("input", result.inputs),
         ("seal", seal_objects(result)),
-        ("file", (file_row(report, body.intact) for report in body.files)),
+        ("file", (_file_row(report, body.intact) for report in body.files)),
         ("finding", result.findings),
         ("problem", result.problems),
         ("totals", ({**totals(body.verification), "exit_code": result.exit_code},)),
     )
 
 
-def file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
-    """Return one element of `files`.
-
-    Args:
-        report: of one file.
-        intact: the replicas that hold what is damaged elsewhere; only segments have any.
-    """
+def _file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
+    """Return one element of `files`."""
     owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
     return {
         "input": report.input,

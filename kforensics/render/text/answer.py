@@ -30,7 +30,7 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
     Yields:
         Lines without colour codes, styled.
     """
-    lines = wrapped(escape_text(answer.headline), width=width, style=answer_style(answer, command))
+    lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
     for label, name in _SECTIONS:
         for at, sentence in enumerate(getattr(answer, name)):
             lead = f"{label if not at else '':<{_LABEL_WIDTH}}"
@@ -41,13 +41,8 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
     yield from lines
 
 
-def answer_style(answer: Answer, command: str) -> str:
-    """Return the style of a headline: good only where the state is calm, bad where it exits with 1.
-
-    Args:
-        answer: of the command.
-        command: a key of `STATES`, by which the exit code of the answer's state is known.
-    """
+def _answer_style(answer: Answer, command: str) -> str:
+    """Return the style of a headline: good only where the state is calm, bad where it exits with 1."""
     if answer.state in CALM:
         return Style.ANSWER_GOOD
     return {0: Style.HEADING, 1: Style.ANSWER_BAD}.get(STATES[command][answer.state], Style.ANSWER_WARNING)

@@ -57,7 +57,8 @@ def write(result: Result[DiffResult], view: View) -> Iterator[Line]:
     """
     compared = replace(result.body, findings=result.findings, problems=result.problems)
     if view.only_findings:
-        yield from finding_lines(compared)
+        for item in compared.findings:
+            yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")
     else:
         for one in compared.partitions:
             if one.report is not None:
@@ -75,16 +76,6 @@ def write(result: Result[DiffResult], view: View) -> Iterator[Line]:
     if problems:
         yield ""
     yield from problem_lines(problems, compared.inputs)
-
-
-def finding_lines(result: DiffResult) -> Iterator[Line]:
-    """Yield one entry a finding, the gravest first.
-
-    Args:
-        result: the body of a result of `diff`.
-    """
-    for item in result.findings:
-        yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")
 
 
 def record_lines(

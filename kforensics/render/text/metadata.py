@@ -26,10 +26,10 @@ def write(result: Result[MetadataView], view: View) -> Iterator[str]:
     """
     body = result.body
     asked = body.request
-    yield from comparison_lines(body.comparison)
+    yield from _comparison_lines(body.comparison)
     yield ""
     if asked.broker is None or asked.at is not None:
-        yield from state_lines(body.state, topic=asked.topic, partition=asked.partition)
+        yield from _state_lines(body.state, topic=asked.topic, partition=asked.partition)
     if asked.at is not None and asked.topic is None and asked.broker is None:
         return
     pieces = history_pieces(body.events, verbose=view.verbose, jobs=default_jobs())
@@ -40,12 +40,8 @@ def write(result: Result[MetadataView], view: View) -> Iterator[str]:
             separator = ""
 
 
-def comparison_lines(comparison: LogComparison) -> Iterator[str]:
-    """Yield how the other logs compare with the newest.
-
-    Args:
-        comparison: of the metadata logs among the inputs with the newest of them.
-    """
+def _comparison_lines(comparison: LogComparison) -> Iterator[str]:
+    """Yield how the other logs compare with the newest."""
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
     if tails:
         yield (
@@ -101,14 +97,8 @@ def _node(node_id: int | Absent) -> str:
     return "a node" if isinstance(node_id, Absent) else f"node {node_id}"
 
 
-def state_lines(state: MetadataState, *, topic: str | None = None, partition: int | None = None) -> Iterator[str]:
-    """Yield the partitions and brokers at one offset.
-
-    Args:
-        state: of the whole cluster.
-        topic: the only one that is shown; all where it is None, and then the brokers too.
-        partition: its only partition that is shown; all where it is None.
-    """
+def _state_lines(state: MetadataState, *, topic: str | None = None, partition: int | None = None) -> Iterator[str]:
+    """Yield the partitions and brokers at one offset."""
     partitions = [
         one
         for one in sorted(state.partitions.values(), key=lambda one: (one.topic, one.partition))
@@ -116,7 +106,7 @@ def state_lines(state: MetadataState, *, topic: str | None = None, partition: in
     ]
     yield f"At metadata offset {state.offset}"
     if partitions:
-        yield from column_lines([partition_row(one) for one in partitions])
+        yield from column_lines([_partition_row(one) for one in partitions])
     else:
         yield "  no such partition" if topic is not None else "  no partitions"
     if topic is None:
@@ -124,15 +114,8 @@ def state_lines(state: MetadataState, *, topic: str | None = None, partition: in
         yield from column_lines([_broker_row(one) for _, one in sorted(state.brokers.items())])
 
 
-def partition_row(state: PartitionState) -> tuple[str, ...]:
-    """Return the row of one partition.
-
-    Args:
-        state: after a record that created or changed it.
-
-    Returns:
-        A cell for each column of the table; the last one is empty where there is nothing to note.
-    """
+def _partition_row(state: PartitionState) -> tuple[str, ...]:
+    """Return the row of one partition."""
     leader = "no leader" if isinstance(state.leader, Absent) else f"leader {state.leader}"
     notes = []
     if state.is_recovering:

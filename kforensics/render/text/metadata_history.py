@@ -95,7 +95,7 @@ class _HistoryText:
         shown = [event for event in self._events if event.kind not in self._quiet]
         self.hidden = sum(1 for _ in self._events) - len(shown)
         rows = [
-            (str(event.when.offset), _time(event.when), event.kind.value, subject(event), event_words(event))
+            (str(event.when.offset), _time(event.when), event.kind.value, subject(event), _event_words(event))
             for event in shown
         ]
         return "".join(f"{line}\n" for line in column_lines(rows, right=frozenset({0})))
@@ -191,7 +191,7 @@ class _HistoryText:
 
 def _event_line(event: MetadataEvent, widths: _Widths) -> str:
     place = f"{INDENT}{event.when.offset:>{widths.offset}}  {_time(event.when)}"
-    rest = f"{event.kind.value:<{widths.kind}}  {subject(event):<{widths.subject}}  {event_words(event)}"
+    rest = f"{event.kind.value:<{widths.kind}}  {subject(event):<{widths.subject}}  {_event_words(event)}"
     return f"{place}  {rest}".rstrip()
 
 
@@ -216,12 +216,8 @@ def subject(event: MetadataEvent) -> str:
     return f"{'controller' if is_controller else 'broker'} {event.broker_id}"
 
 
-def event_words(event: MetadataEvent) -> str:
-    """Describe a change in words.
-
-    Args:
-        event: of the metadata log or of a snapshot of it.
-    """
+def _event_words(event: MetadataEvent) -> str:
+    """Describe a change in words."""
     words, behind = _words_around_epoch(event)
     return words if behind is None else f"{words}{event.leader_epoch}{behind}"
 

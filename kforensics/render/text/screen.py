@@ -52,7 +52,11 @@ def hanging(text: str, *, style: str = "") -> Words:
 
 
 def section(heading: str) -> tuple[Line, Line]:
-    """Return an empty line and a heading."""
+    """Return an empty line and a heading.
+
+    Args:
+        heading: text from evidence is escaped in it.
+    """
     return "", Text(heading, style=Style.HEADING)
 
 

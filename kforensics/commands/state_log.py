@@ -1,0 +1,132 @@
+"""`__transaction_state` of the inputs: the replica by which each of its partitions is judged, and what it says of transactional ids."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from kforensics.commands.coordinator_evidence import CoordinatorEvidence, weight_of
+from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import Name
+from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState, read_transaction_log
+from kforensics.evidence.model import Problem
+from kforensics.reconcile.coordinator_topics import coordinator_topic
+from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
+from kforensics.reconcile.transactions.split import AbortedLate, aborted_late
+from kforensics.units import TRANSACTIONS_TOPIC, TopicPartition
+
+
+class StateLogs:
+    """The replicas of `__transaction_state`, and the one of each partition that speaks for it.
+
+    Args:
+        given: the inputs.
+        until_ms: what was written later is left out; None for nothing.
+    """
+
+    def __init__(self, given: CoordinatorEvidence, *, until_ms: int | None) -> None:
+        self._given, self.until_ms = given, until_ms
+        self._chosen: dict[int, TransactionLog] = {}
+        self.problems: list[Problem] = []
+        self._leaders: dict[int, int | Absent] = {}
+        self.skipped = 0
+        unread: dict[int, str] = {}
+        for partition, places in given.live(TRANSACTIONS_TOPIC).items():
+            logs = [read_transaction_log(place, until_ms=self.until_ms) for place in places]
+            leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
+            self._leaders[partition.partition] = leader
+            chosen = max(logs, key=lambda log: weight_of(leader, log.place, log.last_epoch, log.end))
+            self._chosen[partition.partition] = chosen
+            self.skipped += chosen.skipped
+            self.problems += chosen.problems
+            end = chosen.end if self.until_ms is None and not chosen.problems else None
+            is_damaged = bool(chosen.problems or chosen.skipped)
+            # What was decided may be in the log of a follower that an unclean election left behind.
+            promised = given.promised_end(partition)
+            why = given.unread(partition, leader, end=end, promised_end=promised, is_damaged=is_damaged)
+            if why is not None:
+                unread[partition.partition] = why
+        self._topic = coordinator_topic(
+            TRANSACTIONS_TOPIC,
+            self._chosen,
+            history=given.history,
+            is_history_newest=given.is_history_newest,
+            settings=given.settings("transaction.state.log.num.partitions"),
+            names=((one.transactional_id, number) for number, log in self._chosen.items() for one in log.states),
+            unread=unread,
+        )
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Return the log end offsets of the chosen replicas, where they were read to their ends."""
+        if self.until_ms is not None:
+            return {}
+        return {log.place.topic_partition: log.end for log in self._chosen.values() if not log.problems}
+
+    def ids_of(self, producers: Collection[int]) -> set[Name]:
+        """Return the transactional ids whose newest state names one of the producers.
+
+        Args:
+            producers: their ids.
+        """
+        return {
+            one.transactional_id
+            for log in self._chosen.values()
+            for one in log.states
+            if not {one.producer_id, one.previous_producer_id, one.next_producer_id}.isdisjoint(producers)
+        }
+
+    def joined(self, names: Collection[Name]) -> Coordinators:
+        """Return the knowledge of the coordinators, with the history of some transactional ids.
+
+        Args:
+            names: of the ids whose history is collected.
+        """
+        return join_coordinators(
+            self._topic,
+            self._chosen,
+            stopped=frozenset(
+                number
+                for number, log in self._chosen.items()
+                if log.place.state.clean_shutdown and number not in self._topic.unread
+            ),
+            brokers=self._leaders,
+            unclean={
+                number: found.time_ms
+                for number in self._chosen
+                if (found := self._given.last_unclean_election(TopicPartition(TRANSACTIONS_TOPIC, number))) is not None
+            },
+            epochs={
+                number: self._given.leader_epoch(TopicPartition(TRANSACTIONS_TOPIC, number)) for number in self._chosen
+            },
+            history=self._history(names),
+        )
+
+    def aborted_late(self) -> list[AbortedLate]:
+        """Return the transactions that began before an unclean election of their coordinator's partition and were aborted after it."""
+        found: list[AbortedLate] = []
+        for log in self._chosen.values():
+            election = self._given.last_unclean_election(log.place.topic_partition)
+            if election is None:
+                continue
+            election_ms = election.time_ms
+            names = {one.transactional_id for one in log.states if one.time_ms >= election_ms}
+            for states in self._history(names).values() if names else ():
+                found += aborted_late(states, election_ms)
+        return found
+
+    def _history(self, names: Collection[Name]) -> dict[Name, Sequence[TransactionState]]:
+        if not names:
+            return {}
+        found: dict[Name, dict[tuple[int, int, int], TransactionState]] = defaultdict(dict)
+        needed = {number for name in names if isinstance(number := self._topic.partition_of(name), int)}
+        for partition, places in self._given.places.by_partition.items():
+            if partition.topic != TRANSACTIONS_TOPIC or (needed and partition.partition not in needed):
+                continue
+            for place in sorted(places, key=lambda one: not self._given.is_now(one)):
+                for deleted in (False, True):
+                    log = read_transaction_log(
+                        place, until_ms=self.until_ms, history_of=frozenset(names), deleted=deleted
+                    )
+                    for state in log.history:
+                        found[state.transactional_id].setdefault(
+                            (state.leader_epoch, state.offset, state.time_ms), state
+                        )
+        return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
