@@ -235,16 +235,7 @@ class EvidenceFile:
         """
         if position < 0 or length <= 0:
             return b""
-        length = min(length, max(self.size - position, 0))
-        if self.is_of_the_system and _pace is None and not held_ranges:
-            try:
-                data = os.pread(self._descriptor, length, position)
-            except OSError as error:
-                raise unreadable(self.path, error, f" at byte {position}") from error
-            read_counts.add(len(data))
-            if len(data) == length:
-                return data
-        buffer = bytearray(length)
+        buffer = bytearray(min(length, max(self.size - position, 0)))
         count = self.read_into(position, memoryview(buffer))
         return bytes(memoryview(buffer)[:count])
 
@@ -378,13 +369,14 @@ def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
-        data = os.pread(descriptor, status.st_size, 0)
+        data = bytearray(status.st_size)
+        count = os.preadv(descriptor, [data], 0)
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    read_counts.add(len(data))
-    return data if len(data) == status.st_size else None
+    read_counts.add(count)
+    return bytes(data) if count == len(data) else None
 
 
 def open_below(root: Path, relative: str) -> EvidenceFile:
