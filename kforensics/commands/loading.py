@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
@@ -126,9 +127,13 @@ class _Contents(Mapping[Need, object]):
 
     def __contains__(self, need: object) -> bool:
         """Whether a content is known, or can be read now."""
-        if need in self._known:
-            return True
-        assert isinstance(need, Need)
+        return need in self._known or (isinstance(need, Need) and self._is_readable(need))
+
+    def get(self, need: Need, default: Any = None) -> Any:
+        """Return a content, which is read where it is not known; the default where it can't be."""
+        return self._known[need] if need in self._known or self._is_readable(need) else default
+
+    def _is_readable(self, need: Need) -> bool:
         disk, on_disk = self._disk, need
         if self._known is not disk.read:
             written = disk.written.get(need._replace(position=0))

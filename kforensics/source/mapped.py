@@ -235,16 +235,7 @@ class EvidenceFile:
         """
         if position < 0 or length <= 0:
             return b""
-        length = min(length, max(self.size - position, 0))
-        if self.is_of_the_system and _pace is None and not held_ranges:
-            try:
-                data = os.pread(self._descriptor, length, position)
-            except OSError as error:
-                raise unreadable(self.path, error, f" at byte {position}") from error
-            read_counts.add(len(data))
-            if len(data) == length:
-                return data
-        buffer = bytearray(length)
+        buffer = bytearray(min(length, max(self.size - position, 0)))
         count = self.read_into(position, memoryview(buffer))
         return bytes(memoryview(buffer)[:count])
 
@@ -338,27 +329,21 @@ def open_evidence(path: Path | str) -> EvidenceFile:
     """
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
-    return EvidenceFile(path, *_opened(path))
-
-
-def _opened(path: Path | str) -> tuple[int, os.stat_result]:
-    """Return the descriptor and the status of a regular file of the operating system."""
     try:
         descriptor = _open(path)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            _require_regular(path, status.st_mode)
+        _require_regular(path, status.st_mode)
+        return EvidenceFile(path, descriptor, status)
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor, status
 
 
 def read_evidence(path: Path | str, limit: int) -> bytes:
-    """Return the bytes of a small regular file, which is opened, read in one piece and closed.
+    """Return the bytes of a small regular file.
 
     Args:
         path: of the file, which must not be a symbolic link.
@@ -367,20 +352,31 @@ def read_evidence(path: Path | str, limit: int) -> bytes:
     Raises:
         EvidenceError: it is no regular file, is larger than `limit` bytes, or can't be read.
     """
-    if not isinstance(path, ForeignPath) and _pace is None and not held_ranges:
-        descriptor, status = _opened(path)
-        try:
-            if status.st_size <= limit:
-                data = os.pread(descriptor, status.st_size, 0)
-                read_counts.add(len(data))
-                if len(data) == status.st_size:
-                    return data
-        except OSError as error:
-            raise unreadable(path, error, " at byte 0") from error
-        finally:
-            os.close(descriptor)
+    data = None if isinstance(path, ForeignPath) or _pace or held_ranges else _read_in_one_piece(path, limit)
+    if data is not None:
+        return data
     with open_evidence(path) as file:
         return file.read_all(limit)
+
+
+def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
+    """Return the bytes of a file of the operating system; None where anything is unusual, which whoever opens it says."""
+    try:
+        descriptor = os.open(path, OPEN_FLAGS | NO_ACCESS_TIME)
+    except (OSError, ValueError):
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            return None
+        data = bytearray(status.st_size)
+        count = os.preadv(descriptor, [data], 0)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    read_counts.add(count)
+    return bytes(data) if count == len(data) else None
 
 
 def open_below(root: Path, relative: str) -> EvidenceFile:

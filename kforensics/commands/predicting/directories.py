@@ -76,12 +76,12 @@ class StartedDirectory:
     def disk(self) -> DirectoryOnDisk:
         """Its files as the starts so far have left them."""
         if self.opened is None:
-            folder = self.within.one.root / self.found.path
-            content = self.found.content(once=not self.within.keeps_reads)
+            within = self.within
+            folder = within.one.root / self.found.path
+            content = self.found.content(once=not within.keeps_reads)
             self.links, self.obstacles = content.links, content.obstacles
-            self.opened = DirectoryOnDisk(
-                folder, content.files, content.folders, read=self.within.reads.setdefault(folder, {})
-            )
+            read = within.reads.setdefault(folder, {}) if within.keeps_reads else {}
+            self.opened = DirectoryOnDisk(folder, content.files, content.folders, read=read)
         return self.opened
 
     def release(self) -> None:
@@ -92,7 +92,6 @@ class StartedDirectory:
 
     def forget(self) -> None:
         """Let go what was read of it: it can be had again."""
-        self.within.reads.pop(self.disk.folder, None)
         self.opened = None
         self.found.forget()
 

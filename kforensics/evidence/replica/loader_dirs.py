@@ -42,11 +42,11 @@ class FoundDirectory:
         files: dict[str, int] = {}
         folders: list[str] = []
         links: list[str] = []
-        for entry in listing.entries:
-            if stat.S_ISREG(entry.mode):
-                files[entry.name] = entry.length
+        for name, mode, length, _ in listing.entries:
+            if stat.S_ISREG(mode):
+                files[name] = length
             else:
-                (links if stat.S_ISLNK(entry.mode) else folders).append(entry.name)
+                (links if stat.S_ISLNK(mode) else folders).append(name)
         return DirectoryContent(files, frozenset(folders), tuple(links), listing.obstacles)
 
     def forget(self) -> None:

@@ -141,13 +141,14 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
     found: list[LoadedBatch] = []
     corrupt = False
     while position < size - HEADER_UP_TO_MAGIC:
-        offset, length, magic = _OFFSET_LENGTH_MAGIC(window.at(position, HEADER_UP_TO_MAGIC))
+        header = window.at(position, BATCH_HEADER.length)
+        offset, length, magic = _OFFSET_LENGTH_MAGIC(header)
         if length < SHORTEST_RECORD:
             corrupt = True
             break
         if position > size - LOG_OVERHEAD - length:
             break
-        batch = _batch(window, position, offset, length, magic, checked=checked)
+        batch = _batch(window, header, position, offset, length, magic, checked=checked)
         found.append(batch)
         if checked and not batch.is_valid:
             break
@@ -166,20 +167,22 @@ def reader_at(file: EvidenceFile, position: int) -> ReaderStep:
     window, size = _Window(file), file.size
     if position >= size - HEADER_UP_TO_MAGIC:
         return ReaderStep.ENDS
-    offset, length, magic = _OFFSET_LENGTH_MAGIC(window.at(position, HEADER_UP_TO_MAGIC))
+    header = window.at(position, BATCH_HEADER.length)
+    offset, length, magic = _OFFSET_LENGTH_MAGIC(header)
     if length < SHORTEST_RECORD:
         return ReaderStep.THROWS
     if position > size - LOG_OVERHEAD - length:
         return ReaderStep.ENDS
-    batch = _batch(window, position, offset, length, magic, checked=True)
+    batch = _batch(window, header, position, offset, length, magic, checked=True)
     return ReaderStep.SOUND if batch.is_valid else ReaderStep.INVALID
 
 
-def _batch(window: _Window, position: int, offset: int, length: int, magic: int, *, checked: bool) -> LoadedBatch:
+def _batch(
+    window: _Window, header: memoryview, position: int, offset: int, length: int, magic: int, *, checked: bool
+) -> LoadedBatch:
     whole = length + LOG_OVERHEAD
     if magic < 2:
         return _legacy_batch(window, position, offset, whole, magic, checked=checked)
-    header = window.at(position, BATCH_HEADER.length)
     if len(header) < BATCH_HEADER.length:
         short = LoadFailure("KafkaException", f"Failed to load record batch at position {position}")
         return bare_batch(

@@ -3,6 +3,7 @@
 Most logs are such. Whatever is unusual by its name, its length or its content is left to the steps, which are the rule: `partition` asks here first.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, cast
@@ -51,8 +52,11 @@ from kforensics.protocol.loading.values import (
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.protocol.recovery import log_start_at_load, recovery_point_at_load
 
-_OFFSET_DIGITS = 20
-_WITHOUT_OFFSET = frozenset({EPOCH_FILE, METADATA_FILE})
+_SHAPE = re.compile(
+    r"(?:([0-9]{20})\.index/\1\.log/(?:\1\.snapshot/)?\1\.timeindex/(?:\1\.txnindex/)?)+(?:[0-9]{20}\.snapshot/)?"
+    rf"{EPOCH_FILE}(?:/{re.escape(METADATA_FILE)})?"
+)
+"""The names in the directory, sorted: of each segment its log and both indexes, and behind the last one the snapshot at the log end."""
 _EPOCHS = Need(EPOCH_FILE, Content.EPOCHS)
 _TOPIC_ID = Need(METADATA_FILE, Content.PARTITION_METADATA)
 
@@ -102,7 +106,7 @@ def load_clean(
         if length != tree[name]:
             changes.append(FileChange(name, FileAction.EXTEND, Absent.NOT_APPLICABLE, length, EXTENDED))
             tree[name] = length
-    origins = {name: name for name in files}
+    origins = dict(zip(files, files, strict=True))
     if is_written:
         tree[EPOCH_FILE] = length = epoch_file_length(epochs)
         changes.append(FileChange(EPOCH_FILE, FileAction.REBUILD, Absent.NOT_APPLICABLE, length, TRIMMED))
@@ -140,25 +144,21 @@ class _Segments(NamedTuple):
 def _segments(directory: LoadedDirectory, rules: LoadingRules) -> _Segments | None:
     """Return the segments of a log where each has both indexes, and nothing else lies there."""
     files = directory.files
-    if not _is_modelled(rules) or directory.folders or directory.unreadable or EPOCH_FILE not in files:
+    if not _is_modelled(rules) or directory.folders or directory.unreadable:
         return None
     if directory.name.endswith("-delete") or partition_of_directory(directory.name, rules) is None:
         return None
-    stems: dict[str, list[str]] = {LOG: [], INDEX: [], TIME_INDEX: [], TXN_INDEX: [], SNAPSHOT: []}
-    for name, length in files.items():
-        stem, ending = name[:_OFFSET_DIGITS], name[_OFFSET_DIGITS:]
-        if ending in stems and stem.isdecimal() and stem.isascii():
-            stems[ending].append(stem)
-            if ending == TXN_INDEX and length >= TXN_ENTRY_LENGTH:
-                return None
-        elif name not in _WITHOUT_OFFSET:
-            return None
-    logs, indexes, time_indexes, txn_indexes, snapshots = map(sorted, stems.values())
-    if not logs or indexes != logs or time_indexes != logs or not set(logs).issuperset(txn_indexes):
+    names = sorted(files)
+    if _SHAPE.fullmatch("/".join(names)) is None:
         return None
-    if int(max(logs[-1], *snapshots[-1:])) > LARGEST_INT64:
+    if any(name.endswith(TXN_INDEX) and files[name] >= TXN_ENTRY_LENGTH for name in names):
         return None
-    return _Segments([int(stem) for stem in logs], [int(stem) for stem in snapshots], logs[-1])
+    stems = [name.removesuffix(LOG) for name in names if name.endswith(LOG)]
+    bases = [int(stem) for stem in stems]
+    snapshots = [int(name.removesuffix(SNAPSHOT)) for name in names if name.endswith(SNAPSHOT)]
+    if max([bases[-1], *snapshots]) > LARGEST_INT64:
+        return None
+    return _Segments(bases, snapshots, stems[-1])
 
 
 def _is_modelled(rules: LoadingRules) -> bool:
@@ -224,7 +224,7 @@ def _count_producers(
     snapshots = segments.snapshots
     if not snapshots:
         return None if end else 0
-    if snapshots[-1] != end or snapshots[0] <= start or not set(segments.bases).issuperset(snapshots[:-1]):
+    if snapshots[-1] != end or snapshots[0] <= start:
         return None
     read = directory.contents.get(Need(f"{padded(end)}{SNAPSHOT}", Content.SNAPSHOT))
     if read is None or isinstance(read, LoadFailure):

@@ -49,7 +49,7 @@ def offset_of(name: str) -> int:
         LoadingError: NumberFormatException.
     """
     text = name.partition(".")[0]
-    value = int(text) if _NUMBER.fullmatch(text) else None
+    value = int(text) if (text.isascii() and text.isdecimal()) or _NUMBER.fullmatch(text) else None
     if value is None or not -LARGEST_INT64 - 1 <= value <= LARGEST_INT64:
         raise thrown("NumberFormatException", f'For input string: "{text}"')
     return value
