@@ -97,15 +97,17 @@ class _Segment:
             int(starts[chosen[-1]]) if len(chosen) else -self.since_entry
         )
 
-    def _with_entries(self, starts: NDArray[np.int64]) -> list[int]:
+    def _with_entries(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return which batches get an entry in the offset index, by their places behind one another."""
+        first = int(np.searchsorted(starts, INDEX_INTERVAL - self.since_entry, side="right"))
+        if (np.diff(starts) > INDEX_INTERVAL).all():
+            return np.arange(first, len(starts))
         following = np.searchsorted(starts, starts + INDEX_INTERVAL, side="right").tolist()
-        at = int(np.searchsorted(starts, INDEX_INTERVAL - self.since_entry, side="right"))
         chosen = []
-        while at < len(following):
-            chosen.append(at)
-            at = following[at]
-        return chosen
+        while first < len(following):
+            chosen.append(first)
+            first = following[first]
+        return np.array(chosen, np.int64)
 
     def add_time(self) -> None:
         """Add an entry to the time index, where the newest timestamp rose since the last one."""
