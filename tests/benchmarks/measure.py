@@ -39,8 +39,8 @@ def kforensics(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "kforensics", *arguments]
 
 
-def dump_log(libraries: Path, file: Path, *options: str) -> list[str]:
-    """kafka-dump-log without its shell script, whose start would be counted against it."""
+def dump_log(libraries: Path, file: Path | str, *options: str) -> list[str]:
+    """kafka-dump-log of a file, or of several separated by commas, without its shell script, whose start would be counted against it."""
     return ["java", "-cp", f"{libraries}/*", "kafka.tools.DumpLogSegments", "--files", str(file), *options]
 
 

@@ -1,53 +1,61 @@
 """Time `kforensics salvage` in each form beside kafka-dump-log, `cp` and `sha256sum`; run as `python -m tests.benchmarks.salvage DIRECTORY [--kafka-libs JARS]`.
 
-Whole processes, page cache warm, default jobs. The partition is the segment of segments.py with 16 KB batches, 1 GB. Written files are removed after each run.
+Whole processes, page cache warm, default jobs. The partition is one segment as in segments.py with 16 KB batches, 1 GB, or as many as `--gigabytes` says, over which the start of
+the interpreter is spread. A command and the one that it is compared with run in turn, and the fastest of each counts. Written files are removed after each run.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.measure import Measured, benchmark_options, dump_log, kforensics, line, load, measured
-from tests.benchmarks.segments import made_segment
+from tests.benchmarks.segments import made_partition
 
 NAME = "batches-16k"
 FLOORS = {"jsonl": 5.0, "parquet": 8.0}
 SEGMENTS_FLOOR, CARVE_FLOOR = 0.5, 0.8
+FORMS = ("jsonl", "parquet", "segments", "carve")
 
 
-def timed(command: list[str], out: Path, runs: int) -> Measured:
-    """The fastest of some runs, each into a new directory."""
-    found = []
+def fastest(commands: Sequence[list[str]], out: Path, runs: int) -> list[Measured]:
+    """The fastest of some runs of each command, in turn, each into a new directory."""
+    found: list[list[Measured]] = [[] for _ in commands]
     for _ in range(runs):
-        shutil.rmtree(out, ignore_errors=True)
-        found.append(measured(command, runs=1, expect=(0, 1)))
+        for command, times in zip(commands, found, strict=True):
+            shutil.rmtree(out, ignore_errors=True)
+            times.append(measured(command, runs=1, expect=(0, 1)))
     shutil.rmtree(out, ignore_errors=True)
-    return min(found)
+    return [min(times) for times in found]
 
 
 def main() -> None:
-    arguments = benchmark_options(__doc__).parse_args()
-    path = made_segment(arguments.directory, NAME)
-    partition = arguments.directory / "salvaged" / "orders-0"
-    partition.mkdir(parents=True, exist_ok=True)
-    segment = partition / f"{0:020d}.log"
-    if not segment.exists():
-        segment.hardlink_to(path)
+    parser = benchmark_options(__doc__)
+    parser.add_argument("--gigabytes", type=int, default=1, help="segments of 1 GB")
+    parser.add_argument("--form", choices=FORMS, action="append", help="only this one")
+    arguments = parser.parse_args()
+    chosen = arguments.form or FORMS
+    partition = arguments.directory / f"salvaged-{arguments.gigabytes}" / "orders-0"
+    paths = made_partition(partition, NAME, arguments.gigabytes)
     out = arguments.directory / "out"
-    peers: dict[str, Measured | None] = dict.fromkeys(FLOORS)
-    if arguments.kafka_libs:
-        dumped = measured(dump_log(arguments.kafka_libs, path, "--print-data-log"), runs=arguments.runs)
-        peers = dict.fromkeys(FLOORS, dumped)
-    copied = timed(["cp", "--reflink=never", str(path), str(out)], out, 1)
-    out.unlink(missing_ok=True)
-    hashed = measured(["sha256sum", str(path)], runs=arguments.runs)
     print(load())
+    dumped = None
+    if arguments.kafka_libs and any(form in FLOORS for form in chosen):
+        command = dump_log(arguments.kafka_libs, ",".join(map(str, paths)), "--print-data-log")
+        dumped = measured(command, runs=arguments.runs)
     for form, floor in FLOORS.items():
-        command = kforensics("salvage", str(partition), "--what", "all", "--form", form, "-o", str(out), "-q")
-        print(line(f"{NAME} {form}", timed(command, out, arguments.runs), peers[form], floor), flush=True)
-    command = kforensics("salvage", str(partition), "--what", "all", "--form", "segments", "-o", str(out), "-q")
-    print(line(f"{NAME} segments, cp", timed(command, out, arguments.runs), copied, SEGMENTS_FLOOR), flush=True)
-    command = kforensics("salvage", "--carve", str(path), str(partition), "-o", str(out), "-q")
-    print(line(f"{NAME} carve, sha256sum", timed(command, out, arguments.runs), hashed, CARVE_FLOOR), flush=True)
+        if form in chosen:
+            command = kforensics("salvage", str(partition), "--what", "all", "--form", form, "-o", str(out), "-q")
+            (ours,) = fastest([command], out, arguments.runs)
+            print(line(f"{NAME} {form}", ours, dumped, floor), flush=True)
+    if "segments" in chosen:
+        command = kforensics("salvage", str(partition), "--what", "all", "--form", "segments", "-o", str(out), "-q")
+        copy = ["cp", "-r", "--reflink=never", str(partition), str(out)]
+        ours, theirs = fastest([command, copy], out, arguments.runs)
+        print(line(f"{NAME} segments, cp", ours, theirs, SEGMENTS_FLOOR), flush=True)
+    if "carve" in chosen:
+        command = kforensics("salvage", "--carve", str(paths[0]), str(partition), "-o", str(out), "-q")
+        ours, theirs = fastest([command, ["sha256sum", str(paths[0])]], out, arguments.runs)
+        print(line(f"{NAME} carve, sha256sum", ours, theirs, CARVE_FLOOR), flush=True)
 
 
 if __name__ == "__main__":

@@ -53,13 +53,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(SHAPES))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--generate", help=argparse.SUPPRESS)
+    parser.add_argument("--count", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--walk", nargs=2, metavar=("FILE", "LEVEL"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.walk:
         walk(Path(arguments.walk[0]), arguments.walk[1])
         return
     if arguments.generate:
-        generate(segment_path(arguments.directory, arguments.generate), SHAPES[arguments.generate])
+        generate(arguments.directory, SHAPES[arguments.generate], arguments.count)
         return
     for name in arguments.names or SHAPES:
         path = made_segment(arguments.directory, name)
@@ -77,9 +78,24 @@ def made_segment(directory: Path, name: str) -> Path:
     """A segment of that shape, made where it is missing, by a process of its own: a child's peak memory starts with that of its parent."""
     path = segment_path(directory, name)
     if not path.exists():
-        subprocess.run([*_THIS, str(directory), "--generate", name], check=True)
+        _generate(path.parent, name, 1)
     warm(path)
     return path
+
+
+def made_partition(directory: Path, name: str, count: int) -> list[Path]:
+    """So many segments of that shape one behind the other in a directory, made where they are missing."""
+    paths = sorted(directory.glob("*.log"))
+    if len(paths) != count:
+        _generate(directory, name, count)
+        paths = sorted(directory.glob("*.log"))
+    for path in paths:
+        warm(path)
+    return paths
+
+
+def _generate(directory: Path, name: str, count: int) -> None:
+    subprocess.run([*_THIS, str(directory), "--generate", name, "--count", str(count)], check=True)
 
 
 def timed(command: list[str]) -> tuple[float, str]:
@@ -108,19 +124,21 @@ def walk(path: Path, level: str) -> None:
     )
 
 
-def generate(path: Path, shape: Shape) -> None:
+def generate(directory: Path, shape: Shape, count: int = 1) -> None:
     """Repeat a few distinct batches under rising base offsets, which no checksum covers."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     random.seed(SEED)
     made = [encoded_batch(shape) for _ in range(DISTINCT_BATCHES if shape.records < 1000 else 4)]
-    written = offset = index = 0
-    with path.open("wb") as file:
-        while written < shape.length:
-            batch = made[index % len(made)]
-            file.write(offset.to_bytes(8) + batch[8:])
-            written += len(batch)
-            offset += shape.records
-            index += 1
+    offset = 0
+    for _ in range(count):
+        written = index = 0
+        with (directory / f"{offset:020}.log").open("wb") as file:
+            while written < shape.length:
+                batch = made[index % len(made)]
+                file.write(offset.to_bytes(8) + batch[8:])
+                written += len(batch)
+                offset += shape.records
+                index += 1
 
 
 def encoded_batch(shape: Shape) -> bytes:

@@ -25,6 +25,8 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 _BUFFER_LENGTH = 1 << 20
 _PIECE_LENGTH = 256 << 10
+_WRITTEN_AT_ONCE = 1 << 20
+"""Larger writes make Linux look for larger pieces of free memory, which takes longer than copying."""
 _LEFT_IN_MEMORY = 64 << 20
 """Bytes at the end of a file that is written which the page cache may keep; what lies before them is asked to be written and dropped."""
 _DROPPED_AT_ONCE = 8 << 20
@@ -212,7 +214,7 @@ class OutFile:
         left = memoryview(data)
         try:
             while left:
-                left = left[os.write(self._descriptor, left) :]
+                left = left[os.write(self._descriptor, left[:_WRITTEN_AT_ONCE]) :]
         except OSError as error:
             raise WriteFailed(str(self._partial), error) from error
 

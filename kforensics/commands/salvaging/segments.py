@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import NotRebased
@@ -73,28 +74,45 @@ class _Segment:
     max_timestamp: int = -1
     max_timestamp_offset: int = 0
 
-    def note(self, last_offset: int, position: int, length: int, timestamp: int) -> None:
-        """Note one batch, and an index entry if more than `INDEX_INTERVAL` bytes have followed the last one.
+    def note(self, rows: BatchTable, position: int) -> None:
+        """Note batches, with an index entry for each that more than `INDEX_INTERVAL` bytes have followed the last entry.
 
         Args:
-            last_offset: of the batch.
-            position: of its first byte in the new file.
-            length: in bytes.
-            timestamp: the largest of its records, in ms; -1 for none.
+            rows: of batches that lie behind each other.
+            position: of the first byte of them in the new file.
         """
-        if timestamp > self.max_timestamp:
-            self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
-        if self.since_entry > INDEX_INTERVAL:
-            self.offsets.append((last_offset - self.base_offset, position))
-            self.add_time()
-            self.since_entry = 0
-        self.since_entry += length
+        lasts, lengths = rows["last_offset"] - self.base_offset, rows["length"].astype(np.int64)
+        newest = np.maximum.accumulate(np.concatenate([[self.max_timestamp], rows["max_timestamp"]]))
+        holders = np.maximum.accumulate(np.where(newest[1:] > newest[:-1], np.arange(len(rows)), -1))
+        places = np.where(holders >= 0, lasts[holders], self.max_timestamp_offset - self.base_offset)
+        starts = np.cumsum(lengths) - lengths
+        chosen = self._with_entries(starts)
+        self.offsets += zip(lasts[chosen].tolist(), (position + starts[chosen]).tolist(), strict=True)
+        known = self.times[-1][0] if self.times else -1
+        times = np.concatenate([[known], newest[1:][chosen]])
+        rises = times[1:] > np.maximum(times[:-1], known)
+        self.times += zip(times[1:][rises].tolist(), places[chosen][rises].tolist(), strict=True)
+        self.max_timestamp, self.max_timestamp_offset = int(newest[-1]), int(places[-1]) + self.base_offset
+        self.since_entry = int(starts[-1] + lengths[-1]) - (
+            int(starts[chosen[-1]]) if len(chosen) else -self.since_entry
+        )
+
+    def _with_entries(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which batches get an entry in the offset index, by their places behind one another."""
+        first = int(np.searchsorted(starts, INDEX_INTERVAL - self.since_entry, side="right"))
+        if (np.diff(starts) > INDEX_INTERVAL).all():
+            return np.arange(first, len(starts))
+        following = np.searchsorted(starts, starts + INDEX_INTERVAL, side="right").tolist()
+        chosen = []
+        while first < len(following):
+            chosen.append(first)
+            first = following[first]
+        return np.array(chosen, np.int64)
 
     def add_time(self) -> None:
         """Add an entry to the time index, where the newest timestamp rose since the last one."""
-        newest = max(self.max_timestamp, 0)
-        if self.max_timestamp >= 0 and (not self.times or newest > self.times[-1][0]):
-            self.times.append((newest, self.max_timestamp_offset - self.base_offset))
+        if self.max_timestamp > (self.times[-1][0] if self.times else -1):
+            self.times.append((self.max_timestamp, self.max_timestamp_offset - self.base_offset))
 
 
 class _Source(NamedTuple):
@@ -181,6 +199,8 @@ class SegmentLog:
         out: list[BatchTable] = []
         left: list[int] = []
         first, end, epoch = 0, self._end, self._epochs[-1].leader_epoch if self._epochs else -1
+        if self._continues(rows, epoch):
+            return [rows], left
         bases, lasts = rows["base_offset"].tolist(), rows["last_offset"].tolist()
         epochs = rows["partition_leader_epoch"].tolist()
         for at, (base, last) in enumerate(zip(bases, lasts, strict=True)):
@@ -199,6 +219,13 @@ class SegmentLog:
         if first < len(rows):
             out.append(rows[first:])
         return out, left
+
+    def _continues(self, rows: BatchTable, epoch: int) -> bool:
+        """Return whether all of the rows continue the log, as nearly always."""
+        lasts, epochs = rows["last_offset"], rows["partition_leader_epoch"]
+        highest = np.maximum.accumulate(np.concatenate([[epoch], epochs[:-1]]))
+        is_behind = rows["base_offset"] > np.concatenate([[self._end - 1], lasts[:-1]])
+        return bool((is_behind & (lasts <= LARGEST_OFFSET) & ((epochs < 0) | (epochs >= highest))).all())
 
     def _copy(self, run: Run, files: CopyFiles, source: "_Source") -> None:
         if not len(run.rows):
@@ -260,11 +287,7 @@ class SegmentLog:
         return at + max(1, min(count, room))
 
     def _append(self, rows: BatchTable, position: int, segment: _Segment) -> None:
-        for last, length, timestamp in zip(
-            rows["last_offset"].tolist(), rows["length"].tolist(), rows["max_timestamp"].tolist(), strict=True
-        ):
-            segment.note(last, position, length, timestamp)
-            position += length
+        segment.note(rows, position)
         self._note_epochs(rows)
         self._has_modern |= bool((rows["magic"] == 2).any())
         self._end = int(rows["last_offset"].max()) + 1 + (self._shift or 0)
