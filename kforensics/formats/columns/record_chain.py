@@ -23,7 +23,7 @@ GROUP_RECORDS = 1 << 18
 PIECE_RECORDS = 1 << 16
 """The most records of a piece."""
 
-PIECE_LENGTH = 2 << 20
+PIECE_LENGTH = 3 << 20
 """Bytes of bodies in a piece: what its columns are read from again and again stays in the processor's own cache."""
 
 FEW_LANES = 128
@@ -163,7 +163,7 @@ def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Position
     good = np.ones(len(order), dtype=np.bool_)
     steps = _steps()
     index = 0
-    while (active := int(falling_counts.searchsorted(-index))) >= FEW_LANES:
+    for active in _lanes_by_index(falling_counts):
         if active < len(cursors):
             cursors, ends, places = cursors[:active], ends[:active], places[:active]
         next_cursors = cursors + steps.take(buffer.pairs[cursors])
@@ -174,21 +174,29 @@ def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Position
             good[:active] &= fits
             # A lane that ended keeps its position: it is in bounds and is not called sound again.
             next_cursors = np.where(fits, next_cursors, cursors)
-        limits[places + index] = next_cursors
+        limits[places] = next_cursors
         cursors = next_cursors
+        places += 1
         index += 1
     positions = _behind_lengths(buffer, group, slots, limits) if index else np.zeros_like(limits)
-    for lane in range(active):
+    for lane in range(int(falling_counts.searchsorted(-index))):
         if good[lane]:
-            part = slice(int(places[lane]) + index, int(places[lane]) - int(falling_counts[lane]))
+            part = slice(int(places[lane]), int(places[lane]) - int(falling_counts[lane]) - index)
             good[lane] = _follow_lane(buffer, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])
     sound[order] = good
     return positions, limits, sound
 
 
+def _lanes_by_index(falling_counts: Values) -> list[int]:
+    """How many lanes reach each record index, as long as they are not few."""
+    longest = -int(falling_counts[FEW_LANES - 1]) if len(falling_counts) >= FEW_LANES else 0
+    reached: list[int] = falling_counts.searchsorted(-np.arange(longest)).tolist()
+    return reached
+
+
 @cache
 def _steps() -> Values:
-    """The bytes from one record to the next by the two bytes at its start; `_NO_STEP` where they are not the whole of a possible length."""
+    """Return the bytes from one record to the next by the two bytes at its start; `_NO_STEP` where they are not the whole of a possible length."""
     pairs = np.arange(1 << 16)
     first, second = pairs & 0xFF, pairs >> 8
     is_long = first >> 7
@@ -198,7 +206,7 @@ def _steps() -> Values:
 
 
 def _behind_lengths(buffer: WordBuffer, group: Lanes, slots: Positions, limits: Positions) -> Positions:
-    """The position behind the length of each record, which begins where the one before it in its lane ends."""
+    """Return the position behind the length of each record, which begins where the one before it in its lane ends."""
     starts = np.zeros_like(limits)
     starts[1:] = limits[:-1]
     filled = group.counts > 0
