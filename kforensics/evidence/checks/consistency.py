@@ -24,7 +24,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.segment_parts import split_segment
 from kforensics.formats.checkpoint.offset import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
-from kforensics.formats.segment.walk import Level
+from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
@@ -316,7 +316,7 @@ def _check_partitions(
     large = [at for at, length in enumerate(lengths) if jobs > 1 and length >= SPLIT_LENGTH]
     small = [at for at in range(len(contexts)) if at not in set(large)]
     parts = [part for at in large for part in _parts_of(at, contexts[at], level, jobs)]
-    work = partial(_work, contexts, level)
+    work = partial(_work, contexts, level, Buffers.empty())
     tasks: list[_Part | int] = [*parts, *small]
     weights = [part.length for part in parts] + [lengths[at] for at in small]
     results = spread(work, tasks, weights=weights, jobs=jobs, progress=progress)
@@ -341,12 +341,12 @@ def _parts_of(number: int, context: PartitionContext, level: Level, jobs: int) -
 
 
 def _work(
-    contexts: Sequence[PartitionContext], level: Level, task: _Part | int, progress: Progress
+    contexts: Sequence[PartitionContext], level: Level, buffers: Buffers, task: _Part | int, progress: Progress
 ) -> CheckedPartition | SegmentScan | None:
     if isinstance(task, int):
-        return check_partition(contexts[task], level=level, progress=progress)
+        return check_partition(contexts[task], level=level, progress=progress, buffers=buffers)
     try:
-        return scan_segment_file(task.task, progress)
+        return scan_segment_file(task.task, progress, buffers)
     except EvidenceError:
         return None  # tried again, and named, where the partition is checked
 

@@ -31,7 +31,7 @@ from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
 from kforensics.formats.checkpoint.quorum_state import QuorumState
 from kforensics.formats.index.producer_snapshot import ProducerEntry, ProducerSnapshot
-from kforensics.formats.segment.walk import Level
+from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix
@@ -90,7 +90,12 @@ def _path(context: PartitionContext, file: FoundFile | None) -> Path | None:
 
 
 def check_partition(
-    context: PartitionContext, *, level: Level, scans: Scans | None = None, progress: Progress = lambda _: None
+    context: PartitionContext,
+    *,
+    level: Level,
+    scans: Scans | None = None,
+    progress: Progress = lambda _: None,
+    buffers: Buffers | None = None,
 ) -> CheckedPartition:
     """Check every file of a partition directory; whatever can't be read becomes a problem, never an exception.
 
@@ -99,8 +104,9 @@ def check_partition(
         level: how much of each batch is checked.
         scans: those that were made elsewhere, as in other processes; None to make all here.
         progress: is called with the bytes that were read.
+        buffers: to be used again where many partitions are checked; None to allocate new ones.
     """
-    return _PartitionCheck(context, level, scans or {}, progress).run()
+    return _PartitionCheck(context, level, scans or {}, progress, buffers or Buffers.empty()).run()
 
 
 @dataclass(slots=True)
@@ -123,11 +129,14 @@ class _Findings:
 
 
 class _PartitionCheck:
-    def __init__(self, context: PartitionContext, level: Level, scans: Scans, progress: Progress) -> None:
+    def __init__(
+        self, context: PartitionContext, level: Level, scans: Scans, progress: Progress, buffers: Buffers
+    ) -> None:
         self._context = context
         self._level = level
         self._scans = scans
         self._progress = progress
+        self._buffers = buffers
         self._found = _Findings()
         self._by_name = _live_by_name(context)
 
@@ -169,7 +178,7 @@ class _PartitionCheck:
             scan = self._scans.get(file.path)
             if scan is None:
                 try:
-                    scan = scan_segment_file(task, self._progress)
+                    scan = scan_segment_file(task, self._progress, self._buffers)
                 except EvidenceError as error:
                     self._found.fail(file.path, error)
                     continue

@@ -20,7 +20,7 @@ from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.record_batch import iter_batch_records
 from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.primitives.zeros import without_zero_tail
-from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.formats.segment.walk import Buffers, Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.units import OffsetRange
@@ -135,12 +135,15 @@ class SegmentScan:
         return max((self.valid_end, *(place.span.end for place in self.damage)))
 
 
-def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _: None) -> SegmentScan:
+def scan_segment_file(
+    task: ScanTask, progress: Callable[[int], None] = lambda _: None, buffers: Buffers | None = None
+) -> SegmentScan:
     """Walk the segment once.
 
     Args:
         task: what to walk.
         progress: called with the bytes of every window.
+        buffers: to be used again where many segments or parts are walked; None to allocate new ones.
 
     Raises:
         EvidenceError: the segment can't be opened or read; an index that can't be is left out here.
@@ -149,7 +152,7 @@ def scan_segment_file(task: ScanTask, progress: Callable[[int], None] = lambda _
         if isinstance(file, CapturedSegment):
             return _captured_scan(file, task.base_offset)
         collector = _Collector(task, file)
-        for window in walk_segment(file, level=task.level, start=task.start, end=task.end):
+        for window in walk_segment(file, level=task.level, start=task.start, end=task.end, buffers=buffers):
             collector.add(window.batches, window.damage, window.record_count, window.span)
             progress(window.span.length)
         return collector.finish(changed=file.changed())

@@ -6,12 +6,13 @@ are left it follows them one by one.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.errors import FormatError
-from kforensics.formats.columns.varint_lanes import Flags, Positions, Values, read_varints
+from kforensics.formats.columns.varint_lanes import Flags, Positions, Values, read_varints, skip_varlongs
 from kforensics.formats.log.records import SMALLEST_RECORD
 from kforensics.formats.primitives.varint import read_varint
 from kforensics.formats.primitives.word_buffer import WordBuffer
@@ -22,13 +23,16 @@ GROUP_RECORDS = 1 << 18
 PIECE_RECORDS = 1 << 16
 """The most records of a piece."""
 
-PIECE_LENGTH = 2 << 20
+PIECE_LENGTH = 3 << 20
 """Bytes of bodies in a piece: what its columns are read from again and again stays in the processor's own cache."""
 
 FEW_LANES = 128
 """With fewer lanes than this, following them one after the other is faster."""
 
 _SMALLEST_LENGTH = SMALLEST_RECORD - 1
+
+_NO_STEP = 1 << 40
+"""A step that leads out of every lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,36 +154,64 @@ def _group_pieces(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Ite
 def _follow_lanes(buffer: WordBuffer, group: Lanes) -> tuple[Positions, Positions, Flags]:
     """Positions and limits of all records of some lanes, and which lanes are sound."""
     slots = np.cumsum(group.counts) - group.counts
-    total = int(group.counts.sum())
-    positions = np.zeros(total, dtype=np.int64)
-    limits = np.zeros(total, dtype=np.int64)
+    limits = np.zeros(int(group.counts.sum()), dtype=np.int64)
     sound = np.ones(len(slots), dtype=np.bool_)
     # Longest lanes first: the lanes that reach a record index are then always the first ones.
     order = np.argsort(-group.counts, kind="stable")
     cursors, ends, places = group.starts[order], group.ends[order], slots[order]
     falling_counts = -group.counts[order]
     good = np.ones(len(order), dtype=np.bool_)
+    steps = _steps()
     index = 0
-    while (active := int(np.searchsorted(falling_counts, -index, side="left"))) >= FEW_LANES:
+    for active in _lanes_by_index(falling_counts):
         if active < len(cursors):
             cursors, ends, places = cursors[:active], ends[:active], places[:active]
-        lengths, behind, complete = read_varints(buffer, cursors)
-        next_cursors = behind + lengths
-        fits = complete & (lengths >= _SMALLEST_LENGTH) & (next_cursors <= ends)
-        if not fits.all():
+        next_cursors = cursors + steps.take(buffer.pairs[cursors])
+        if np.count_nonzero(next_cursors > ends):
+            lengths, behind, complete = read_varints(buffer, cursors)
+            next_cursors = behind + lengths
+            fits = complete & (lengths >= _SMALLEST_LENGTH) & (next_cursors <= ends)
             good[:active] &= fits
             # A lane that ended keeps its position: it is in bounds and is not called sound again.
             next_cursors = np.where(fits, next_cursors, cursors)
-        positions[places + index] = behind
-        limits[places + index] = next_cursors
+        limits[places] = next_cursors
         cursors = next_cursors
+        places += 1
         index += 1
-    for lane in range(active):
+    positions = _behind_lengths(buffer, group, slots, limits) if index else np.zeros_like(limits)
+    for lane in range(int(falling_counts.searchsorted(-index))):
         if good[lane]:
-            part = slice(int(places[lane]) + index, int(places[lane]) - int(falling_counts[lane]))
+            part = slice(int(places[lane]), int(places[lane]) - int(falling_counts[lane]) - index)
             good[lane] = _follow_lane(buffer, int(cursors[lane]), int(ends[lane]), positions[part], limits[part])
     sound[order] = good
     return positions, limits, sound
+
+
+def _lanes_by_index(falling_counts: Values) -> list[int]:
+    """How many lanes reach each record index, as long as they are not few."""
+    longest = -int(falling_counts[FEW_LANES - 1]) if len(falling_counts) >= FEW_LANES else 0
+    reached: list[int] = falling_counts.searchsorted(-np.arange(longest)).tolist()
+    return reached
+
+
+@cache
+def _steps() -> Values:
+    """Return the bytes from one record to the next by the two bytes at its start; `_NO_STEP` where they are not the whole of a possible length."""
+    pairs = np.arange(1 << 16)
+    first, second = pairs & 0xFF, pairs >> 8
+    is_long = first >> 7
+    bits = first & 0x7F | second * is_long << 7
+    is_whole = (is_long == 0) | (second < 0x80)
+    return np.where(is_whole & (bits & 1 == 0) & (bits >> 1 >= _SMALLEST_LENGTH), (bits >> 1) + 1 + is_long, _NO_STEP)
+
+
+def _behind_lengths(buffer: WordBuffer, group: Lanes, slots: Positions, limits: Positions) -> Positions:
+    """Return the position behind the length of each record, which begins where the one before it in its lane ends."""
+    starts = np.zeros_like(limits)
+    starts[1:] = limits[:-1]
+    filled = group.counts > 0
+    starts[slots[filled]] = group.starts[filled]
+    return skip_varlongs(buffer, starts)[0]
 
 
 def _follow_lane(buffer: WordBuffer, start: int, end: int, positions: Positions, limits: Positions) -> bool:

@@ -137,15 +137,19 @@ def _decode(buffer: WordBuffer, piece: Piece, *, for_reading: bool) -> tuple[Rec
     offset_delta, position, has_offset = read_varints(buffer, position)
     key_length, key_position, complete = read_varints(buffer, position)
     position = key_position + np.maximum(key_length, 0)
-    sound = (key_length >= -1) & (position <= limits) & (complete & has_time & has_offset)
+    sound = (key_length >= -1) & (position <= limits)
+    sound &= complete & has_time & has_offset
     value_length, value_position, complete = read_varints(buffer, _where_sound(sound, position, limits))
     position = value_position + np.maximum(value_length, 0)
-    sound &= complete & (value_length >= -1) & (position <= limits)
+    sound &= value_length >= -1
+    sound &= position <= limits
+    sound &= complete
     header_count, header_position, complete = read_varints(buffer, _where_sound(sound, position, limits))
-    sound &= complete & (header_count >= 0) & (header_count <= MOST_HEADERS)
-    end = (
-        _behind_headers(buffer, header_position, header_count, limits, sound) if header_count.any() else header_position
-    )
+    sound &= complete
+    end = header_position
+    if header_count.any():
+        sound &= (header_count >= 0) & (header_count <= MOST_HEADERS)
+        end = _behind_headers(buffer, header_position, header_count, limits, sound)
     sound &= end == limits
     columns = RecordColumns(
         np.repeat(piece.lanes.rows, piece.counts) if for_reading else piece.positions,

@@ -92,13 +92,16 @@ def _read_short(buffer: WordBuffer, positions: Positions) -> tuple[Values, Posit
         return np.zeros(len(first), dtype=np.int64), behind
     if highest < _MORE:
         return ((first >> 1) ^ -(first & 1)).view(np.int8).astype(np.int64), behind
-    is_long = first >> 7
-    second = buffer.octets[behind] * is_long
+    if first.min() >= _MORE:  # as of the lengths of most values
+        second, behind_all = buffer.octets[behind], positions + 2
+    else:
+        is_long = first >> 7
+        second, behind_all = buffer.octets[behind] * is_long, behind + is_long
     if _continues(second):
         return None
     bits = second.astype(np.uint16) << 7
     bits |= first & 0x7F
-    return ((bits >> 1) ^ -(bits & 1)).view(np.int16).astype(np.int64), behind + is_long
+    return ((bits >> 1) ^ -(bits & 1)).view(np.int16).astype(np.int64), behind_all
 
 
 def _continues(octets: Octets) -> bool:

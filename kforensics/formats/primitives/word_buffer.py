@@ -1,4 +1,4 @@
-"""A reused buffer that numpy can read at any position, one or eight bytes at a time."""
+"""A reused buffer that numpy can read at any position: one, two or eight bytes at a time, or a header."""
 
 from contextlib import suppress
 from typing import Any, Protocol
@@ -31,9 +31,9 @@ class SegmentBytes(Protocol):
 
 
 class WordBuffer:
-    """A buffer with four views; the first `filled` bytes are content, the rest is stale and what is read of it is ignored."""
+    """A buffer with five views; the first `filled` bytes are content, the rest is stale and what is read of it is ignored."""
 
-    __slots__ = ("capacity", "content", "filled", "headers", "octets", "view", "words")
+    __slots__ = ("capacity", "content", "filled", "headers", "octets", "pairs", "view", "words")
 
     def __init__(self, capacity: int) -> None:
         self.filled = 0
@@ -44,6 +44,7 @@ class WordBuffer:
         self.content = bytearray(capacity + PADDING)
         self.view = memoryview(self.content)
         self.octets: NDArray[np.uint8] = np.frombuffer(self.view, np.uint8)
+        self.pairs: NDArray[np.uint16] = np.ndarray((capacity + PADDING - 2,), "<u2", buffer=self.view, strides=(1,))
         self.words: NDArray[np.uint64] = np.ndarray((capacity + PADDING - 8,), "<u8", buffer=self.view, strides=(1,))
         self.headers: NDArray[Any] = np.ndarray((capacity,), f"V{HEADER_LENGTH}", buffer=self.view, strides=(1,))
 
@@ -68,7 +69,7 @@ class WordBuffer:
         self.filled = 0
         # The old buffer is released first: both at once would double the peak. Earlier views of it are invalid from here on.
         view = self.view
-        del self.content, self.view, self.octets, self.words, self.headers
+        del self.content, self.view, self.octets, self.pairs, self.words, self.headers
         with suppress(BufferError):
             view.release()
         del view

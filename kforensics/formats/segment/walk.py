@@ -39,11 +39,8 @@ __all__ = [
     "walk_segment",
 ]
 
-WINDOW_LENGTH = 16 << 20
-"""The bytes of a file that are read at once."""
-
-SMALLER_FOR_HEADERS = 4
-"""Without a look at records a window of this part costs no more, has fewer pages to be cleared, and is in the processor's cache when it is read."""
+WINDOW_LENGTH = 6 << 20
+"""The bytes of a file that are read at once: few enough to be in the processor's cache when they are looked at, many enough that the work per window is small."""
 
 LARGEST_HELD = 96 << 20
 """The largest batch whose records are read; of a larger one only the checksum is computed, in pieces."""
@@ -77,7 +74,7 @@ class SegmentWindow:
 
 
 def walk_segment(
-    source: SegmentBytes, *, level: Level, start: int = 0, end: int | None = None
+    source: SegmentBytes, *, level: Level, start: int = 0, end: int | None = None, buffers: "Buffers | None" = None
 ) -> Iterator[SegmentWindow]:
     """Walk a segment and yield every batch and every damage that begins between `start` and `end`.
 
@@ -88,9 +85,9 @@ def walk_segment(
         level: how much of each batch is checked.
         start: a position where a batch begins.
         end: the position behind the range; None for the end of the file.
+        buffers: to be used again where many segments or parts are walked; None to allocate new ones.
     """
-    length = WINDOW_LENGTH if level is Level.RECORDS else max(WINDOW_LENGTH // SMALLER_FOR_HEADERS, 1)
-    walk = _Walk(source, level, source.size if end is None else min(end, source.size), length)
+    walk = _Walk(source, level, source.size if end is None else min(end, source.size), buffers)
     position = start
     while position < walk.limit:
         window = walk.next_window(position)
@@ -124,13 +121,10 @@ class Buffers(NamedTuple):
 class _Walk:
     """A pass over a segment or a range of it."""
 
-    def __init__(
-        self, source: SegmentBytes, level: Level, limit: int, window_length: int, buffers: "Buffers | None" = None
-    ) -> None:
+    def __init__(self, source: SegmentBytes, level: Level, limit: int, buffers: "Buffers | None") -> None:
         self.limit = limit
         self._source = source
         self._level = level
-        self._window_length = window_length
         self._order = LogOrder()
         self._places = DamagedPlaces(source)
         self._window, self._payload = buffers or Buffers.empty()
@@ -140,7 +134,7 @@ class _Walk:
 
     def next_window(self, start: int) -> SegmentWindow:
         """Read and check a window from the position of a batch on."""
-        self._load(start, self._window_length)
+        self._load(start, WINDOW_LENGTH)
         found = _Findings()
         position = start
         while position < min(self.limit, self._loaded_end):
@@ -192,7 +186,7 @@ class _Walk:
         self._window.load(
             self._source,
             start,
-            max(wanted, min(length, self._source.size - start)) if length > self._window_length else wanted,
+            max(wanted, min(length, self._source.size - start)) if length > WINDOW_LENGTH else wanted,
         )
         self._loaded_end = start + self._window.filled
         if self._window.filled < wanted:
@@ -320,7 +314,7 @@ def iter_windows_with_records(
         end: batches that begin here or behind it are left out; None for the end of the file.
         buffers: to be used again where many short runs are read; None to allocate new ones.
     """
-    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), WINDOW_LENGTH, buffers)
+    walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), buffers)
     position = start
     while position < walk.limit:
         window = walk.next_window(position)

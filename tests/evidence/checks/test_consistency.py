@@ -290,8 +290,8 @@ def test_an_index_that_is_removed_between_two_parts_is_missing(incident, tmp_pat
     monkeypatch.setattr(segment_parts, "SMALLEST_PART", 4096)
     parts = []
 
-    def removing(task, progress):
-        found = scan_segment_file(task, progress)
+    def removing(task, progress, buffers):
+        found = scan_segment_file(task, progress, buffers)
         if task.end is not None and task.index_path is not None:
             task.index_path.unlink(missing_ok=True)
             parts.append(task.path)

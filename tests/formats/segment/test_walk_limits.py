@@ -54,7 +54,6 @@ def test_more_bad_batches_before_a_sound_one_than_are_listed(monkeypatch):
     good = [batch(10 * at) for at in range(6)]
     bad = [one[:-1] + bytes([one[-1] ^ 1]) for one in good[:5]]
     monkeypatch.setattr(walk, "WINDOW_LENGTH", len(b"".join(bad)) + 1)
-    monkeypatch.setattr(walk, "SMALLER_FOR_HEADERS", 1)
 
     found = walked(b"".join([*bad, good[5]]), Level.CRC)
 
