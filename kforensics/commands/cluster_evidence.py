@@ -140,8 +140,8 @@ def gather_cluster_evidence(
         facts=facts_from_logs(
             events,
             MetadataFacts(
-                history=newest,
-                committed=CommittedOffsets(offsets, rename_group, carried_commits),
+                newest,
+                CommittedOffsets(offsets, rename_group, carried_commits),
                 is_of_now=newest is None or newest.input not in earlier,
             ),
             newest_version=_newest_of_all(versions, inputs),

@@ -9,9 +9,8 @@ from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
-from kforensics.reconcile.observed.facts import Leadership, LogLoad, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
-from kforensics.reconcile.observed.metadata_facts import MetadataFacts
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
@@ -50,10 +49,11 @@ class BrokerLife:
     """The starts at which a log directory had lost its identity, though the broker had started before."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BrokerLogFacts(MetadataFacts):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLogFacts(ClusterFacts):
     """`ClusterFacts` from the metadata log, and from log lines for partitions that it does not hold."""
 
+    metadata: ClusterFacts
     by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
     broker_min_insync: int | Absent = Absent.UNKNOWN
     """The highest `min.insync.replicas` that any broker started with."""
@@ -77,18 +77,34 @@ class BrokerLogFacts(MetadataFacts):
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return the states from the metadata log, else from log lines."""
-        states = super().leaderships(partition, topic_id) or self.by_partition.get(partition, ())
+        states = self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
         assigned = self.assignments.get(partition)
         if not states or assigned is None or not isinstance(states[-1].replicas, Absent):
             return states
         # Only of the newest state: what was assigned before a reassignment is not known.
         return (*states[:-1], replace(states[-1], replicas=assigned))
 
+    def topic_id(self, topic: str) -> str | Absent:
+        """Return the topic id from the metadata log."""
+        return self.metadata.topic_id(topic)
+
+    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
+        """Whether the metadata log says that the topic was deleted."""
+        return self.metadata.is_deleted(topic, topic_id)
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Return the commits of consumer groups."""
+        return self.metadata.commits(partition)
+
+    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
+        """Return the unclean restarts from the metadata log."""
+        return self.metadata.unclean_restarts(broker_id)
+
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Return the restarts from the metadata log; where there is none, from the broker's own lines."""
-        known = super().restarts(broker_id)
+        known = self.metadata.restarts(broker_id)
         life = self.lives.get(broker_id)
-        if known or life is None or self.has_metadata_log():
+        if known or life is None or self.metadata.has_metadata_log():
             return known
         times = sorted({*life.starts, *life.unclean_starts, *life.new_disks})
         return tuple(
@@ -104,6 +120,18 @@ class BrokerLogFacts(MetadataFacts):
     def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:
         """Return the loads by the broker's own lines."""
         return self.logged_loads.get((broker_id, partition), ())
+
+    def verifies_clean_stops(self) -> bool:
+        """Return what the metadata log says."""
+        return self.metadata.verifies_clean_stops()
+
+    def metadata_gaps(self) -> tuple[str, ...]:
+        """Return the gaps of the metadata log."""
+        return self.metadata.metadata_gaps()
+
+    def is_newest_metadata(self) -> bool:
+        """Whether the metadata log is the newest."""
+        return self.metadata.is_newest_metadata()
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
         """Return the highest leader epoch by lines after the end of the metadata log."""
@@ -138,22 +166,30 @@ class BrokerLogFacts(MetadataFacts):
             first <= one <= first + _LINES_OF_A_START_MS for one in life.unclean_starts
         )
 
+    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
+        """Return the directories from the metadata log."""
+        return self.metadata.registered_directories(broker_id)
+
+    def has_metadata_log(self) -> bool:
+        """Return whether the cluster keeps its metadata in a log of its own."""
+        return self.metadata.has_metadata_log()
+
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
         """Return the setting by the metadata log, else by what all brokers were configured with."""
-        recorded = super().allows_unclean_election(topic, recorded_at)
+        recorded = self.metadata.allows_unclean_election(topic, recorded_at)
         return recorded if isinstance(recorded, bool) else self.unclean_election
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return the higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
         if self.newest_version is not None and not advances_only_at_min_isr(self.newest_version):
             return 1
-        known = (super().needed_in_sync(topic), self.broker_min_insync)
+        known = (self.metadata.needed_in_sync(topic), self.broker_min_insync)
         return max((value for value in known if isinstance(value, int)), default=Absent.UNKNOWN)
 
 
 def facts_from_logs(
     events: Sequence[LoggedEvent],
-    metadata: MetadataFacts,
+    metadata: ClusterFacts,
     *,
     newest_version: KafkaVersion | None = None,
     configured: Iterable[int] = (),
@@ -186,9 +222,7 @@ def facts_from_logs(
     ]
     by_partition = logged_leaderships(events)
     return BrokerLogFacts(
-        history=metadata.history,
-        committed=metadata.committed,
-        is_of_now=metadata.is_of_now,
+        metadata=metadata,
         by_partition=by_partition,
         named=_named_in(by_partition),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),

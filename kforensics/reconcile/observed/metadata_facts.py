@@ -1,7 +1,6 @@
 """Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
@@ -19,26 +18,29 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MetadataFacts(ClusterFacts):
-    """Facts of one cluster, as `facts.ClusterFacts` asks for them."""
+    """Facts of one cluster, as `facts.ClusterFacts` asks for them.
 
-    history: MetadataHistory | None = None
-    """The newest metadata log among the inputs, where there is one."""
-    committed: Commits = lambda _partition: ()
-    """The committed consumer offsets of a partition."""
-    is_of_now: bool = True
-    """The log is as it is now, not out of an earlier snapshot."""
+    Args:
+        history: the newest metadata log among the inputs, where there is one.
+        commits: committed consumer offsets of a partition.
+        is_of_now: the log is as it is now, not out of an earlier snapshot.
+    """
+
+    def __init__(self, history: MetadataHistory | None, commits: Commits, *, is_of_now: bool = True) -> None:
+        self._history = history
+        self._commits = commits
+        self._is_of_now = is_of_now
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return every recorded state of the partition, the oldest first."""
-        if self.history is not None:
+        if self._history is not None:
             if partition.topic in METADATA_TOPICS:
-                return tuple(_quorum_leadership(change) for change in self.history.quorum)
+                return tuple(_quorum_leadership(change) for change in self._history.quorum)
             states: Sequence[PartitionState] = (
-                self.history.partition_states(*partition)
+                self._history.partition_states(*partition)
                 if isinstance(topic_id, Absent)
-                else self.history.partitions.get((topic_id, partition.partition), ())
+                else self._history.partitions.get((topic_id, partition.partition), ())
             )
             if states:
                 return tuple(
@@ -48,41 +50,41 @@ class MetadataFacts(ClusterFacts):
 
     def topic_id(self, topic: str) -> str | Absent:
         """Return the id under which the metadata log knows the topic now."""
-        if self.history is None:
+        if self._history is None:
             return Absent.UNKNOWN
-        known = [state for state in self.history.topics_named(topic) if isinstance(state.removed, Absent)]
+        known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
         return known[-1].topic_id if known else Absent.UNKNOWN
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
         """Whether a record removed the topic."""
-        if self.history is None:
+        if self._history is None:
             return False
-        named = self.history.topics_named(topic)
+        named = self._history.topics_named(topic)
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return the committed offsets of consumer groups."""
-        return self.committed(partition)
+        return self._commits(partition)
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """Return the metadata offsets where the broker registered as a new incarnation without a controlled shutdown before."""
-        if self.history is None:
+        if self._history is None:
             return ()
-        return tuple(_unannounced_restarts(self.history.brokers.get(broker_id, ())))
+        return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Return the restarts by the incarnations that the broker registered."""
-        if self.history is None:
+        if self._history is None:
             return ()
-        return tuple(_restarts(self.history.brokers.get(broker_id, ())))
+        return tuple(_restarts(self._history.brokers.get(broker_id, ())))
 
     def verifies_clean_stops(self) -> bool:
         """Whether eligible leader replicas were enabled from the first record on."""
-        if self.history is None:
+        if self._history is None:
             return False
-        levels = [one for one in self.history.features if one.name == ELR_FEATURE]
-        topics = [topic.created.offset for topic in self.history.topics.values()]
+        levels = [one for one in self._history.features if one.name == ELR_FEATURE]
+        topics = [topic.created.offset for topic in self._history.topics.values()]
         return (
             bool(levels)
             and all(one.level > 0 for one in levels)
@@ -91,40 +93,40 @@ class MetadataFacts(ClusterFacts):
 
     def metadata_gaps(self) -> tuple[str, ...]:
         """Return missing and damaged parts of the metadata log."""
-        if self.history is None:
+        if self._history is None:
             return ()
-        missing = [f"what metadata records {first} to {last} say" for first, last in self.history.gaps if first]
+        missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
         damaged = [
             f"what a damaged part of {path} says"
-            for path, damage in self.history.damage
+            for path, damage in self._history.damage
             if damage.gravity is Gravity.DAMAGE
         ]
         return tuple(dict.fromkeys((*missing, *damaged)))
 
     def is_newest_metadata(self) -> bool:
         """Return a voter's log as it is now; a broker only copies it, and may have stopped long before."""
-        return self.history is not None and self.is_of_now and self.history.is_of_voter
+        return self._history is not None and self._is_of_now and self._history.is_of_voter
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the directories that the broker registered last."""
-        states = self.history.brokers.get(broker_id, ()) if self.history is not None else ()
+        states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
         registered = [state for state in states if state.is_registered]
         return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
-        return self.history is not None
+        return self._history is not None
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
         """Return the topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
-        if self.history is None:
+        if self._history is None:
             return Absent.UNKNOWN
-        chosen = self._setting(self.history, UNCLEAN_ELECTION, topic, recorded_at)
+        chosen = self._setting(self._history, UNCLEAN_ELECTION, topic, recorded_at)
         return Absent.NOT_WRITTEN if chosen is None else chosen.strip().lower() == "true"
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return the topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
-        if self.history is None:
+        if self._history is None:
             return Absent.UNKNOWN
         chosen = self._setting(self.history, MIN_INSYNC_REPLICAS, topic, Absent.UNKNOWN) or ""
         return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN

@@ -11,6 +11,7 @@ from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.bugs.evidence import BrokerVersions, rule
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks, named_bugs
 from kforensics.reconcile.observed.broker_log_facts import BrokerLife, BrokerLogFacts
+from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 from tests.conftest import ROOT
@@ -68,7 +69,7 @@ def test_a_broker_of_known_version_has_the_epoch_cache_of_its_version():
 
 
 def test_a_broker_is_unbroken_only_where_its_lines_reach_back_far_enough():
-    facts = BrokerLogFacts(lives={1: BrokerLife(first_ms=10, unclean_starts=(20,))})
+    facts = BrokerLogFacts(metadata=NoFacts(), lives={1: BrokerLife(first_ms=10, unclean_starts=(20,))})
 
     assert facts.is_unbroken(1, 21, 30)
     assert not facts.is_unbroken(1, 15, 30)

@@ -9,7 +9,6 @@ from kforensics.reconcile.incident.doubts import Moments, doubts_of
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts, facts_from_logs
 from kforensics.reconcile.observed.facts import ClusterFacts, NoFacts, Restart
 from kforensics.reconcile.observed.leadership import Risk, account_of
-from kforensics.reconcile.observed.metadata_facts import MetadataFacts
 from tests.builders.history import PARTITION, leadership, logged_events, shifted
 
 LED = "[Partition t-0 broker=1] t-0 starts at Leader Epoch {} from offset 0. Previous Leader Epoch was: {} (kafka.cluster.Partition)"
@@ -28,7 +27,7 @@ LATER = "[Controller id=1 epoch=3] Changed partition t-0 from OnlinePartition to
 )
 def test_a_leader_that_comes_back_and_leads_on_may_have_lost_records(start, risk, later):
     lines = (NEW, STARTED, LED.format(0, -1), LED.format(2, 0), ISR, start, STARTED, *later)
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), MetadataFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
 
     assert [(risk, 2)] == [(one.risk, one.state.leader_epoch) for one in account.risky]
 
@@ -54,7 +53,7 @@ TRUNCATED = "[Log partition=t-0, dir=/d] Truncating to offset {}"
 def test_the_end_of_the_log_at_a_clean_stop_and_at_the_load_shows_whether_the_disk_is_the_same(stop, loaded, risk, end):
     lines = (LOADED.format(30), STARTED, *["nothing of note"] * 12, LED.format(0, -1), LED.format(2, 0), ISR)
     again = (*stop, STOPPED, CLEAN, LOADED.format(loaded), STARTED)
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines, *again), MetadataFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines, *again), NoFacts()))
 
     assert [risk] * (risk is not None) == [one.risk for one in account.risky]
     assert end is None or [end] == [one.loaded_end for one in account.risky]
@@ -63,7 +62,7 @@ def test_the_end_of_the_log_at_a_clean_stop_and_at_the_load_shows_whether_the_di
 def test_a_log_that_was_discarded_and_copied_again_is_no_older_state_of_the_disk():
     moved = "Log for partition t-0 is renamed to /d/t-0.abc-delete and is scheduled for deletion"
     lines = (STARTED, SNAPSHOT.format(39), moved, LOADED.format(0), OF_OTHER, STOPPED, CLEAN, LOADED.format(0), STARTED)
-    facts = facts_from_logs(logged_events(*lines), MetadataFacts())
+    facts = facts_from_logs(logged_events(*lines), NoFacts())
 
     assert [False, True] == [isinstance(one.end_at_stop, int) for one in facts.loads(1, PARTITION)]
     assert () == facts.loads(2, PARTITION)
@@ -72,7 +71,7 @@ def test_a_log_that_was_discarded_and_copied_again_is_no_older_state_of_the_disk
 def test_a_new_log_in_the_place_of_another_is_no_older_state_of_the_disk():
     created = "Created log for partition t-0 in /d/t-0 with properties {} (kafka.log.LogManager)"
     lines = (STARTED, LOADED.format(39), created, OF_OTHER, STOPPED, CLEAN, LOADED.format(0), STARTED)
-    facts = facts_from_logs(logged_events(*lines), MetadataFacts())
+    facts = facts_from_logs(logged_events(*lines), NoFacts())
 
     assert [Absent.UNKNOWN] * 2 == [one.end_at_stop for one in facts.loads(1, PARTITION)]
 
@@ -83,8 +82,7 @@ def test_where_lines_were_not_kept_the_end_at_a_stop_is_unknown():
     lacking = [one._replace(file=replace(one.file, events_dropped=1)) for one in whole]
 
     ends = [
-        [one.end_at_stop for one in facts_from_logs(given, MetadataFacts()).loads(1, PARTITION)]
-        for given in (whole, lacking)
+        [one.end_at_stop for one in facts_from_logs(given, NoFacts()).loads(1, PARTITION)] for given in (whole, lacking)
     ]
 
     assert [[Absent.UNKNOWN, 39], [Absent.UNKNOWN, Absent.UNKNOWN]] == ends
@@ -93,18 +91,18 @@ def test_where_lines_were_not_kept_the_end_at_a_stop_is_unknown():
 def test_a_start_that_an_election_overtook_is_none_of_that_leader():
     lines = (STARTED, LED.format(0, -1), LED.format(2, 0), JOINED, RECOVERY, LATER, STARTED)
 
-    assert () == account_of(PARTITION, "", facts_from_logs(logged_events(*lines), MetadataFacts())).risky
+    assert () == account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts())).risky
 
 
 def test_the_first_start_of_a_broker_finds_no_identity_and_exchanges_no_disk():
-    facts = facts_from_logs(logged_events(NEW, CLEAN, STARTED, LED.format(0, -1)), MetadataFacts())
+    facts = facts_from_logs(logged_events(NEW, CLEAN, STARTED, LED.format(0, -1)), NoFacts())
 
     assert not any(one.other_disk for one in facts.restarts(1))
 
 
 def test_lines_that_begin_in_a_later_leader_epoch_leave_open_who_led_before():
     gaps = [
-        account_of(PARTITION, "", facts_from_logs(logged_events(STARTED, LED.format(epoch, -1)), MetadataFacts())).gaps
+        account_of(PARTITION, "", facts_from_logs(logged_events(STARTED, LED.format(epoch, -1)), NoFacts())).gaps
         for epoch in (0, 3)
     ]
 
@@ -119,7 +117,7 @@ def test_lines_that_show_no_start_leave_open_what_a_leader_lost():
     rotated = [*of_elections, *[one for one in logged_events(*late) if one.event.kind != "leader-start"]]
 
     gaps = [
-        [one.words for one in account_of(PARTITION, "", facts_from_logs(events, MetadataFacts())).gaps]
+        [one.words for one in account_of(PARTITION, "", facts_from_logs(events, NoFacts())).gaps]
         for events in (logged_events(*whole), of_elections, rotated)
     ]
 
@@ -130,9 +128,9 @@ def test_a_clock_that_went_back_leaves_open_when_its_broker_restarted():
     """By their times the restart came before the partition was created."""
     lines = logged_events(STARTED, LED.format(0, -1), RECOVERY, STARTED)
     late = [shifted(one, -60_000) if at > 1 else one for at, one in enumerate(lines)]
-    account = account_of(PARTITION, "", facts_from_logs(late, MetadataFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(late, NoFacts()))
 
-    assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], MetadataFacts())).gaps
+    assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], NoFacts())).gaps
     assert ["when broker 1 restarted, whose clock went back while it logged"] == [one.words for one in account.gaps]
 
 
@@ -147,18 +145,17 @@ def test_the_first_start_after_a_moment_was_clean_where_no_log_but_that_of_the_m
     (began, *_, ended) = (one.time_ms for one in events if isinstance(one.time_ms, int))
     since = began + 1_000
 
-    assert facts_from_logs(events, MetadataFacts()).started_clean(1, since)
-    assert not facts_from_logs(events, MetadataFacts()).started_clean(1, since - 2_000)
-    assert not facts_from_logs(events, MetadataFacts()).started_clean(1, ended + 1)
-    assert not facts_from_logs(logged_events(*unclean), MetadataFacts()).started_clean(1, since)
+    assert facts_from_logs(events, NoFacts()).started_clean(1, since)
+    assert not facts_from_logs(events, NoFacts()).started_clean(1, since - 2_000)
+    assert not facts_from_logs(events, NoFacts()).started_clean(1, ended + 1)
+    assert not facts_from_logs(logged_events(*unclean), NoFacts()).started_clean(1, since)
 
 
-def test_the_metadata_log_or_log_lines_answer_every_question():
+def test_facts_of_log_lines_answer_every_question_themselves():
     asked = {name for name in vars(ClusterFacts) if not name.startswith("_")}
 
     assert len(asked) > 15
-    assert issubclass(BrokerLogFacts, MetadataFacts)
-    assert asked - vars(BrokerLogFacts).keys() - vars(MetadataFacts).keys() == set()
+    assert asked - vars(BrokerLogFacts).keys() == set()  # else what the metadata log shows would be unknown
 
 
 @dataclass(frozen=True)
