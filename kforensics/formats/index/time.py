@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from construct import Int32sb, Int64sb, Struct
 from numpy.typing import NDArray
 
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.formats.index.offset import check_rounded, entry_span, split_preallocated
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.layout import INT32, INT64, FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
 
-TIME_INDEX_ENTRY = Struct("timestamp" / Int64sb, "relative_offset" / Int32sb)
-TIME_INDEX_LAYOUT = FixedLayout(TIME_INDEX_ENTRY)
+TIME_INDEX_LAYOUT = FixedLayout(timestamp=INT64, relative_offset=INT32)
 TIME_ENTRY_LENGTH = TIME_INDEX_LAYOUT.length
 
 

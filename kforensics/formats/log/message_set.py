@@ -13,9 +13,6 @@ is that of all its messages. Kafka: AbstractLegacyRecordBatch, LegacyRecord.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from construct import Int8sb, Int32sb, Int32ub, Int64sb
-from construct import Struct as Layout
-
 from kforensics.damage import Span
 from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd
 from kforensics.formats.log.batch_table import CODEC_MASK, TIMESTAMP_TYPE_BIT
@@ -23,11 +20,11 @@ from kforensics.formats.log.record_batch import LOG_OVERHEAD
 from kforensics.formats.log.records import Buffer, Record
 from kforensics.formats.primitives.checksum import crc32
 from kforensics.formats.primitives.compression import WRAPPED_LIMIT, compress, decompress
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.layout import INT8, INT32, INT64, UINT32, FixedLayout
 
-_COMMON = ("offset" / Int64sb, "length" / Int32sb, "crc" / Int32ub, "magic" / Int8sb, "attributes" / Int8sb)
-MESSAGE_HEADER_0 = FixedLayout(Layout(*_COMMON))
-MESSAGE_HEADER_1 = FixedLayout(Layout(*_COMMON, "timestamp" / Int64sb))
+_COMMON = {"offset": INT64, "length": INT32, "crc": UINT32, "magic": INT8, "attributes": INT8}
+MESSAGE_HEADER_0 = FixedLayout(**_COMMON)
+MESSAGE_HEADER_1 = FixedLayout(**_COMMON, timestamp=INT64)
 
 CRC_COVERED_POSITION = MESSAGE_HEADER_0.position_of("magic")
 SMALLEST_MESSAGE_LENGTH = {0: MESSAGE_HEADER_0.length + 8 - LOG_OVERHEAD, 1: MESSAGE_HEADER_1.length + 8 - LOG_OVERHEAD}
