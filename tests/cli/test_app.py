@@ -28,7 +28,7 @@ def failing(monkeypatch):
         app = typer.Typer(no_args_is_help=True)
         app.callback()(lambda: None)
         app.command()(fail)
-        monkeypatch.setattr(app_module, "app", app)
+        monkeypatch.setattr(app_module, "application", lambda _: app)
 
     return install
 
