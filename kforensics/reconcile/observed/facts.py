@@ -1,6 +1,6 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -219,6 +219,24 @@ class ClusterFacts:
             topic: the name.
         """
         return Absent.UNKNOWN
+
+
+Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
+
+
+class CommittedFacts(ClusterFacts):
+    """The facts where no metadata log is among the inputs: what consumer groups committed.
+
+    Args:
+        commits: committed consumer offsets of a partition.
+    """
+
+    def __init__(self, commits: Commits) -> None:
+        self._commits = commits
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Return the committed offsets of consumer groups."""
+        return self._commits(partition)
 
 
 class NoFacts(ClusterFacts):
