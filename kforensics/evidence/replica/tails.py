@@ -21,7 +21,7 @@ from kforensics.evidence.replica.positions import IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.index.time import read_last_time_entry
 from kforensics.formats.log.batch_table import empty_batches
-from kforensics.formats.log.record_batch import BATCH_HEADER, LOG_OVERHEAD
+from kforensics.formats.log.headers import BATCH_HEADER, LOG_OVERHEAD
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.walk import FoundFile

@@ -12,33 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.headers import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    CRC_POSITION,
+    SMALLEST_BATCH_LENGTH,
+)
 from kforensics.formats.log.records import BodyRecord, Buffer, Record, encode_body_records, parse_body_records
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.compression import OUTPUT_LIMIT, Codec, compress, decompress
-from kforensics.formats.primitives.layout import INT8, INT16, INT32, INT64, UINT32, FixedLayout
-
-LOG_OVERHEAD = 12
-"""The length of the offset and length fields, in bytes; the length field does not count them."""
-
-BATCH_HEADER = FixedLayout(
-    base_offset=INT64,
-    batch_length=INT32,
-    partition_leader_epoch=INT32,
-    magic=INT8,
-    crc=UINT32,
-    attributes=INT16,
-    last_offset_delta=INT32,
-    base_timestamp=INT64,
-    max_timestamp=INT64,
-    producer_id=INT64,
-    producer_epoch=INT16,
-    base_sequence=INT32,
-    record_count=INT32,
-)
-
-CRC_POSITION = BATCH_HEADER.position_of("crc")
-CRC_COVERED_POSITION = BATCH_HEADER.position_of("attributes")
-SMALLEST_BATCH_LENGTH = BATCH_HEADER.length - LOG_OVERHEAD
+from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.compression import OUTPUT_LIMIT, compress, decompress
 
 _LARGEST_SEQUENCE = (1 << 31) - 1
 

@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.formats.log.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_1
-from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER, MESSAGE_HEADER_0, MESSAGE_HEADER_1
 from kforensics.formats.primitives.layout import FixedLayout
 from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
 from tests.formats.segments import recorded_logs
