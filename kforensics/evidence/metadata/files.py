@@ -6,7 +6,6 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
-from kforensics.formats.checkpoint.quorum_state import QuorumState
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import FoundDirectory, FoundFile
 
@@ -72,7 +71,7 @@ def _voters(found: FoundInput) -> frozenset[int]:
         if isinstance(log_dir.voters, frozenset):
             return log_dir.voters
         quorum = log_dir.quorum
-        if isinstance(quorum, QuorumState) and not isinstance(quorum.current_voters, Absent):
+        if not isinstance(quorum, Absent) and not isinstance(quorum.current_voters, Absent):
             return frozenset(quorum.current_voters)
     return frozenset()
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import EpochRules
-from kforensics.protocol.known_bugs import BUGS, is_affected
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
 
@@ -36,6 +35,8 @@ class BrokerVersions:
             broker: its node id, absent where the trace belongs to no known node.
             jira: a key of the known bugs, such as `KAFKA-10432`.
         """
+        from kforensics.protocol.known_bugs import BUGS, is_affected  # noqa: PLC0415 - where a trace of a bug is found
+
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         if version is not None:
             return "likely" if is_affected(version, jira) else None
