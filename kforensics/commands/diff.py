@@ -212,7 +212,7 @@ def compare(
     gathered = (
         gather_cluster_evidence(inputs, places, rename_group=options.rename_group) if read is None else read.gathered
     )
-    shared = replace(comparison_of(inputs, places, gathered, options), flatten=flatten, keep_quiet=keep_quiet)
+    shared = comparison_of(inputs, places, gathered, options)._replace(flatten=flatten, keep_quiet=keep_quiet)
     groups = shared.groups
     if places.by_partition:
         check_wanted(

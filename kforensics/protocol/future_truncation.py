@@ -1,7 +1,5 @@
 """Truncation of a future replica, which is on its way to another disk of its broker (KIP-113)."""
 
-from dataclasses import replace
-
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.truncation import (
@@ -54,8 +52,7 @@ def future_replica_truncation(
         truncate_to=target,
         rule=TruncationRule.CURRENT_REPLICA_TRUNCATION,
     )
-    return replace(
-        outcome,
+    return outcome._replace(
         offset=outcome.after.log_end_offset,
         rule=TruncationRule.CURRENT_REPLICA_TRUNCATION if isinstance(outcome.offset, Absent) else outcome.rule,
         steps=(step, *outcome.steps),

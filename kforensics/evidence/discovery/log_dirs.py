@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
@@ -32,8 +31,7 @@ PARTITIONS_SAMPLED = 8
 """Partition directories of a log directory that are looked into for signs of the Kafka version."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundLogDir:
+class FoundLogDir(NamedTuple):
     """One log directory of an input and what its own small files say of it."""
 
     path: str
@@ -229,7 +227,7 @@ def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator
 
 
 def _moved(one: FoundLogDir, child: str) -> FoundLogDir:
-    return replace(one, path=one.path[len(child) :].lstrip("/"))
+    return one._replace(path=one.path[len(child) :].lstrip("/"))
 
 
 def _is_known(one: FoundLogDir) -> bool:

@@ -1,8 +1,8 @@
 """Finds the files of metadata logs among the inputs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
@@ -10,8 +10,7 @@ from kforensics.source.naming import FileKind, FileSuffix, parse_partition_direc
 from kforensics.source.walk import FoundDirectory, FoundFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataFiles:
+class MetadataFiles(NamedTuple):
     """The files of one node's metadata log, by path relative to the input."""
 
     input: int

@@ -8,7 +8,7 @@ the batches decide, which are found by halving, for epochs rise along a log.
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,8 +47,7 @@ class _Point(NamedTuple):
     magic: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _Read(NamedTuple):
     """What was read: whole segments by their number, and perhaps the end of the one before them."""
 
     segments: dict[int, Segment]

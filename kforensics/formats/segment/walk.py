@@ -5,7 +5,6 @@ continues with the next sound batch. Kafka: FileRecords, FileLogInputStream, Log
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,8 +63,7 @@ class Level(StrEnum):
     RECORDS = "records"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentWindow:
+class SegmentWindow(NamedTuple):
     """The content of a run of bytes of a segment, in file order."""
 
     span: Span

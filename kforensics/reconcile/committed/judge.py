@@ -5,7 +5,7 @@ Certain and no need a proof (`commit_proofs`); possible is all else. Acknowledge
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from kforensics.units import OffsetRange
 Certainty = Literal["certain", "possible", "no"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedRun:
+class CommittedRun(NamedTuple):
     """A run of offsets of one certainty, why, and where that can be checked."""
 
     offsets: OffsetRange

@@ -6,7 +6,7 @@ No: beyond the end of a replica that was in the ISR, or eligible, and took over 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
@@ -29,8 +29,7 @@ from kforensics.units import OffsetRange
 _NO_OFFSETS = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class Bound(NamedTuple):
     """An offset up to which, or from which on, something is proven."""
 
     offset: int
@@ -219,7 +218,7 @@ class CommitProofs:
             if other is view or (until := self.agree_until(view, other)) <= offsets.first:
                 continue
             for bound in (*self._by_sole_isr(other), *self._by_isr_copies(other)):
-                yield replace(bound, offset=min(bound.offset, until))
+                yield bound._replace(offset=min(bound.offset, until))
 
     def _are_enough(self, state: Leadership) -> bool:
         """Whether those in sync could commit; where no setting is known, only all replicas together are enough for sure."""

@@ -32,8 +32,7 @@ class Leadership:
     """The record or the line itself says whether the election was unclean; else it follows from the ISR that the last lines gave."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class Restart(NamedTuple):
     """A broker came back after a stop."""
 
     recorded_at: int | Absent
@@ -56,8 +55,7 @@ class LogLoad(NamedTuple):
     """Where the log ended when the broker stopped cleanly before: a stop writes a producer snapshot there (1.0 and later)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCommit:
+class GroupCommit(NamedTuple):
     """A committed offset of a consumer group, whose members have read everything below it."""
 
     group: str

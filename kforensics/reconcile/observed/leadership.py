@@ -6,7 +6,7 @@ truncated its log to its high watermark (before KIP-101).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -168,7 +168,7 @@ def _of_its_disk(restart: Restart, broker: int, states: Sequence[Leadership]) ->
     directory = dict(known[-1].directories).get(broker) if restart.missing_directories and known else None
     if directory is None or directory in RESERVED_DIRECTORY_IDS or directory in restart.missing_directories:
         return restart
-    return replace(restart, other_disk=False)
+    return restart._replace(other_disk=False)
 
 
 def _named(states: Iterable[Leadership]) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
@@ -31,8 +31,7 @@ class GivenBroker:
     """Empty directories beside its log directories: each may be a log directory whose disk was emptied, exchanged or not mounted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptiedReplica:
+class EmptiedReplica(NamedTuple):
     """A replica that should be on a broker that is given, and is not."""
 
     broker_id: int

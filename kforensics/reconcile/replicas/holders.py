@@ -1,7 +1,7 @@
 """Who holds what alone: records of which one replica is the only holder, and distinct records that a change of leader loses."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kforensics.evidence.model import BatchReader
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
@@ -12,8 +12,7 @@ Until = Callable[[LoadedLog, LoadedLog], int]
 Between = Callable[[LoadedLog, LoadedLog], OffsetRange | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoleHolder:
+class SoleHolder(NamedTuple):
     """A replica that alone, among those given, holds the records of its log from an offset on."""
 
     view: LoadedLog
