@@ -32,7 +32,7 @@ def main() -> None:
     require_libraries()
     sys.path[:0] = [f"{folder}/site/{tag}", f"{folder}/site/any"]
     try:
-        from kforensics.cli.app import main as run  # noqa: PLC0415 - it was not there before
+        from kforensics.__main__ import main as run  # noqa: PLC0415 - it was not there before
 
         run()
     finally:

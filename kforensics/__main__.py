@@ -1,6 +1,33 @@
-"""`python -m kforensics`."""
+"""The program: `kforensics` and `python -m kforensics`."""
 
-from kforensics.cli.app import main
+import atexit
+import gc
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line as a process of its own, and exit."""
+    exit_codes: list[int] = []
+    atexit.register(_leave, exit_codes)  # what is registered first is called last
+    gc.disable()  # nothing that is loaded is garbage: a search for some takes 7 ms
+    from kforensics.cli.app import main as run  # noqa: PLC0415 - see above
+
+    gc.enable()
+    try:
+        run()
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            exit_codes.append(end.code)
+        raise
+
+
+def _leave(exit_codes: list[int]) -> None:
+    """End the process without freeing its objects one by one, which takes 8 ms; by then all threads and exit functions have ended."""
+    for code in exit_codes:
+        sys.stderr.flush()  # standard output was flushed where a failure could still be reported
+        os._exit(code)
+
 
 if __name__ == "__main__":
     main()

@@ -77,8 +77,7 @@ class BitFlip(NamedTuple):
     expected: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamageCause:
+class DamageCause(NamedTuple):
     """The cause of damage, where it can be shown.
 
     The kind is `bit-flip`, `zero-page`, `torn-write`, `shift`, `foreign-page` and the like.

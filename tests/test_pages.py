@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 import kforensics
-from kforensics.cli.app import app, run
+from kforensics.cli.app import application, run
 from tests.conftest import ROOT
 
 PACKAGE = Path(kforensics.__file__).parent
@@ -62,7 +62,7 @@ def test_every_command_and_option_on_a_page_exists():
     wrong = []
     for place, line in commands_shown():
         words = line.split()[1:]
-        command = get_command(app)
+        command = get_command(application())
         while words and words[0] in getattr(command, "commands", {}):
             command = getattr(command, "commands")[words.pop(0)]  # noqa: B009
         if getattr(command, "commands", {}) and not words[0].startswith("-"):

@@ -140,7 +140,7 @@ def test_every_definition_is_used():
 
 
 def test_every_command_has_one(capsys, fixtures):
-    commands = {command.__name__ for command in COMMANDS}
+    commands = set(COMMANDS)
     audits = {f"fleet-{command.callback.__name__}" for command in fleet.registered_commands if command.callback}
 
     assert set(DOCUMENTS) == commands | audits | {"seal-check", "fleet-comparison"}

@@ -6,38 +6,20 @@ import os
 import re
 import signal
 import sys
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer.main import get_command
-from typer.models import CommandInfo
 
 from kforensics import __version__
-from kforensics.cli.capture import capture
 from kforensics.cli.destination import forget_output, write_refusal
-from kforensics.cli.diff import diff
-from kforensics.cli.dump import dump
 from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.exits import ExitCode
-from kforensics.cli.explain import explain
-from kforensics.cli.fleet import fleet
-from kforensics.cli.groups import groups
-from kforensics.cli.help import help_
-from kforensics.cli.ls import ls
-from kforensics.cli.metadata import metadata
 from kforensics.cli.options import ColourOption
-from kforensics.cli.predict import predict
-from kforensics.cli.salvage import salvage
-from kforensics.cli.seal import seal
-from kforensics.cli.simulate import simulate
-from kforensics.cli.trace import trace
-from kforensics.cli.transactions import transactions
-from kforensics.cli.verify import verify
 from kforensics.errors import (
     EvidenceError,
     FormatError,
@@ -61,31 +43,25 @@ segment again, 20,000 pages for a gigabyte of records."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    ls,
-    dump,
-    capture,
-    diff,
-    explain,
-    verify,
-    predict,
-    salvage,
-    trace,
-    seal,
-    simulate,
-    metadata,
-    groups,
-    transactions,
+COMMANDS = (
+    "ls",
+    "dump",
+    "capture",
+    "diff",
+    "explain",
+    "verify",
+    "predict",
+    "salvage",
+    "trace",
+    "seal",
+    "simulate",
+    "metadata",
+    "groups",
+    "transactions",
 )
+"""The commands in the order of the help, each a function of its name in the module of its name."""
 
-app = typer.Typer(
-    name=PROGRAM,
-    add_completion=True,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    pretty_exceptions_show_locals=False,  # locals hold payloads, which are private
-)
+EVERY_COMMAND = (*COMMANDS, "help", "fleet")
 
 
 def _version(asked: bool) -> None:
@@ -113,11 +89,29 @@ def kforensics(
     context.obj = color
 
 
-app.callback(help=help_of(kforensics))(kforensics)
-for _command in COMMANDS:
-    app.command(help=help_of(_command), epilog=epilog_of(_command.__name__))(_command)
-app.command(name="help", help=help_of(help_), epilog=epilog_of("help"))(help_)
-app.add_typer(fleet)
+def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
+    """Make the application with some of its commands: to load all takes 20 ms.
+
+    Args:
+        names: of the commands, as `EVERY_COMMAND` has them.
+    """
+    app = typer.Typer(
+        name=PROGRAM,
+        add_completion=True,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        pretty_exceptions_show_locals=False,  # locals hold payloads, which are private
+    )
+    app.callback(help=help_of(kforensics))(kforensics)
+    for name in names:
+        module = import_module(f"kforensics.cli.{name}")
+        if name == "fleet":
+            app.add_typer(module.fleet)
+            continue
+        command: Callable[..., None] = module.help_ if name == "help" else getattr(module, name)
+        app.command(name=name, help=help_of(command), epilog=epilog_of(name))(command)
+    return app
 
 
 def main() -> None:
@@ -153,7 +147,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     forget_output()
     try:
-        with get_command(_reachable(arguments)).make_context(PROGRAM, list(arguments)) as context:
+        with get_command(application(_reachable(arguments))).make_context(PROGRAM, list(arguments)) as context:
             context.command.invoke(context)
     except typer.Exit as finished:
         return finished.exit_code
@@ -186,25 +180,18 @@ def run(arguments: Sequence[str]) -> int:
     return ExitCode.NOTHING_FOUND
 
 
-def _reachable(arguments: Sequence[str]) -> typer.Typer:
-    """The application with the command alone that the arguments begin with: to read the options of the others takes 10 ms."""
-    named = [one for one in app.registered_commands if arguments[:1] == [_name_of(one)] and _name_of(one) != "help"]
+def _reachable(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the command that the arguments begin with; all of them where it is `help`, or none."""
     if arguments[:1] == ["--version"]:
-        named = app.registered_commands[:1]  # it is answered before a command is looked up
-    if not named:
-        return app
-    only = copy(app)
-    only.registered_commands, only.registered_groups = named, []
-    return only
-
-
-def _name_of(command: CommandInfo) -> str:
-    return command.name or (command.callback.__name__ if command.callback else "")
+        return ()  # it is answered before a command is looked up
+    return arguments[:1] if arguments and arguments[0] in {*COMMANDS, "fleet"} else EVERY_COMMAND
 
 
 def _report_defect(error: Exception) -> ExitCode:
     _say(defect_words(error))
     if os.environ.get("KFORENSICS_TRACEBACK"):
+        import traceback
+
         _say("".join(traceback.format_exception(error)))
     return ExitCode.DEFECT
 
@@ -266,6 +253,8 @@ def defect_words(error: BaseException) -> str:
     Args:
         error: that no code expected.
     """
+    import traceback
+
     from kforensics.render.escape import escape_text, shorten
 
     frames = traceback.extract_tb(error.__traceback__)
@@ -282,8 +271,7 @@ def defect_words(error: BaseException) -> str:
 
 
 def _help_for(arguments: Sequence[str]) -> str:
-    names = {_name_of(command) for command in app.registered_commands}
-    return f"{arguments[0]} --help" if arguments and arguments[0] in names else "--help"
+    return f"{arguments[0]} --help" if arguments and arguments[0] in {*COMMANDS, "help"} else "--help"
 
 
 def _say(words: str) -> None:

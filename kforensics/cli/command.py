@@ -4,9 +4,8 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -44,8 +43,7 @@ _ON_STANDARD_ERROR = frozenset({"dump", "metadata", "seal manifest"})
 """Shapes whose screens have no place for what could not be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(NamedTuple):
     """The way in which the result of one run is to be written."""
 
     command: str

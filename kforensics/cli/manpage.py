@@ -11,7 +11,7 @@ from typing import Any
 from typer.main import get_command
 
 from kforensics import __version__
-from kforensics.cli.app import PROGRAM, app
+from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.examples import EXAMPLES, described
 from kforensics.cli.exits import ExitCode
 from kforensics.cli.help import topic_text
@@ -44,7 +44,7 @@ PROMISE = (
 
 def pages() -> dict[str, str]:
     """Every generated page by its path in the repository."""
-    program = get_command(app)
+    program = get_command(application())
     commands: dict[str, Any] = dict(sorted(getattr(program, "commands", {}).items()))
     made = {f"man/{PROGRAM}.1": _group_page((PROGRAM,), program)}
     for name, command in commands.items():

@@ -1,13 +1,13 @@
 """Partitions that the brokers of the inputs should hold, and of which directories are missing."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
-from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.model import Node, Problem
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding
@@ -17,9 +17,12 @@ from kforensics.reconcile.replicas.without_directory import partition_without_re
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.history import MetadataHistory
+
 
 def known_partitions(
-    history: MetadataHistory | None, lost: Iterable[LostDirectory]
+    history: "MetadataHistory | None", lost: Iterable[LostDirectory]
 ) -> dict[TopicPartition, str | Absent]:
     """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id.
 

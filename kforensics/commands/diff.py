@@ -30,7 +30,7 @@ from kforensics.commands.truncated_records import lacking_records, truncated_rec
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
-from kforensics.evidence.metadata.log import newest_log
+from kforensics.evidence.metadata.newest import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer
@@ -212,7 +212,7 @@ def compare(
     gathered = (
         gather_cluster_evidence(inputs, places, rename_group=options.rename_group) if read is None else read.gathered
     )
-    shared = replace(comparison_of(inputs, places, gathered, options), flatten=flatten, keep_quiet=keep_quiet)
+    shared = comparison_of(inputs, places, gathered, options)._replace(flatten=flatten, keep_quiet=keep_quiet)
     groups = shared.groups
     if places.by_partition:
         holders = {place.state.broker_id for _, group in groups for place in group}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kforensics.commands.cluster_evidence import ClusterEvidence
 from kforensics.commands.filters import is_wanted
@@ -70,8 +71,7 @@ class DiffOptions:
     """How much of the logs is read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionResult:
+class PartitionResult(NamedTuple):
     """One partition compared; `plain` is what the caller's `flatten` made of the report, `report` is kept where it needs attention."""
 
     partition: TopicPartition
@@ -92,8 +92,7 @@ class PartitionResult:
 Flatten = Callable[[PartitionReport, State], bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(NamedTuple):
     """What every comparison of the replicas of a partition needs."""
 
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]

@@ -217,7 +217,7 @@ def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
     """Server logs among the inputs."""
     if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in inputs.found):
         return ()
-    from kforensics.commands.cluster_evidence import logs_of_cluster, read_logs  # noqa: PLC0415 - much to load, for few
+    from kforensics.commands.logged_evidence import logs_of_cluster, read_logs  # noqa: PLC0415 - much to load, for few
 
     log_files, met = read_logs(inputs)
     problems += met

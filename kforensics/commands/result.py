@@ -1,9 +1,9 @@
 """The values that every command returns and takes: results, evidence by path, and how fast it may be read."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kforensics.commands.processes import default_jobs
 from kforensics.evidence.model import Input, Problem
@@ -33,8 +33,7 @@ class Progress(Protocol):
         """Say how many bytes were read since the last call, and how many findings there are so far."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conclusion:
+class Conclusion(NamedTuple):
     """The conclusion of a command once all its evidence has been read."""
 
     answer: Answer
@@ -74,11 +73,10 @@ class Result(Generic[Body]):
     def conclusion(self) -> Conclusion:
         """Answer, findings and problems, those of the seal among them."""
         found = self.concluded() if callable(self.concluded) else self.concluded
-        found = replace(found, answer=with_inputs(self.command, found.answer, self.inputs))
+        found = found._replace(answer=with_inputs(self.command, found.answer, self.inputs))
         if self.seal is None:
             return found
-        return replace(
-            found,
+        return found._replace(
             findings=by_gravity((*found.findings, *self.seal.findings)),
             problems=(*found.problems, *self.seal.problems),
         )

@@ -20,7 +20,7 @@ from kforensics.evidence.discovery.inputs import (
     unusable_input,
     why_not_compared,
 )
-from kforensics.evidence.metadata.log import find_metadata_logs
+from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.history.snapshot_order import Grade, SnapshotNodes, in_order, is_same, order_of, seems_later

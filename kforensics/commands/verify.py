@@ -79,6 +79,9 @@ def run(request: VerifyRequest, progress: Progress | None = None) -> Result[Veri
     seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
     if progress is not None:
         progress.expect(segment_bytes(inputs))
+    if level is Level.RECORDS:
+        # Processes are forked that share what is loaded.
+        from kforensics.formats.columns import record_checks  # noqa: F401, PLC0415
     verification = verify_inputs(
         inputs,
         level=level,

@@ -27,24 +27,24 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         return slim[id(one)]
 
     def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
-        return tuple(replace(one, view=view(one.view)) for one in those)
+        return tuple(one._replace(view=view(one.view)) for one in those)
 
     replicas = tuple(
         replace(r, view=view(r.view), compared_with=view(r.compared_with) if r.compared_with else None)
         for r in report.replicas
     )
     what_if = tuple(
-        replace(w, leader=view(w.leader), truncations=tuple((view(v), truncation) for v, truncation in w.truncations))
+        w._replace(leader=view(w.leader), truncations=tuple((view(v), truncation) for v, truncation in w.truncations))
         for w in report.what_if
     )
-    leader = replace(report.leader, view=view(report.leader.view)) if report.leader else None
+    leader = report.leader._replace(view=view(report.leader.view)) if report.leader else None
     return replace(
         report,
         replicas=replicas,
         what_if=what_if,
         leader=leader,
         set_aside=tuple(map(without_tables, report.set_aside)),
-        odd_ones=tuple(replace(one, view=view(one.view)) for one in report.odd_ones),
+        odd_ones=tuple(one._replace(view=view(one.view)) for one in report.odd_ones),
         sole_holders=holders(report.sole_holders),
         unassigned_holders=holders(report.unassigned_holders),
     )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
+from kforensics.evidence.discovery.log_places import LogPlace
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
@@ -32,21 +33,6 @@ _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROK
 
 
 Keep = Callable[[LogEvent], bool]
-
-
-class LogPlace(NamedTuple):
-    """A file that may be a broker's log."""
-
-    root: Path
-    """The real path of the input."""
-    path: str
-    """Relative to the input; `.` where the input is the file."""
-    input: int
-
-    @property
-    def location(self) -> Path:
-        """The real path of the file."""
-        return self.root if self.path == "." else self.root / self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,16 +59,14 @@ class Input:
     kafka_version_hint: str | Absent = Absent.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointValue:
+class CheckpointValue(NamedTuple):
     """One number out of a checkpoint file, with the line that says it."""
 
     value: int
     citation: Citation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lineage:
+class Lineage(NamedTuple):
     """The beginning and end of a replica's log on disk, with its leader epochs."""
 
     log_start_offset: int

@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.findings.catalogue import CATALOGUE
 from kforensics.units import OffsetRange, TopicPartition
 
 
@@ -98,6 +97,8 @@ def finding(
     Raises:
         KeyError: the catalogue has no such code.
     """
+    from kforensics.findings.catalogue import CATALOGUE  # noqa: PLC0415 - where there is a finding
+
     kind = CATALOGUE[code]
     return Finding(
         code=code,

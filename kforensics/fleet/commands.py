@@ -422,6 +422,6 @@ def _summary(
             is_incomplete=bool(is_unknown or summary.problem_count),
             compared_with=Absent.NOT_APPLICABLE if earlier is None else earlier.audit_id,
         )
-        concluded = replace(concluded, exit_code=gate.exit_code)
+        concluded = concluded._replace(exit_code=gate.exit_code)
     body = replace(summary, comparison=comparison, gate=gate)
     return Result(command=command, inputs=summary.inputs, body=body, concluded=concluded)

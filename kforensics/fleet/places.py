@@ -131,7 +131,7 @@ def light(found: FoundInput) -> FoundInput:
     """
     return replace(
         found,
-        log_dirs=tuple(replace(one, partitions=frozenset(sorted(one.partitions)[:1])) for one in found.log_dirs),
+        log_dirs=tuple(one._replace(partitions=frozenset(sorted(one.partitions)[:1])) for one in found.log_dirs),
     )
 
 

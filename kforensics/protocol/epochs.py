@@ -7,7 +7,6 @@ of them a broker follows.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -17,8 +16,7 @@ Epochs = tuple[EpochEntry, ...]
 """An epoch cache, rising by epoch; start offsets rise too since 2.0.1 (KAFKA-7415)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochRules:
+class EpochRules(NamedTuple):
     """The behaviour of one version of `LeaderEpochFileCache` where versions differ; the defaults are those of today."""
 
     answers_below_first: bool = True

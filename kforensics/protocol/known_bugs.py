@@ -178,6 +178,8 @@ KNOWN_BUGS = (
 )
 """Not complete for 4.1 and later."""
 
+BUGS = {bug.jira: bug for bug in KNOWN_BUGS}
+
 
 def is_affected(version: KafkaVersion, jira: str) -> bool:
     """Return whether a broker of a version has a bug; false of a bug that `KNOWN_BUGS` does not list.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import Epochs
@@ -103,8 +104,7 @@ class TruncationStep:
         return f", its own epoch {self.own_epoch} ends at {self.own_offset}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogState:
+class LogState(NamedTuple):
     """The facts about a replica's log that the protocol uses."""
 
     epochs: Epochs
@@ -120,8 +120,7 @@ class LogState:
         return max(self.log_start_offset, min(high_watermark, self.log_end_offset))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruncationOutcome:
+class TruncationOutcome(NamedTuple):
     """The result of the protocol for a follower's log against a leader."""
 
     protocol: ProtocolName

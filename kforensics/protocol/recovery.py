@@ -5,8 +5,8 @@ named, the same since 0.11. No other module has these rules: `reconcile` applies
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import (
@@ -21,8 +21,7 @@ from kforensics.protocol.epochs import (
 from kforensics.protocol.outcome import LogState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentState:
+class SegmentState(NamedTuple):
     """The facts about one segment that loading uses."""
 
     base_offset: int
@@ -50,8 +49,7 @@ class RecoveryRule(StrEnum):
     EMPTY = "no-segments"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryOutcome:
+class RecoveryOutcome(NamedTuple):
     """The log as the broker has it once it is loaded."""
 
     rule: RecoveryRule

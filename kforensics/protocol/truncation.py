@@ -55,7 +55,7 @@ def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules
     """
     if not rules.enters_epoch_when_elected:
         return leader
-    return replace(leader, epochs=assign(leader.epochs, new_epoch, leader.log_end_offset, rules))
+    return leader._replace(epochs=assign(leader.epochs, new_epoch, leader.log_end_offset, rules))
 
 
 def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
@@ -67,7 +67,7 @@ def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT
         rules: whether entries that start at the log end are removed even then (KAFKA-10706).
     """
     if truncate_to >= log.log_end_offset:
-        return replace(log, epochs=truncate_from_end(log.epochs, truncate_to)) if rules.trims_at_log_end else log
+        return log._replace(epochs=truncate_from_end(log.epochs, truncate_to)) if rules.trims_at_log_end else log
     high_watermark = (
         log.high_watermark if isinstance(log.high_watermark, Absent) else min(log.high_watermark, truncate_to)
     )

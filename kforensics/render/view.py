@@ -1,11 +1,10 @@
 """What of a result is shown, and where."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(NamedTuple):
     """The part of a result that is shown, and the terminal; nothing here changes a conclusion."""
 
     width: int = 80

@@ -26,10 +26,8 @@ from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, 
 from kforensics.formats.index.offset import encode_index, offset_index
 from kforensics.formats.index.producer_snapshot import encode_producers
 from kforensics.formats.index.time import time_index
+from kforensics.formats.log.headers import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION
 from kforensics.formats.log.record_batch import (
-    BATCH_HEADER,
-    CRC_COVERED_POSITION,
-    CRC_POSITION,
     build_record_batch,
     encode_record_batch,
 )

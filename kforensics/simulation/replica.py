@@ -1,6 +1,6 @@
 """One simulated replica: its log, its epoch cache, its two checkpoints, and what each kind of stop leaves of them."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -224,6 +224,6 @@ class SimulatedReplica:
         """Forget memory: the log ends where its files end, and the high watermark is that of the checkpoint."""
         self.log_end_offset = self.file_end_offset
         self.flushed_end = min(self.flushed_end, self.log_end_offset)
-        self.high_watermark = replace(
-            self.log_state(), high_watermark=self.checkpointed_high_watermark
-        ).loaded_high_watermark
+        self.high_watermark = (
+            self.log_state()._replace(high_watermark=self.checkpointed_high_watermark).loaded_high_watermark
+        )

@@ -3,9 +3,9 @@
 import os
 import re
 import stat
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir, nearest_names
@@ -33,8 +33,7 @@ class Shape(StrEnum):
     PARENT = "parent"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """A given path and what it holds; the other paths are relative to its root."""
 
     listings: Listings

@@ -16,9 +16,9 @@ After `org.apache.kafka.storage.internals.log.LocalLog` (4.3), and `kafka.log.Lo
 
 import re
 import sys
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -72,8 +72,7 @@ class FileSuffix(StrEnum):
     PART = "part"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileName:
+class FileName(NamedTuple):
     """A parsed file name."""
 
     kind: FileKind
@@ -100,8 +99,7 @@ class DirectoryState(StrEnum):
     STRAY = "stray"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDirectoryName:
+class PartitionDirectoryName(NamedTuple):
     """A parsed name of a partition directory."""
 
     topic: str

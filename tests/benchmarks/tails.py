@@ -26,7 +26,7 @@ from kforensics.formats.checkpoint.leader_epoch import (
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
 from kforensics.formats.index.offset import encode_index, offset_index
 from kforensics.formats.index.time import time_index
-from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.source.mapped import read_counts
 from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template
 from tests.benchmarks.measure import dump_log, kforensics, load, measured, warm

@@ -28,7 +28,7 @@ def failing(monkeypatch):
         app = typer.Typer(no_args_is_help=True)
         app.callback()(lambda: None)
         app.command()(fail)
-        monkeypatch.setattr(app_module, "app", app)
+        monkeypatch.setattr(app_module, "application", lambda _: app)
 
     return install
 
@@ -188,6 +188,32 @@ def test_the_help_loads_nothing_heavy(arguments):
     loaded = set(done.stderr.split())
     assert {"kforensics", "typer"} <= loaded
     assert set() == loaded & set(HEAVY)
+
+
+NOT_FOR_ENDS = (
+    *("construct", "cramjam", "isal", "hashlib", "pdb", "rich", "multiprocessing", "concurrent"),
+    *("kforensics.cli.fleet", "kforensics.cli.explain", "kforensics.render.text", "kforensics.render.html"),
+    *("kforensics.evidence.broker_logs", "kforensics.formats.log_lines", "kforensics.reconcile.timeline"),
+    *("kforensics.evidence.metadata.log", "kforensics.evidence.group_commits", "kforensics.formats.messages"),
+    *("kforensics.formats.columns.record_checks", "kforensics.formats.columns.record_stream"),
+    *("kforensics.formats.log.message_set", "kforensics.formats.log.record_batch", "kforensics.reconcile.bugs"),
+)
+"""Modules that the comparison of the ends of logs has no use for, where there are only logs."""
+
+
+def test_comparing_the_ends_of_logs_loads_what_it_uses(fixtures):
+    root = fixtures / "unclean-election"
+    paths = [str(root / f"broker-{number}" / "orders-0") for number in (1, 2, 3)]
+    script = (
+        "import sys\nfrom kforensics.cli.app import run\nrun(['diff', '--depth', 'tails', '--format', 'json', *sys.argv[1:]])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, check=True)
+
+    loaded = set(done.stderr.split())
+    assert "kforensics.reconcile.replicas.partition" in loaded
+    assert [] == [one for one in NOT_FOR_ENDS if one in loaded]
 
 
 def test_the_grammar_of_log_lines_is_loaded_for_log_files_alone(fixtures, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 import kforensics
 from kforensics.cli.app import run
-from kforensics.commands import cluster_evidence
+from kforensics.evidence.metadata import log as metadata_log
 from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
@@ -128,7 +128,7 @@ def test_a_person_gets_the_answer_of_the_ends_first(command, incident, capsys, m
         read.append(files)
         return read_metadata_log(files)
 
-    monkeypatch.setattr(cluster_evidence, "read_metadata_log", counted)
+    monkeypatch.setattr(metadata_log, "read_metadata_log", counted)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     code = run([command, str(recording), "--color", "never"])
     out = capsys.readouterr().out

@@ -19,7 +19,7 @@ from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch
 from kforensics.formats.log.record_batch import build_record_batch as built
 from kforensics.formats.log.records import BodyRecord
-from kforensics.formats.primitives.compression import Codec
+from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.segment.walk import MemoryBytes, iter_record_chunks, iter_records
 from kforensics.render.json.dump import plain_item
 from kforensics.render.json.record_lines import record_lines

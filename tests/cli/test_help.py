@@ -53,7 +53,7 @@ def test_no_such_topic_names_the_nearest(capsys):
 
 
 def test_every_command_has_examples_of_itself():
-    names = {command.__name__ for command in COMMANDS} | {"help"}
+    names = {*COMMANDS, "help"}
     names |= {f"fleet {one.callback.__name__}" for one in fleet.registered_commands if one.callback}
     assert names == set(EXAMPLES)
     assert all(line.startswith(f"kforensics {name}") for name, some in EXAMPLES.items() for _, line in some)

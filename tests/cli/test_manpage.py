@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from kforensics.cli import manpage
-from kforensics.cli.app import app
+from kforensics.cli.app import application
 from kforensics.findings.catalogue import CATALOGUE
 from tests.conftest import ROOT
 
@@ -21,7 +21,7 @@ def test_pages_are_up_to_date():
 
 
 def test_every_command_and_option_has_words():
-    for command in app.registered_commands:
+    for command in application().registered_commands:
         assert command.callback is not None
         page = manpage.pages()[f"man/kforensics-{command.name or command.callback.__name__}.1"]
         lines = page.splitlines()

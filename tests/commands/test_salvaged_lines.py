@@ -16,7 +16,7 @@ from kforensics.commands.salvaging.forms import Given
 from kforensics.damage import Damage
 from kforensics.formats.log.message_set import Message, encode_message
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.primitives.compression import Codec
+from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.segment.walk import MemoryBytes, iter_record_chunks
 from kforensics.units import TopicPartition
 

@@ -105,8 +105,7 @@ def damage_tree(random: Random, tree: Path) -> None:
 
 def available() -> list[str]:
     """The commands that take data directories and are there."""
-    names = {command.__name__.rstrip("_") for command in COMMANDS}
-    return [name for name in INVOCATIONS if name in names]
+    return [name for name in INVOCATIONS if name in COMMANDS]
 
 
 def invoke(arguments: Sequence[str]) -> tuple[int, str, str]:

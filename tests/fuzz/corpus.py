@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.damage import Damage
-from kforensics.formats.primitives.compression import Codec, compress
+from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.compression import compress
 from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 import kforensics
-from kforensics.cli.app import COMMANDS, app
+from kforensics.cli.app import COMMANDS, application
 from kforensics.cli.fleet import fleet
 from kforensics.commands import capture, groups, predict, salvage, simulate, trace, transactions
 from kforensics.errors import UsageError
@@ -26,10 +26,7 @@ from kforensics.render.emit import (
 )
 from kforensics.render.view import View
 
-NAMES = sorted(
-    {command.__name__ for command in COMMANDS}
-    | {f"fleet {one.callback.__name__}" for one in fleet.registered_commands if one.callback}
-)
+NAMES = sorted(set(COMMANDS) | {f"fleet {one.callback.__name__}" for one in fleet.registered_commands if one.callback})
 SHAPES = sorted({shape for name in NAMES for shape in shapes_of(name)})
 WRITING = frozenset({"salvage", "simulate write"})
 """Shapes of commands that write directories, which must be new."""
@@ -83,7 +80,7 @@ def test_every_command_and_format_has_a_writer_or_a_refusal(shape, chosen):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_help_names_the_formats_of_the_table(name):
-    command: Any = get_command(app)
+    command: Any = get_command(application())
     for word in name.split():
         command = command.commands[word]
     option = next(one for one in command.params if one.name == "output_format")

@@ -13,7 +13,8 @@ from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.log.record_batch import with_right_crc
 from kforensics.formats.primitives import compression
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.compression import OUTPUT_LIMIT, Codec, OutputLimitReached, compress, decompress
+from kforensics.formats.primitives.codec import Codec, OutputLimitReached
+from kforensics.formats.primitives.compression import OUTPUT_LIMIT, compress, decompress
 from kforensics.formats.primitives.varint import encode_varint
 from kforensics.formats.segment import entries, resync
 from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment

@@ -107,7 +107,7 @@ class CoordinatorRedaction:
         Args:
             one: the transactions of one replica.
         """
-        place = replace(one.replica.place, path=self._path(one.replica.place.path))
+        place = one.replica.place._replace(path=self._path(one.replica.place.path))
         return replace(
             one,
             replica=replace(one.replica, place=place),

@@ -242,12 +242,12 @@ def _without_swap(collected: CollectedReplica) -> CollectedReplica:
     return (
         collected
         if len(kept) == len(deleted)
-        else replace(collected, replica=replace(collected.replica, deleted_segments=kept))
+        else collected._replace(replica=replace(collected.replica, deleted_segments=kept))
     )
 
 
 def _without_batches(scanned: ScannedPartition) -> ScannedPartition:
     """Return the partition without the batch tables of its segments, of which there may be thousands."""
     for one in scanned.replicas:
-        one.collected = replace(one.collected, replica=without_tables(one.replica))
+        one.collected = one.collected._replace(replica=without_tables(one.replica))
     return scanned

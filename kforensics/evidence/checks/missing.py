@@ -1,7 +1,6 @@
 """Missing segments: an index, a checkpoint or a hole in the log shows that they were there."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import PartitionContext, base_offset_of
@@ -75,7 +74,7 @@ def _lost_end(context: PartitionContext, segments: Sequence[ScannedSegment]) -> 
         max(*ends, *map(base_offset_of, context.of_kind(FileKind.METADATA_SNAPSHOT)), 0), (context.broker_epoch,)
     )
     if lost is not None:
-        yield replace(lost, path=segments[-1].file.path)
+        yield lost._replace(path=segments[-1].file.path)
 
 
 def longest_batch(segments: Sequence[ScannedSegment]) -> int | None:

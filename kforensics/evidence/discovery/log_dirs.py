@@ -2,16 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.quorum_voters import quorum_voters
 from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
 from kforensics.formats.checkpoint.meta_properties import MetaProperties, parse_meta_properties
-from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     DirectoryState,
@@ -22,6 +19,9 @@ from kforensics.source.naming import (
 )
 from kforensics.source.walk import Listings, join
 
+if TYPE_CHECKING:
+    from kforensics.formats.checkpoint.quorum_state import QuorumState
+
 Value = TypeVar("Value")
 
 SMALL_FILE_LIMIT = 1 << 20
@@ -31,8 +31,7 @@ PARTITIONS_SAMPLED = 8
 """Partition directories of a log directory that are looked into for signs of the Kafka version."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundLogDir:
+class FoundLogDir(NamedTuple):
     """One log directory of an input and what its own small files say of it."""
 
     path: str
@@ -45,7 +44,7 @@ class FoundLogDir:
     is_metadata_dir: bool
     has_broker_files: bool
     """Offset checkpoints or partitions other than the metadata log: what a mere controller does not have."""
-    quorum: QuorumState | Absent
+    quorum: "QuorumState | Absent"
     voters: frozenset[int] | Absent
     """The voters of the quorum, where a metadata snapshot names them."""
     version_floor: tuple[tuple[int, ...], str]
@@ -74,7 +73,7 @@ def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
 
 def _is_voter(log_dir: FoundLogDir, node_id: int | Absent) -> bool:
     quorum = log_dir.quorum
-    if isinstance(node_id, Absent) or not isinstance(quorum, QuorumState):
+    if isinstance(node_id, Absent) or isinstance(quorum, Absent):
         return False
     if not isinstance(log_dir.voters, Absent):
         return node_id in log_dir.voters
@@ -125,6 +124,14 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
         for name, parsed in directories.items()
         if parsed is not None and parsed.state is DirectoryState.LIVE and not parsed.is_metadata
     )
+    voters: frozenset[int] | Absent = Absent.NOT_APPLICABLE
+    quorum: QuorumState | Absent = Absent.NOT_APPLICABLE
+    if metadata:
+        from kforensics.evidence.discovery.quorum_voters import quorum_voters  # noqa: PLC0415 - of nodes of a quorum alone
+        from kforensics.formats.checkpoint.quorum_state import parse_quorum_state  # noqa: PLC0415 - likewise
+
+        voters = quorum_voters(listings, join(path, metadata))
+        quorum = _parsed(root, join(join(path, metadata), "quorum-state"), parse_quorum_state)
     return FoundLogDir(
         path=path,
         meta=meta,
@@ -133,10 +140,8 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
         partitions=live,
         is_metadata_dir=metadata is not None,
         has_broker_files=bool(live) or any(parse_file_name(name).kind is FileKind.OFFSET_CHECKPOINT for name in files),
-        voters=quorum_voters(listings, join(path, metadata)) if metadata else Absent.NOT_APPLICABLE,
-        quorum=_parsed(root, join(join(path, metadata), "quorum-state"), parse_quorum_state)
-        if metadata
-        else Absent.NOT_APPLICABLE,
+        voters=voters,
+        quorum=quorum,
         version_floor=_version_floor(files, directories, meta, epoch, _names_inside(listings, path, live)),
     )
 
@@ -222,7 +227,7 @@ def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator
 
 
 def _moved(one: FoundLogDir, child: str) -> FoundLogDir:
-    return replace(one, path=one.path[len(child) :].lstrip("/"))
+    return one._replace(path=one.path[len(child) :].lstrip("/"))
 
 
 def _is_known(one: FoundLogDir) -> bool:

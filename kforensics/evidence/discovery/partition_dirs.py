@@ -62,8 +62,7 @@ class LogDirState:
         return self.listings.root
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionPlace:
+class PartitionPlace(NamedTuple):
     """One partition directory and where it is; small enough to be sent to another process."""
 
     state: LogDirState
@@ -174,8 +173,7 @@ def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bo
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostDirectory:
+class LostDirectory(NamedTuple):
     """A partition that the checkpoints of a log directory name, and of which its node holds no directory."""
 
     topic_partition: TopicPartition
@@ -247,8 +245,7 @@ def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[Lo
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(NamedTuple):
     """Every partition directory of the inputs, by partition, and what could not be looked at."""
 
     by_partition: Mapping[TopicPartition, tuple[PartitionPlace, ...]]

@@ -1,18 +1,16 @@
 """Finds the files of metadata logs among the inputs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
-from kforensics.formats.checkpoint.quorum_state import QuorumState
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import FoundDirectory, FoundFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataFiles:
+class MetadataFiles(NamedTuple):
     """The files of one node's metadata log, by path relative to the input."""
 
     input: int
@@ -72,7 +70,7 @@ def _voters(found: FoundInput) -> frozenset[int]:
         if isinstance(log_dir.voters, frozenset):
             return log_dir.voters
         quorum = log_dir.quorum
-        if isinstance(quorum, QuorumState) and not isinstance(quorum.current_voters, Absent):
+        if not isinstance(quorum, Absent) and not isinstance(quorum.current_voters, Absent):
             return frozenset(quorum.current_voters)
     return frozenset()
 

@@ -18,6 +18,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.newest import newest_log
 from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.replay import MetadataReplay
@@ -42,15 +43,6 @@ __all__ = [
     "read_metadata_log",
     "read_metadata_logs",
 ]
-
-
-def newest_log(histories: Sequence[MetadataHistory]) -> MetadataHistory | None:
-    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy.
-
-    Args:
-        histories: the metadata logs of several nodes; without any there is none.
-    """
-    return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:

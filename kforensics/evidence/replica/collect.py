@@ -1,10 +1,10 @@
 """The way from files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
@@ -37,8 +37,7 @@ from kforensics.units import Depth, EpochEntry
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectedReplica:
+class CollectedReplica(NamedTuple):
     """A replica and what could not be read of it."""
 
     replica: Replica

@@ -33,14 +33,9 @@ from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
 from kforensics.formats.index.time import read_last_time_entry, read_time_ends
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT
+from kforensics.formats.log.headers import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD, SMALLEST_BATCH_LENGTH
 from kforensics.formats.log.message_set import iter_message_records
-from kforensics.formats.log.record_batch import (
-    BATCH_HEADER,
-    CRC_COVERED_POSITION,
-    LOG_OVERHEAD,
-    SMALLEST_BATCH_LENGTH,
-    iter_batch_records,
-)
+from kforensics.formats.log.record_batch import iter_batch_records
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.source.capture import CapturePath
 from kforensics.source.foreign import ForeignPath
@@ -153,8 +148,8 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
         if checked and not batch.is_valid:
             break
         position += length + LOG_OVERHEAD
-    header = _OFFSET_LENGTH(window.at(position, LOG_OVERHEAD)) if position < size - LOG_OVERHEAD else None
-    return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt, header_at_end=header)
+    at_end = _OFFSET_LENGTH(window.at(position, LOG_OVERHEAD)) if position < size - LOG_OVERHEAD else None
+    return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt, header_at_end=at_end)
 
 
 def reader_at(file: EvidenceFile, position: int) -> ReaderStep:

@@ -1,17 +1,20 @@
 """One `.log` file -> `Segment`: offsets, epochs, damage, and digests that stay small however many batches there are."""
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
-from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.segment.walk import Level, SegmentBytes, iter_windows_with_records, walk_segment
 from kforensics.units import EpochEntry
+
+if TYPE_CHECKING:
+    from kforensics.formats.columns.record_stream import RecordChunk
 
 KEPT_BATCHES = 65_536
 """A segment with more batches than this keeps digests only: its table is read again where it is needed."""
@@ -51,7 +54,7 @@ def scan_segment(
 
 
 def scan_records(
-    source: SegmentBytes, *, path: str, base_offset: int, mtime_ns: int, take: Callable[[RecordChunk], None]
+    source: SegmentBytes, *, path: str, base_offset: int, mtime_ns: int, take: "Callable[[RecordChunk], None]"
 ) -> Segment:
     """Read one segment file once, for what `scan_segment` keeps of it and for its records.
 

@@ -8,7 +8,7 @@ the batches decide, which are found by halving, for epochs rise along a log.
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from kforensics.evidence.replica.positions import IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.index.time import read_last_time_entry
 from kforensics.formats.log.batch_table import empty_batches
-from kforensics.formats.log.record_batch import BATCH_HEADER, LOG_OVERHEAD
+from kforensics.formats.log.headers import BATCH_HEADER, LOG_OVERHEAD
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.walk import FoundFile
@@ -47,8 +47,7 @@ class _Point(NamedTuple):
     magic: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class _Read(NamedTuple):
     """What was read: whole segments by their number, and perhaps the end of the one before them."""
 
     segments: dict[int, Segment]

@@ -5,9 +5,9 @@ high watermark above zero without any segment, and a hole between two segments o
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Replica
@@ -36,8 +36,7 @@ class Sign(StrEnum):
     """Files of a metadata log are there that are written with its records, and no segment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unaccounted:
+class Unaccounted(NamedTuple):
     """Offsets for which there is no segment."""
 
     first: int
@@ -163,7 +162,7 @@ def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
     for one in found:
         before = out[-1] if out else None
         if before is not None and before.sign is one.sign and before.last == one.first - 1:
-            out[-1] = replace(before, last=one.last)
+            out[-1] = before._replace(last=one.last)
         else:
             out.append(one)
     return tuple(out)

@@ -4,9 +4,8 @@ A partition agrees only where every assigned replica is given and nothing speaks
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
@@ -58,8 +57,7 @@ ORDER = {kind: at for at, kind in enumerate(ConcernKind)}
 """The order of kinds: of two concerns of one state the first of these makes the headline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Concern:
+class Concern(NamedTuple):
     """One reason why a partition does not simply agree."""
 
     state: State
@@ -102,8 +100,7 @@ def concern_of(plain: Mapping[str, Any]) -> Concern:
     return Concern(**values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPartition:
+class JudgedPartition(NamedTuple):
     """A partition with what it gives reason for; small, so that of an agreeing one nothing else has to be kept."""
 
     partition: TopicPartition
@@ -129,7 +126,7 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
     concerns = tuple(_concerns(report))
     if problems:
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
-        hedged = (replace(c, state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
+        hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
     account = report.account
     gap = next(iter(account.gaps), None) if account is not None else None
@@ -279,8 +276,8 @@ def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Co
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
             isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
             detail = f"its log is empty, {words}, and {isr}"
-            yield replace(
-                _concern(report, State.AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail), is_sole=is_sole
+            yield _concern(report, State.AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(
+                is_sole=is_sole
             )
         else:
             yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
@@ -335,7 +332,7 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
     if counts is not None and (counts.certain or counts.possible):
         outside = [one.view for one in report.unassigned_holders]
         places = tuple((view.replica.input, view.replica.path) for view in outside)
-        yield replace(_concern(report, State.MAYBE_AT_RISK, ConcernKind.OUTSIDE, outside, counts), places=places)
+        yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.OUTSIDE, outside, counts)._replace(places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:
@@ -354,12 +351,12 @@ def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concer
         yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.TAIL, views, counts)
     elif counts.certain:
         state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
-        yield replace(_concern(report, state, ConcernKind.SOLE, views, counts), is_replaced=is_replaced)
+        yield _concern(report, state, ConcernKind.SOLE, views, counts)._replace(is_replaced=is_replaced)
     elif counts.possible and holder.is_tail_of_a_copy:
         yield _concern(report, State.UNKNOWN, ConcernKind.TAIL, views, counts)
     elif counts.possible:
         concern = _concern(report, State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
-        yield replace(concern, is_replaced=is_replaced)
+        yield concern._replace(is_replaced=is_replaced)
 
 
 def _truncations(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:

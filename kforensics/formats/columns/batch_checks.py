@@ -1,19 +1,15 @@
-"""The checks of a batch whose checksum is right: the values of its header, the messages of a wrapper, and every record."""
-
-from collections.abc import Iterator
+"""The checks of a batch whose checksum is right, without its records: the values of its header, and the messages of a wrapper."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError, UnsupportedFormat
-from kforensics.formats.columns.bodies import Bodies, BodyDamage, compressed_bodies, plain_bodies
-from kforensics.formats.columns.record_columns import ExactReads, find_damaged_lanes
+from kforensics.formats.columns.limits import ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
-from kforensics.formats.log.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_1, summarize_wrapper
-from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.formats.log.records import SMALLEST_RECORD, CountMismatch, TooManyHeaders
-from kforensics.formats.primitives.compression import BadCompression, Codec, OutputLimitReached, WindowTooLarge
+from kforensics.formats.primitives.codec import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.units import OffsetRange
 
@@ -119,6 +115,10 @@ def open_wrappers(batches: WindowBatches) -> None:
     """
     table = batches.table
     is_wrapper = batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK > 0)
+    if not is_wrapper.any():
+        return
+    from kforensics.formats.log.message_set import summarize_wrapper  # noqa: PLC0415 - what decompresses; no broker since 0.11 writes wrappers
+
     for row in np.flatnonzero(is_wrapper).tolist():
         start = int(table["position"][row]) - batches.file_position
         try:
@@ -128,53 +128,3 @@ def open_wrappers(batches: WindowBatches) -> None:
         else:
             table["base_offset"][row] = summary.first_offset
             table["count"][row] = summary.message_count
-
-
-def check_records(batches: WindowBatches) -> None:
-    """Check every record of every sound batch: lengths, counts, rising offsets.
-
-    Args:
-        batches: malformed ones are rejected; bodies are decompressed into its payload buffer.
-    """
-    _check_messages(batches)
-    for found in _bodies(batches):
-        if isinstance(found, BodyDamage):
-            batches.reject_body(found.row, found.error)
-            continue
-        for damaged in find_damaged_lanes(found.buffer, found.lanes, batches.exact):
-            start = int(found.lanes.starts[damaged.lane])
-            batches.reject_body(int(found.lanes.rows[damaged.lane]), damaged.error, start - BATCH_HEADER.length)
-
-
-def _bodies(batches: WindowBatches) -> Iterator[Bodies | BodyDamage]:
-    table = batches.table
-    is_batch = batches.sound & (table["magic"] == 2)
-    is_compressed = table["attributes"] & CODEC_MASK > 0
-    plain = np.flatnonzero(is_batch & ~is_compressed)
-    if len(plain):
-        yield plain_bodies(batches.window, table, plain, batches.file_position)
-    compressed = np.flatnonzero(is_batch & is_compressed)
-    if len(compressed):
-        yield from compressed_bodies(batches.window, batches.payload, table, compressed, batches.file_position)
-
-
-def _check_messages(batches: WindowBatches) -> None:
-    """Check that key and value fill the length of each plain message of magic 0 and 1."""
-    table = batches.table
-    rows = np.flatnonzero(batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK == 0))
-    if not len(rows):
-        return
-    starts = table["position"][rows] - batches.file_position
-    ends = starts + table["length"][rows]
-    numbers = np.ndarray((batches.window.capacity,), ">i4", buffer=batches.window.view, strides=(1,))
-    keys = starts + np.where(table["magic"][rows] == 1, MESSAGE_HEADER_1.length, MESSAGE_HEADER_0.length)
-    key_lengths = numbers[keys].astype(np.int64)
-    values = keys + 4 + np.maximum(key_lengths, 0)
-    fits = (key_lengths >= -1) & (values + 4 <= ends)
-    value_lengths = numbers[np.where(fits, values, keys)].astype(np.int64)
-    fits &= (value_lengths >= -1) & (values + 4 + np.maximum(value_lengths, 0) == ends)
-    for index in np.flatnonzero(~fits).tolist():
-        found = f"key length {key_lengths[index]}, value length {value_lengths[index]}"
-        batches.reject(
-            int(rows[index]), DamageKind.RECORD, f"key and value in {ends[index] - keys[index]} bytes", found
-        )

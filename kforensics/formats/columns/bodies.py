@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.errors import FormatError
+from kforensics.formats.columns.limits import PAYLOAD_LENGTH
 from kforensics.formats.columns.record_chain import Lanes
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
-from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.formats.log.records import SMALLEST_RECORD
-from kforensics.formats.primitives.compression import SMALLEST_LIMIT, OutputLimitReached, decompress_into, output_limit
+from kforensics.formats.primitives.codec import OutputLimitReached
+from kforensics.formats.primitives.compression import SMALLEST_LIMIT, decompress_into, output_limit
 from kforensics.formats.primitives.word_buffer import WordBuffer
-
-PAYLOAD_LENGTH = 8 << 20
-"""The bytes that are decompressed before they are decoded; a larger batch makes the buffer grow up to the output limit."""
 
 
 class Bodies(NamedTuple):

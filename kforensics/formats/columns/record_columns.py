@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Span
 from kforensics.errors import FormatError
+from kforensics.formats.columns.limits import ExactReads
 from kforensics.formats.columns.record_chain import Lanes, Piece, chain_pieces
 from kforensics.formats.columns.varint_lanes import Flags, Positions, Values, read_varints, read_varlongs, skip_varlongs
 from kforensics.formats.log.records import MOST_HEADERS, RecordLayout, iter_record_layouts, skip_headers
@@ -54,24 +55,6 @@ class LaneDamage:
 
     lane: int
     error: FormatError
-
-
-class ExactReads:
-    """The budget of the exact reader, in bytes of bodies: a few hundred compressed bytes hold millions of records, and each costs it microseconds."""
-
-    def __init__(self, allowance: int) -> None:
-        self._left = allowance
-
-    def take(self, length: int) -> bool:
-        """Return whether this many bytes may be read, and take them from the budget.
-
-        Args:
-            length: bytes of a body; nothing is taken where it exceeds what is left.
-        """
-        if length > self._left:
-            return False
-        self._left -= length
-        return True
 
 
 def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> list[LaneDamage]:

@@ -18,8 +18,8 @@ from kforensics.formats.log.batch_table import (
     TRANSACTIONAL_BIT,
     BatchTable,
 )
+from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.formats.log.message_set import iter_message_records
-from kforensics.formats.log.record_batch import BATCH_HEADER
 from kforensics.formats.log.records import Record, parse_headers, slice_nullable
 
 _LARGEST_SEQUENCE = (1 << 31) - 1

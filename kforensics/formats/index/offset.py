@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from construct import Int32sb, Struct
 from numpy.typing import NDArray
 
 from kforensics.damage import Damage, DamageKind, Span
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.layout import INT32, FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
 
-OFFSET_INDEX_ENTRY = Struct("relative_offset" / Int32sb, "position" / Int32sb)
-OFFSET_INDEX_LAYOUT = FixedLayout(OFFSET_INDEX_ENTRY)
+OFFSET_INDEX_LAYOUT = FixedLayout(relative_offset=INT32, position=INT32)
 INDEX_ENTRY_LENGTH = OFFSET_INDEX_LAYOUT.length
 
 

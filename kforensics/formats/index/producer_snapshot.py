@@ -16,27 +16,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from construct import Int16sb, Int32sb, Int32ub, Int64sb, Struct
-
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import UnexpectedEnd, UnsupportedFormat
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.layout import INT16, INT32, INT64, UINT32, FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
 
-PRODUCER_SNAPSHOT_HEADER = Struct("version" / Int16sb, "crc" / Int32ub, "count" / Int32sb)
-PRODUCER_SNAPSHOT_ENTRY = Struct(
-    "producer_id" / Int64sb,
-    "producer_epoch" / Int16sb,
-    "last_sequence" / Int32sb,
-    "last_offset" / Int64sb,
-    "offset_delta" / Int32sb,
-    "timestamp" / Int64sb,
-    "coordinator_epoch" / Int32sb,
-    "current_transaction_first_offset" / Int64sb,
+HEADER_LAYOUT = FixedLayout(version=INT16, crc=UINT32, count=INT32)
+ENTRY_LAYOUT = FixedLayout(
+    producer_id=INT64,
+    producer_epoch=INT16,
+    last_sequence=INT32,
+    last_offset=INT64,
+    offset_delta=INT32,
+    timestamp=INT64,
+    coordinator_epoch=INT32,
+    current_transaction_first_offset=INT64,
 )
-HEADER_LAYOUT = FixedLayout(PRODUCER_SNAPSHOT_HEADER)
-ENTRY_LAYOUT = FixedLayout(PRODUCER_SNAPSHOT_ENTRY)
 SNAPSHOT_HEADER_LENGTH = HEADER_LAYOUT.length
 SNAPSHOT_ENTRY_LENGTH = ENTRY_LAYOUT.length
 PRODUCER_SNAPSHOT_VERSION = 1

@@ -11,15 +11,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from construct import Int32sb, Int64sb, Struct
 from numpy.typing import NDArray
 
 from kforensics.damage import Span
-from kforensics.formats.index.offset import SparseIndex, build_index, entry_span, parse_sparse_index
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.index.offset import (
+    SparseIndex,
+    build_index,
+    entry_span,
+    parse_sparse_index,
+)
+from kforensics.formats.primitives.layout import INT32, INT64, FixedLayout
 
-TIME_INDEX_ENTRY = Struct("timestamp" / Int64sb, "relative_offset" / Int32sb)
-TIME_INDEX_LAYOUT = FixedLayout(TIME_INDEX_ENTRY)
+TIME_INDEX_LAYOUT = FixedLayout(timestamp=INT64, relative_offset=INT32)
 TIME_ENTRY_LENGTH = TIME_INDEX_LAYOUT.length
 
 

@@ -12,21 +12,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from construct import Int16sb, Int64sb, Struct
-
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.formats.index.offset import check_rounded, entry_span
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.layout import INT16, INT64, FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
 
-ABORTED_TRANSACTION = Struct(
-    "version" / Int16sb,
-    "producer_id" / Int64sb,
-    "first_offset" / Int64sb,
-    "last_offset" / Int64sb,
-    "last_stable_offset" / Int64sb,
+TXN_INDEX_LAYOUT = FixedLayout(
+    version=INT16,
+    producer_id=INT64,
+    first_offset=INT64,
+    last_offset=INT64,
+    last_stable_offset=INT64,
 )
-TXN_INDEX_LAYOUT = FixedLayout(ABORTED_TRANSACTION)
 TXN_ENTRY_LENGTH = TXN_INDEX_LAYOUT.length
 TXN_INDEX_VERSION = 0
 

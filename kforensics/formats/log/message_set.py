@@ -13,24 +13,19 @@ is that of all its messages. Kafka: AbstractLegacyRecordBatch, LegacyRecord.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from construct import Int8sb, Int32sb, Int32ub, Int64sb
-from construct import Struct as Layout
-
 from kforensics.damage import Span
 from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd
 from kforensics.formats.log.batch_table import CODEC_MASK, TIMESTAMP_TYPE_BIT
-from kforensics.formats.log.record_batch import LOG_OVERHEAD
+from kforensics.formats.log.headers import (
+    LOG_OVERHEAD,
+    MESSAGE_CRC_COVERED,
+    MESSAGE_HEADER_0,
+    MESSAGE_HEADER_1,
+    SMALLEST_MESSAGE_LENGTH,
+)
 from kforensics.formats.log.records import Buffer, Record
 from kforensics.formats.primitives.checksum import crc32
 from kforensics.formats.primitives.compression import WRAPPED_LIMIT, compress, decompress
-from kforensics.formats.primitives.layout import FixedLayout
-
-_COMMON = ("offset" / Int64sb, "length" / Int32sb, "crc" / Int32ub, "magic" / Int8sb, "attributes" / Int8sb)
-MESSAGE_HEADER_0 = FixedLayout(Layout(*_COMMON))
-MESSAGE_HEADER_1 = FixedLayout(Layout(*_COMMON, "timestamp" / Int64sb))
-
-CRC_COVERED_POSITION = MESSAGE_HEADER_0.position_of("magic")
-SMALLEST_MESSAGE_LENGTH = {0: MESSAGE_HEADER_0.length + 8 - LOG_OVERHEAD, 1: MESSAGE_HEADER_1.length + 8 - LOG_OVERHEAD}
 
 
 class Message(NamedTuple):
@@ -65,7 +60,7 @@ def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple
         )
     offset, length, crc, magic, attributes = MESSAGE_HEADER_0.struct.unpack_from(data, start)
     if magic not in SMALLEST_MESSAGE_LENGTH:
-        raise FormatError(Span(start + CRC_COVERED_POSITION, 1), expected="magic 0 or 1", found=str(magic))
+        raise FormatError(Span(start + MESSAGE_CRC_COVERED, 1), expected="magic 0 or 1", found=str(magic))
     room = end - start - LOG_OVERHEAD
     if not SMALLEST_MESSAGE_LENGTH[magic] <= length <= room:
         raise FormatError(
@@ -108,7 +103,7 @@ def computed_crc(data: Buffer, start: int, end: int) -> int:
         start: the position of the message in `data`.
         end: the position behind it.
     """
-    return crc32(memoryview(data)[start + CRC_COVERED_POSITION : end])
+    return crc32(memoryview(data)[start + MESSAGE_CRC_COVERED : end])
 
 
 class WrapperSummary(NamedTuple):

@@ -11,39 +11,17 @@ appends. Kafka: DefaultRecordBatch.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from construct import Int8sb, Int16sb, Int32sb, Int32ub, Int64sb
-from construct import Struct as Layout
-
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
+from kforensics.formats.log.headers import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    CRC_POSITION,
+    SMALLEST_BATCH_LENGTH,
+)
 from kforensics.formats.log.records import BodyRecord, Buffer, Record, encode_body_records, parse_body_records
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.compression import OUTPUT_LIMIT, Codec, compress, decompress
-from kforensics.formats.primitives.layout import FixedLayout
-
-LOG_OVERHEAD = 12
-"""The length of the offset and length fields, in bytes; the length field does not count them."""
-
-BATCH_HEADER = FixedLayout(
-    Layout(
-        "base_offset" / Int64sb,
-        "batch_length" / Int32sb,
-        "partition_leader_epoch" / Int32sb,
-        "magic" / Int8sb,
-        "crc" / Int32ub,
-        "attributes" / Int16sb,
-        "last_offset_delta" / Int32sb,
-        "base_timestamp" / Int64sb,
-        "max_timestamp" / Int64sb,
-        "producer_id" / Int64sb,
-        "producer_epoch" / Int16sb,
-        "base_sequence" / Int32sb,
-        "record_count" / Int32sb,
-    ),
-)
-
-CRC_POSITION = BATCH_HEADER.position_of("crc")
-CRC_COVERED_POSITION = BATCH_HEADER.position_of("attributes")
-SMALLEST_BATCH_LENGTH = BATCH_HEADER.length - LOG_OVERHEAD
+from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.compression import OUTPUT_LIMIT, compress, decompress
 
 _LARGEST_SEQUENCE = (1 << 31) - 1
 

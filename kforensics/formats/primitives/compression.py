@@ -13,7 +13,6 @@ levels declare (level 22: 128 MiB, whatever the content) is read.
 
 import zlib
 from collections.abc import Iterator
-from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
@@ -22,7 +21,8 @@ import xxhash
 from isal import isal_zlib
 
 from kforensics.damage import Span
-from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.errors import UnsupportedFormat
+from kforensics.formats.primitives.codec import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 
 Buffer = bytes | bytearray | memoryview
 
@@ -59,28 +59,6 @@ XERIAL_BLOCK_LENGTH = 32 << 10
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
-
-
-class Codec(IntEnum):
-    """The codec in bits 0 to 2 of a batch's attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
-
-
-class BadCompression(FormatError):  # noqa: N818  # named like its siblings in errors.py
-    """The codec cannot read the bytes."""
-
-
-class OutputLimitReached(FormatError):  # noqa: N818  # likewise
-    """The output is larger than allowed: the bytes are a decompression bomb, or the caller's buffer is small."""
-
-
-class WindowTooLarge(FormatError):  # noqa: N818  # likewise
-    """A zstd frame declares a window that no reader of Kafka accepts."""
 
 
 def output_limit(codec: int, data: Buffer) -> int:

@@ -1,26 +1,38 @@
-"""One declaration of a fixed layout with three readers: construct's own, and a `struct.Struct` and a numpy dtype derived from it.
+"""One declaration of a fixed layout with three readers: construct's own, and a `struct.Struct` and a numpy dtype for what is read often.
 
-construct is the reference and names the field that fails; it costs 17 µs a header, so hot paths use the derived readers. Tests hold them against
-each other on every recording.
+construct is the reference: it costs 17 µs a header, and 12 ms when it is loaded, so everything but a comparison with it uses the other readers. Tests
+hold them against each other on every recording.
 """
 
+from functools import cached_property
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import construct
 import numpy as np
+
+if TYPE_CHECKING:
+    import construct
+
+INT8, INT16, INT32, UINT32, INT64 = "b", "h", "l", "L", "q"
+"""Integers of fixed length, by their codes in `struct`."""
 
 
 class FixedLayout:
-    """A layout of fixed length: integers and byte runs in order, without gaps."""
+    """A layout of fixed length: big-endian integers in order, without gaps."""
 
-    def __init__(self, declaration: construct.Struct) -> None:
-        fields = [_fixed_field(field) for field in declaration.subcons]
-        self.declaration = declaration
-        self.names: tuple[str, ...] = tuple(name for name, _, _ in fields)
-        self.struct = Struct(">" + "".join(code for _, code, _ in fields))
-        self.dtype: np.dtype[Any] = np.dtype([(name, dtype) for name, _, dtype in fields])
+    def __init__(self, **fields: str) -> None:
+        self._fields = fields
+        self.names = tuple(fields)
+        self.struct = Struct(">" + "".join(fields.values()))
+        self.dtype: np.dtype[Any] = np.dtype([(name, _NUMPY_CODES[code]) for name, code in fields.items()])
         self.length: int = self.struct.size
+
+    @cached_property
+    def declaration(self) -> "construct.Struct":
+        """The layout as construct declares it."""
+        import construct  # noqa: PLC0415 - it loads a debugger and OpenSSL
+
+        return construct.Struct(*(name / construct.FormatField(">", code) for name, code in self._fields.items()))
 
     def position_of(self, name: str) -> int:
         """Return the position of a field from the start of the layout, in bytes.
@@ -33,12 +45,4 @@ class FixedLayout:
         return int(field[1])
 
 
-def _fixed_field(field: Any) -> tuple[str, str, str]:
-    """Return the name, struct code and numpy type of a declared field."""
-    inner = field.subcon
-    if isinstance(inner, construct.FormatField):
-        return field.name, inner.fmtstr[-1], _NUMPY_CODES[inner.fmtstr[-1]]
-    raise TypeError(f"{field.name} is no integer of fixed length")
-
-
-_NUMPY_CODES = {"b": "i1", "B": "u1", "h": ">i2", "H": ">u2", "l": ">i4", "L": ">u4", "q": ">i8", "Q": ">u8"}
+_NUMPY_CODES = {INT8: "i1", INT16: ">i2", INT32: ">i4", UINT32: ">u4", INT64: ">i8"}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
-from kforensics.formats.log.record_batch import BATCH_HEADER, LOG_OVERHEAD, SMALLEST_BATCH_LENGTH
+from kforensics.formats.log.headers import BATCH_HEADER, LOG_OVERHEAD, SMALLEST_BATCH_LENGTH
 from kforensics.formats.log.records import SMALLEST_RECORD
 from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
 from kforensics.formats.segment.entries import claimed_length, read_entries

@@ -11,8 +11,7 @@ import numpy as np
 from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.errors import FormatError
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.message_set import summarize_wrapper
-from kforensics.formats.log.record_batch import LOG_OVERHEAD
+from kforensics.formats.log.headers import LOG_OVERHEAD
 from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
 from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.diagnosis import Header, Neighbours, batch_damage, is_likely, read_header, run_damage
@@ -193,6 +192,8 @@ def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
     header = read_header(source, batch.position)
     if header is None or header.magic == 2:
         return batch.base_offset
+    from kforensics.formats.log.message_set import summarize_wrapper  # noqa: PLC0415 - what decompresses, for messages before 0.11
+
     data = read_exactly(source, batch.position, batch.length)
     try:
         return summarize_wrapper(data).first_offset if data[17] & CODEC_MASK else batch.base_offset

@@ -4,8 +4,13 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
 from kforensics.formats.log.batch_table import CODEC_MASK
-from kforensics.formats.log.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
-from kforensics.formats.log.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION, LOG_OVERHEAD
+from kforensics.formats.log.headers import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    CRC_POSITION,
+    LOG_OVERHEAD,
+    MESSAGE_CRC_COVERED,
+)
 from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
 from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.bit_flip import CRC32_REFLECTED, CRC32C_REFLECTED, locate_flipped_bit

@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
-from kforensics.formats.log.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
-from kforensics.formats.log.message_set import MESSAGE_HEADER_1, SMALLEST_MESSAGE_LENGTH
-from kforensics.formats.log.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD, SMALLEST_BATCH_LENGTH
+from kforensics.formats.log.headers import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    LOG_OVERHEAD,
+    MESSAGE_CRC_COVERED,
+    MESSAGE_HEADER_1,
+    SMALLEST_BATCH_LENGTH,
+    SMALLEST_MESSAGE_LENGTH,
+)
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.word_buffer import WordBuffer
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.formats.log.batch_table import CODEC_MASK
-from kforensics.formats.log.message_set import CRC_COVERED_POSITION as MESSAGE_CRC_COVERED
-from kforensics.formats.log.record_batch import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD
+from kforensics.formats.log.headers import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD, MESSAGE_CRC_COVERED
 from kforensics.formats.log.records import SMALLEST_RECORD
 from kforensics.formats.primitives.checksum import crc32, crc32c
-from kforensics.formats.primitives.compression import Codec
+from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
 from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH

@@ -5,25 +5,25 @@ continues with the next sound batch. Kafka: FileRecords, FileLogInputStream, Log
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kforensics.damage import Damage, DamageKind, Span
-from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, check_records, open_wrappers
-from kforensics.formats.columns.bodies import PAYLOAD_LENGTH
-from kforensics.formats.columns.record_columns import ExactReads
-from kforensics.formats.columns.record_stream import RecordChunk, iter_chunks
+from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, open_wrappers
+from kforensics.formats.columns.limits import PAYLOAD_LENGTH, ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, WordBuffer
 from kforensics.formats.segment.damaged_places import DamagedPlaces
 from kforensics.formats.segment.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
 from kforensics.formats.segment.order import LogOrder
 from kforensics.formats.segment.resync import checksums_of, find_sound_batch
+
+if TYPE_CHECKING:
+    from kforensics.formats.columns.record_stream import RecordChunk
 
 __all__ = [
     "SHORTEST_ENTRY",
@@ -60,8 +60,7 @@ class Level(StrEnum):
     RECORDS = "records"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentWindow:
+class SegmentWindow(NamedTuple):
     """The content of a run of bytes of a segment, in file order."""
 
     span: Span
@@ -170,8 +169,10 @@ class _Walk:
             position = resolution.next_position
         return found.window(Span(start, position - start))
 
-    def chunks(self, table: BatchTable, file_position: int) -> Iterator[RecordChunk | Damage]:
+    def chunks(self, table: BatchTable, file_position: int) -> "Iterator[RecordChunk | Damage]":
         """Yield the records of batches of the window that was read last."""
+        from kforensics.formats.columns.record_stream import iter_chunks  # noqa: PLC0415 - records are decoded where they are asked for
+
         held = table[table["position"] + table["length"] <= self._loaded_end]
         yield from iter_chunks(self._batches(held, file_position))
 
@@ -235,6 +236,8 @@ class _Walk:
         in_order = batches.sound.copy()
         found.damage += self._places.isolated(entries, self._order.last_offset)
         if self._level is Level.RECORDS and is_held:
+            from kforensics.formats.columns.record_checks import check_records  # noqa: PLC0415 - as above
+
             check_records(batches)
         elif self._level is Level.RECORDS:
             length = int(entries.table["length"][0])
@@ -287,7 +290,7 @@ def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None
 
 def iter_record_chunks(
     source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
-) -> Iterator[RecordChunk | Damage]:
+) -> "Iterator[RecordChunk | Damage]":
     """Yield the same as `iter_records`, as columns over the bytes of many records at a time.
 
     Args:
@@ -305,7 +308,7 @@ def iter_record_chunks(
 
 def iter_windows_with_records(
     source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
-) -> Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]:
+) -> "Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]":
     """Yield each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for.
 
     Args:
@@ -322,7 +325,7 @@ def iter_windows_with_records(
         yield window, _in_place(walk, window)
 
 
-def _in_place(walk: _Walk, window: SegmentWindow) -> Iterator[RecordChunk | Damage]:
+def _in_place(walk: _Walk, window: SegmentWindow) -> "Iterator[RecordChunk | Damage]":
     """Yield the records of a window with its damage between them, each behind the batches that begin before it."""
     table = window.batches
     first = 0

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level
 
-RESERVED_DIRECTORIES = frozenset({"AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"})
 FIRST_KRAFT = (2, 8)
 """Before, every broker needs ZooKeeper, and refuses the meta.properties of one that does not."""
 LEVEL_OF_DIRECTORY_IDS = 17
@@ -144,7 +144,7 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
     for one in known:
         if isinstance(one.directory_id, Absent):
             continue
-        if one.directory_id in RESERVED_DIRECTORIES:
+        if one.directory_id in RESERVED_DIRECTORY_IDS:
             return Refusal("RuntimeException", f"Invalid reserved directory ID {one.directory_id} in {one.path or '.'}")
         if one.directory_id in seen:
             words = f"Duplicate directory ID {one.directory_id} found. It was the ID of {seen[one.directory_id]}, but also of {one.path}"

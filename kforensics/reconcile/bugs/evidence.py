@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
-from kforensics.protocol.epochs import EpochRules
-from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
-from kforensics.protocol.outcome import ProtocolName
-from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
+from kforensics.protocol.known_bugs import BUGS
 from kforensics.reconcile.bugs.log_signs import Sign
+from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import Leadership
 
 if TYPE_CHECKING:
@@ -20,42 +18,6 @@ if TYPE_CHECKING:
     from kforensics.reconcile.history.truncations import ObservedTruncation
     from kforensics.reconcile.logs.loaded_log import LoadedLog
     from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
-
-BUGS = {bug.jira: bug for bug in KNOWN_BUGS}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerVersions:
-    """The versions of Kafka that the brokers run."""
-
-    by_broker: Mapping[int, KafkaVersion] = field(default_factory=dict)
-    """The version that a broker's log files name last."""
-    at_least: KafkaVersion | None = None
-    """The lowest version that the cluster's metadata.version requires of every broker."""
-
-    def epoch_rules(self, broker: int | Absent, protocol: ProtocolName) -> EpochRules:
-        """Return the rules of the broker's leader epoch cache; of the last release of the protocol if its version is not known.
-
-        Args:
-            broker: its node id, absent where the log belongs to no known node.
-            protocol: by which it truncates.
-        """
-        version = self.by_broker.get(broker) if isinstance(broker, int) else None
-        return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
-
-    def confidence(self, broker: int | Absent, jira: str) -> str | None:
-        """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None.
-
-        Args:
-            broker: its node id, absent where the trace belongs to no known node.
-            jira: a key of the known bugs, such as `KAFKA-10432`.
-        """
-        version = self.by_broker.get(broker) if isinstance(broker, int) else None
-        if version is not None:
-            return "likely" if is_affected(version, jira) else None
-        if self.at_least is None or not any(fixed > self.at_least for _, fixed in BUGS[jira].affected):
-            return None
-        return "possible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.reconcile.bugs import files, truncations  # noqa: F401 - rules register themselves on import
-from kforensics.reconcile.bugs.evidence import RULES, BrokerVersions, BugTrace, Seen, TraceEvidence, traced
+from kforensics.reconcile.bugs.evidence import RULES, BugTrace, Seen, TraceEvidence, traced
 from kforensics.reconcile.bugs.log_signs import Sign, SignKind
 from kforensics.reconcile.bugs.truncations import is_below_high_watermark
+from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 
 _WORDS_OF_BROKERS = {

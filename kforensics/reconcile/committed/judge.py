@@ -4,8 +4,8 @@ Certain and no need a proof (`commit_proofs`); possible is all else. Acknowledge
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from kforensics.units import OffsetRange
 Certainty = Literal["certain", "possible", "no"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedRun:
+class CommittedRun(NamedTuple):
     """A run of offsets of one certainty, why, and where that can be checked."""
 
     offsets: OffsetRange
@@ -141,7 +140,7 @@ def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReade
     out = []
     for run in runs:
         records, markers = count_records(rows, run.offsets)
-        out.append(replace(run, records=records, markers=markers))
+        out.append(run._replace(records=records, markers=markers))
     return tuple(out)
 
 

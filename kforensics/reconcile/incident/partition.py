@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEvidence
+from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
@@ -36,6 +36,7 @@ from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Momen
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation

@@ -6,8 +6,7 @@ differ while the records do not: there the records decide.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ _WIDER = 16
 DivergenceKind = Literal["epoch", "content", "record"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Divergence:
+class Divergence(NamedTuple):
     """The first difference of two logs: its offset, its kind, and the bytes of both logs that show it."""
 
     offset: int

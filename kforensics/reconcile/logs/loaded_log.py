@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,7 @@ from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamagedRange:
+class DamagedRange(NamedTuple):
     """Offsets that a replica can no longer serve, and the bytes that held them."""
 
     offsets: OffsetRange
@@ -63,7 +63,7 @@ class LoadedLog:
     @cached_property
     def state_without_high_watermark(self) -> LogState:
         """The same of a log that others fetch from: equal logs have equal states, whatever high watermark their brokers know."""
-        return replace(self.state, high_watermark=Absent.NOT_APPLICABLE)
+        return self.state._replace(high_watermark=Absent.NOT_APPLICABLE)
 
     @cached_property
     def missing(self) -> tuple[Unaccounted, ...]:

@@ -1,6 +1,6 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,8 +32,7 @@ class Leadership:
     """The record or the line itself says whether the election was unclean; else it follows from the ISR that the last lines gave."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class Restart(NamedTuple):
     """A broker came back after a stop."""
 
     recorded_at: int | Absent
@@ -56,8 +55,7 @@ class LogLoad(NamedTuple):
     """Where the log ended when the broker stopped cleanly before: a stop writes a producer snapshot there (1.0 and later)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupCommit:
+class GroupCommit(NamedTuple):
     """A committed offset of a consumer group, whose members have read everything below it."""
 
     group: str
@@ -219,6 +217,24 @@ class ClusterFacts:
             topic: the name.
         """
         return Absent.UNKNOWN
+
+
+Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
+
+
+class CommittedFacts(ClusterFacts):
+    """The facts where no metadata log is among the inputs: what consumer groups committed.
+
+    Args:
+        commits: committed consumer offsets of a partition.
+    """
+
+    def __init__(self, commits: Commits) -> None:
+        self._commits = commits
+
+    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Return the committed offsets of consumer groups."""
+        return self._commits(partition)
 
 
 class NoFacts(ClusterFacts):

@@ -6,13 +6,13 @@ truncated its log to its high watermark (before KIP-101).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.protocol.loading.node import RESERVED_DIRECTORIES
+from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LogLoad, Restart
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
@@ -166,9 +166,9 @@ def _of_its_disk(restart: Restart, broker: int, states: Sequence[Leadership]) ->
         and state.recorded_at <= restart.recorded_at
     ]
     directory = dict(known[-1].directories).get(broker) if restart.missing_directories and known else None
-    if directory is None or directory in RESERVED_DIRECTORIES or directory in restart.missing_directories:
+    if directory is None or directory in RESERVED_DIRECTORY_IDS or directory in restart.missing_directories:
         return restart
-    return replace(restart, other_disk=False)
+    return restart._replace(other_disk=False)
 
 
 def _named(states: Iterable[Leadership]) -> frozenset[int]:

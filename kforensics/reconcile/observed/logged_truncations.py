@@ -230,7 +230,7 @@ def _truncation(
         state.end, state.is_exact, state.end_citation = target, False, item.citation
         if not isinstance(state.high_watermark, Absent) and state.high_watermark.value > target:
             # `Log.truncateTo` lowers it with the log.
-            state.high_watermark = replace(state.high_watermark, value=target)
+            state.high_watermark = state.high_watermark._replace(value=target)
     state.decision = None
 
 

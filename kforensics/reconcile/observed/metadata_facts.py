@@ -1,13 +1,13 @@
 """Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, Restart
+from kforensics.reconcile.observed.facts import Commits, CommittedFacts, Leadership, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -15,74 +15,53 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
 
-Commits = Callable[[TopicPartition], tuple[GroupCommit, ...]]
 
-
-class MetadataFacts(ClusterFacts):
+class MetadataFacts(CommittedFacts):
     """Facts of one cluster, as `facts.ClusterFacts` asks for them.
 
     Args:
-        history: the newest metadata log among the inputs, where there is one.
+        history: the newest metadata log among the inputs.
         commits: committed consumer offsets of a partition.
         is_of_now: the log is as it is now, not out of an earlier snapshot.
     """
 
-    def __init__(self, history: MetadataHistory | None, commits: Commits, *, is_of_now: bool = True) -> None:
+    def __init__(self, history: MetadataHistory, commits: Commits, *, is_of_now: bool = True) -> None:
+        super().__init__(commits)
         self._history = history
-        self._commits = commits
         self._is_of_now = is_of_now
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return every recorded state of the partition, the oldest first."""
-        if self._history is not None:
-            if partition.topic in METADATA_TOPICS:
-                return tuple(_quorum_leadership(change) for change in self._history.quorum)
-            states: Sequence[PartitionState] = (
-                self._history.partition_states(*partition)
-                if isinstance(topic_id, Absent)
-                else self._history.partitions.get((topic_id, partition.partition), ())
-            )
-            if states:
-                return tuple(
-                    _leadership(before, state) for before, state in pairwise((None, *states)) if state is not None
-                )
-        return ()
+        if partition.topic in METADATA_TOPICS:
+            return tuple(_quorum_leadership(change) for change in self._history.quorum)
+        states: Sequence[PartitionState] = (
+            self._history.partition_states(*partition)
+            if isinstance(topic_id, Absent)
+            else self._history.partitions.get((topic_id, partition.partition), ())
+        )
+        return tuple(_leadership(before, state) for before, state in pairwise((None, *states)) if state is not None)
 
     def topic_id(self, topic: str) -> str | Absent:
         """Return the id under which the metadata log knows the topic now."""
-        if self._history is None:
-            return Absent.UNKNOWN
         known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
         return known[-1].topic_id if known else Absent.UNKNOWN
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
         """Whether a record removed the topic."""
-        if self._history is None:
-            return False
         named = self._history.topics_named(topic)
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
-    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """Return the committed offsets of consumer groups."""
-        return self._commits(partition)
-
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """Return the metadata offsets where the broker registered as a new incarnation without a controlled shutdown before."""
-        if self._history is None:
-            return ()
         return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Return the restarts by the incarnations that the broker registered."""
-        if self._history is None:
-            return ()
         return tuple(_restarts(self._history.brokers.get(broker_id, ())))
 
     def verifies_clean_stops(self) -> bool:
         """Whether eligible leader replicas were enabled from the first record on."""
-        if self._history is None:
-            return False
         levels = [one for one in self._history.features if one.name == ELR_FEATURE]
         topics = [topic.created.offset for topic in self._history.topics.values()]
         return (
@@ -93,8 +72,6 @@ class MetadataFacts(ClusterFacts):
 
     def metadata_gaps(self) -> tuple[str, ...]:
         """Return missing and damaged parts of the metadata log."""
-        if self._history is None:
-            return ()
         missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
         damaged = [
             f"what a damaged part of {path} says"
@@ -105,30 +82,26 @@ class MetadataFacts(ClusterFacts):
 
     def is_newest_metadata(self) -> bool:
         """Return a voter's log as it is now; a broker only copies it, and may have stopped long before."""
-        return self._history is not None and self._is_of_now and self._history.is_of_voter
+        return self._is_of_now and self._history.is_of_voter
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the directories that the broker registered last."""
-        states = self._history.brokers.get(broker_id, ()) if self._history is not None else ()
+        states = self._history.brokers.get(broker_id, ())
         registered = [state for state in states if state.is_registered]
         return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own (KRaft)."""
-        return self._history is not None
+        return True
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
         """Return the topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
-        if self._history is None:
-            return Absent.UNKNOWN
         chosen = self._setting(self._history, UNCLEAN_ELECTION, topic, recorded_at)
         return Absent.NOT_WRITTEN if chosen is None else chosen.strip().lower() == "true"
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return the topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
-        if self._history is None:
-            return Absent.UNKNOWN
-        chosen = self._setting(self.history, MIN_INSYNC_REPLICAS, topic, Absent.UNKNOWN) or ""
+        chosen = self._setting(self._history, MIN_INSYNC_REPLICAS, topic, Absent.UNKNOWN) or ""
         return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
 
     @staticmethod

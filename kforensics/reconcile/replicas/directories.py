@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kforensics.evidence.model import CheckpointValue
-from kforensics.protocol.loading.node import RESERVED_DIRECTORIES
+from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
@@ -31,8 +31,7 @@ class GivenBroker:
     """Empty directories beside its log directories: each may be a log directory whose disk was emptied, exchanged or not mounted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmptiedReplica:
+class EmptiedReplica(NamedTuple):
     """A replica that should be on a broker that is given, and is not."""
 
     broker_id: int
@@ -75,7 +74,7 @@ def where_is(
         if holder in here:
             return "maybe-emptied", "the log directory that is to hold it is there and does not"
         # A broker that started without a disk registers what is left of it.
-        if registered - here or (holder is not None and holder not in RESERVED_DIRECTORIES):
+        if registered - here or (holder is not None and holder not in RESERVED_DIRECTORY_IDS):
             return "elsewhere", "one of its log directories is not among the inputs"
     if broker.is_empty:
         # A running broker without a partition can be copied before its first one is created.

@@ -1,8 +1,8 @@
 """Expected truncations: what a follower will truncate against a leader by the protocol, and how many records and committed records it discards."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
@@ -21,8 +21,7 @@ from kforensics.reconcile.replicas.leader import ProtocolChoice
 from kforensics.units import OffsetRange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedTruncation:
+class ExpectedTruncation(NamedTuple):
     """A truncation that the protocol will make, and what it discards."""
 
     outcome: TruncationOutcome
@@ -58,7 +57,7 @@ def follower_outcome(
     if is_quorum:
         # Members keep their high watermark in memory only.
         elected = leader_after_election(leader.state, new_epoch)
-        return quorum_truncation(replace(follower.state, high_watermark=Absent.NOT_WRITTEN), elected)
+        return quorum_truncation(follower.state._replace(high_watermark=Absent.NOT_WRITTEN), elected)
     # No protocol looks at the leader's high watermark.
     return _outcome(follower.state, leader.state_without_high_watermark, protocol.name, new_epoch)
 

@@ -1,8 +1,7 @@
 """Who holds what alone: records of which one replica is the only holder, and distinct records that a change of leader loses."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from kforensics.reconcile.replicas.partition import _Session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoleHolder:
+class SoleHolder(NamedTuple):
     """A replica that alone, among those given, holds the records of its log from an offset on."""
 
     view: LoadedLog

@@ -1,7 +1,7 @@
 """The leader of a partition and the protocol that its followers speak, each with the reason."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -11,8 +11,7 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import EpochEntry
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChoice:
+class LeaderChoice(NamedTuple):
     """The replica taken as leader, and why."""
 
     view: LoadedLog
@@ -32,8 +31,7 @@ class LeaderChoice:
         return self.view.replica.broker_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtocolChoice:
+class ProtocolChoice(NamedTuple):
     """The truncation protocol of a follower, and why."""
 
     name: ProtocolName

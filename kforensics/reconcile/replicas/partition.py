@@ -288,7 +288,7 @@ class _Session:
                 if isinstance(self.later_epoch, int)
                 else "log files of other brokers, which are not given, may name a later leader"
             )
-            leader = replace(leader, is_known=False, reason=f"{leader.reason}; {why}")
+            leader = leader._replace(is_known=False, reason=f"{leader.reason}; {why}")
         judge = (
             CommitJudge(
                 [*self.live, *self.outside, *self.future],
@@ -394,7 +394,7 @@ class _Session:
         left += [one.state for one in self.set_aside if one.broker_id == emptied.broker_id]
         if not left or emptied.is_certain:
             return emptied
-        return replace(emptied, reason=f"it holds a {left[0]} directory of it alone")
+        return emptied._replace(reason=f"it holds a {left[0]} directory of it alone")
 
     def electable(self) -> frozenset[int] | Absent:
         if self.is_quorum:
@@ -531,7 +531,7 @@ class _Session:
         self, view: LoadedLog, leader: LoadedLog, protocol: ProtocolChoice, outcome: TruncationOutcome, epoch: int
     ) -> tuple[tuple[ProtocolName, int | Absent], ...]:
         others = (
-            (name, follower_outcome(view, leader, protocol=replace(protocol, name=name), new_epoch=epoch).offset)
+            (name, follower_outcome(view, leader, protocol=protocol._replace(name=name), new_epoch=epoch).offset)
             for name in protocol.alternatives
         )
         return tuple((name, offset) for name, offset in others if offset != outcome.offset)

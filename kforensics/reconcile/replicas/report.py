@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Replica
@@ -57,8 +58,7 @@ class ReplicaReport:
     """Whether what it would truncate is more of what the leader holds: the leader may have been copied earlier while it ran, or have lost power."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
+class WhatIf(NamedTuple):
     """The truncations of every other replica if one replica led."""
 
     leader: LoadedLog
@@ -82,8 +82,7 @@ class WhatIf:
         return (self.lost_certain, self.lost_possible, self.kept_divergent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OddOne:
+class OddOne(NamedTuple):
     """The replica whose content is not that of the others, where damage or a majority shows which it is."""
 
     view: LoadedLog

@@ -83,7 +83,7 @@ class LeaderChoices:
             for candidate in self.session.live
             if not voters or candidate.replica.broker_id in voters
         ]
-        choices += [replace(self._if_led_by(candidate), is_emptied=True) for candidate in empty]
+        choices += [self._if_led_by(candidate)._replace(is_emptied=True) for candidate in empty]
         return tuple(sorted(choices, key=lambda choice: order_of(choice.leader.replica)))
 
     def _voters(self) -> frozenset[int]:

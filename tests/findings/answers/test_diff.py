@@ -84,7 +84,7 @@ def test_all_assigned_replicas_that_hold_the_same_agree():
 
 def test_a_metadata_log_that_agrees_says_nothing_of_partitions_of_which_no_replica_is_given():
     quorum = judged_partition(judged(log(1, 60), log(2, 60), facts=led(1, {1, 2}, replicas=(1, 2))))
-    alone = replace(quorum, partition=TopicPartition("__cluster_metadata", 0))
+    alone = quorum._replace(partition=TopicPartition("__cluster_metadata", 0))
     others = [TopicPartition("orders", 1), TopicPartition("orders", 0)]
 
     said = diff_answer([alone], paths=PATHS, not_given=others)

@@ -6,12 +6,14 @@ import pytest
 
 from kforensics.damage import Damage, DamageKind
 from kforensics.formats.columns import bodies, record_stream
+from kforensics.formats.columns.limits import ExactReads
 from kforensics.formats.columns.record_chain import FEW_LANES, Lanes
-from kforensics.formats.columns.record_columns import ExactReads, LaneDamage, find_damaged_lanes, iter_columns
+from kforensics.formats.columns.record_columns import LaneDamage, find_damaged_lanes, iter_columns
 from kforensics.formats.log.message_set import Message, encode_message, encode_message_set
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch, with_right_crc
 from kforensics.formats.log.records import BodyRecord, encode_body_records
-from kforensics.formats.primitives.compression import Codec, compress
+from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.compression import compress
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.formats.segment import walk
 from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records

@@ -12,17 +12,22 @@ from hypothesis import strategies as st
 
 from kforensics.damage import DamageKind, Span
 from kforensics.errors import FormatError, UnexpectedEnd, UnsupportedFormat
-from kforensics.formats.index.offset import OFFSET_INDEX_ENTRY, encode_index, offset_index, parse_offset_index
+from kforensics.formats.index.offset import (
+    OFFSET_INDEX_LAYOUT,
+    encode_index,
+    offset_index,
+    parse_offset_index,
+)
 from kforensics.formats.index.producer_snapshot import (
-    PRODUCER_SNAPSHOT_ENTRY,
-    PRODUCER_SNAPSHOT_HEADER,
+    ENTRY_LAYOUT,
+    HEADER_LAYOUT,
     ProducerEntry,
     ProducerSnapshot,
     encode_producers,
     parse_producer_snapshot,
 )
 from kforensics.formats.index.time import (
-    TIME_INDEX_ENTRY,
+    TIME_INDEX_LAYOUT,
     last_time_entry_span,
     parse_time_index,
     read_last_time_entry,
@@ -30,7 +35,7 @@ from kforensics.formats.index.time import (
     time_index,
 )
 from kforensics.formats.index.txn import (
-    ABORTED_TRANSACTION,
+    TXN_INDEX_LAYOUT,
     AbortedTransaction,
     TxnIndex,
     encode_aborted_transactions,
@@ -222,26 +227,27 @@ def test_recordings_hold_no_damage_and_equal_the_declarations(incident):
         data = path.read_bytes()
         if path.suffix == ".index":
             index = parse_offset_index(data)
-            reference = construct.GreedyRange(OFFSET_INDEX_ENTRY).parse(data[: index.zero_tail.position])
+            reference = construct.GreedyRange(OFFSET_INDEX_LAYOUT.declaration).parse(data[: index.zero_tail.position])
             assert [tuple(entry) for entry in index.entries.tolist()] == [
                 (row.relative_offset, row.position) for row in reference
             ]
         elif path.suffix == ".timeindex":
             index = parse_time_index(data)
-            reference = construct.GreedyRange(TIME_INDEX_ENTRY).parse(data[: index.zero_tail.position])
+            reference = construct.GreedyRange(TIME_INDEX_LAYOUT.declaration).parse(data[: index.zero_tail.position])
             assert [tuple(entry) for entry in index.entries.tolist()] == [
                 (row.timestamp, row.relative_offset) for row in reference
             ]
         elif path.suffix == ".txnindex":
             index = parse_txn_index(data)
-            reference = construct.GreedyRange(ABORTED_TRANSACTION).parse(data)
+            reference = construct.GreedyRange(TXN_INDEX_LAYOUT.declaration).parse(data)
             assert [entry._asdict() for entry in index.entries] == [
                 {k: v for k, v in row.items() if k != "_io"} for row in reference
             ]
         else:
             index = parse_producer_snapshot(data)
             reference = construct.Struct(
-                "header" / PRODUCER_SNAPSHOT_HEADER, "entries" / PRODUCER_SNAPSHOT_ENTRY[construct.this.header.count]
+                "header" / HEADER_LAYOUT.declaration,
+                "entries" / ENTRY_LAYOUT.declaration[construct.this.header.count],
             ).parse(data)
             assert [entry._asdict() for entry in index.entries] == [
                 {k: v for k, v in row.items() if k != "_io"} for row in reference.entries

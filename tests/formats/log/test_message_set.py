@@ -16,7 +16,8 @@ from kforensics.formats.log.message_set import (
     summarize_wrapper,
 )
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.compression import Codec, compress
+from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.compression import compress
 from tests.formats.segments import walked
 
 nullable = st.none() | st.binary(max_size=60)

@@ -16,7 +16,7 @@ from kforensics.formats.log.record_batch import (
     with_right_crc,
 )
 from kforensics.formats.log.records import BodyRecord
-from kforensics.formats.primitives.compression import Codec
+from kforensics.formats.primitives.codec import Codec
 from tests.formats.segments import walked
 
 int16s = st.integers(-1, (1 << 15) - 1)

@@ -13,13 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.formats.primitives.codec import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 from kforensics.formats.primitives.compression import (
     OUTPUT_LIMIT,
     SMALLEST_LIMIT,
-    BadCompression,
-    Codec,
-    OutputLimitReached,
-    WindowTooLarge,
     compress,
     decompress,
     decompress_into,

@@ -1,11 +1,9 @@
-import construct
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.formats.log.message_set import MESSAGE_HEADER_0, MESSAGE_HEADER_1
-from kforensics.formats.log.record_batch import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER, MESSAGE_HEADER_0, MESSAGE_HEADER_1
 from kforensics.formats.primitives.layout import FixedLayout
 from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
 from tests.formats.segments import recorded_logs
@@ -50,9 +48,9 @@ def test_fields_have_places():
     assert 57 == BATCH_HEADER.position_of("record_count")
 
 
-def test_a_field_without_a_fixed_length_is_refused():
-    with pytest.raises(TypeError, match="name"):
-        FixedLayout(construct.Struct("name" / construct.CString("utf8")))
+def test_a_field_that_is_no_integer_is_refused():
+    with pytest.raises(KeyError, match="s"):
+        FixedLayout(name="s")
 
 
 def assert_readers_agree(layout: FixedLayout, content: bytes) -> None:

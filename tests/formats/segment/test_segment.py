@@ -12,7 +12,7 @@ from kforensics.formats.log.record_batch import (
     iter_batch_records,
     with_right_crc,
 )
-from kforensics.formats.primitives.compression import Codec
+from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.segment import walk as segment_module
 from kforensics.formats.segment.walk import Level, MemoryBytes, find_batch_start, iter_records, walk_segment
 from tests.conftest import ROOT

@@ -8,9 +8,10 @@ from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1, RULES_
 from kforensics.protocol.known_bugs import KNOWN_BUGS
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import parse_version
-from kforensics.reconcile.bugs.evidence import BrokerVersions, rule
+from kforensics.reconcile.bugs.evidence import rule
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks, named_bugs
 from kforensics.reconcile.observed.broker_log_facts import BrokerLife, BrokerLogFacts
+from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition

@@ -9,11 +9,11 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.protocol.known_bugs import KNOWN_BUGS
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version
-from kforensics.reconcile.bugs.evidence import BrokerVersions
 from kforensics.reconcile.bugs.log_signs import broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs, bug_traces
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residual_divergence import Residual
+from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import PARTITION, leadership, log_copy, logged_events, trace_evidence, truncation

@@ -53,7 +53,7 @@ def test_a_leader_that_came_back_in_its_epoch_does_not_show_where_its_log_ended_
     restart = Restart(recorded_at=Absent.UNKNOWN, time_ms=20, is_clean=False)
 
     assert 20 == bound(*states)
-    assert bound(*states, starts=(replace(restart, is_clean=True),)) is None
+    assert bound(*states, starts=(restart._replace(is_clean=True),)) is None
     assert bound(*states, starts=(restart,)) is None
 
 

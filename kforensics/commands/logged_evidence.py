@@ -1,0 +1,216 @@
+"""What the broker logs among the inputs say: their files, the clock of each, and all events in order of time."""
+
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.broker_logs import LogFile, read_log_files
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
+from kforensics.evidence.discovery.log_places import LogPlace, find_logs
+from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.state import BrokerState, ControllerState
+from kforensics.evidence.model import Problem
+from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import (
+    InterBrokerVersion,
+    KafkaVersion,
+    parse_inter_broker_version,
+    parse_version,
+    protocol_of,
+)
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks
+from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
+from kforensics.reconcile.timeline.metadata_events import epoch_times
+
+_NOT_USED = frozenset(
+    {LogEventKind.HIGH_WATERMARK_LOADED, LogEventKind.HIGH_WATERMARK_MISSING, LogEventKind.SEGMENTS_TRUNCATED}
+)
+
+
+class LoggedEvidence(NamedTuple):
+    """The broker logs among the inputs, read."""
+
+    files: tuple[LogFile, ...]
+    clocks: tuple[Clock, ...]
+    """The clock of each log file."""
+    events: tuple[LoggedEvent, ...]
+    """The events of all log files, in order of time."""
+    protocol_hints: Mapping[int, ProtocolName]
+    """The protocol by the versions in a broker's log files, by broker."""
+    versions: Mapping[int, KafkaVersion]
+    """The version that a broker's log files name last, by broker."""
+    problems: Sequence[Problem]
+
+
+def logged_evidence(
+    log_files: Sequence[LogFile],
+    histories: Sequence[MetadataHistory],
+    *,
+    problems: Sequence[Problem] = (),
+    zone: dt.tzinfo | None = None,
+) -> LoggedEvidence:
+    """Return what log files say, in order of time.
+
+    Args:
+        log_files: of one cluster.
+        histories: the metadata logs, which date the leader epochs that lines name.
+        problems: met while the files were read.
+        zone: of the times in log files, where the user names it.
+    """
+    files = tuple(log_files)
+    # Of a long metadata log these are many, and only log lines are compared with them.
+    dated = {anchor: time for history in histories if files for anchor, time in epoch_times(history).items()}
+    clocks = choose_clocks(files, dated, zone=zone)
+    return LoggedEvidence(
+        files=files,
+        clocks=clocks,
+        events=order_events(files, clocks),
+        protocol_hints=protocol_hints(files),
+        versions=_versions(files),
+        problems=problems,
+    )
+
+
+def logs_outside(
+    inputs: Inputs, newest: MetadataHistory, end_ms: int, since_ms: int | None, until_ms: int | None
+) -> dict[LogPlace, LogSpan]:
+    """Return the log files whose lines are all outside of the time that is asked about.
+
+    Args:
+        inputs: all that were given.
+        newest: the metadata log, which says who led then.
+        end_ms: the newest time in it.
+        since_ms: None for the beginning.
+        until_ms: None for the end.
+    """
+    if since_ms is None and until_ms is None:
+        return {}
+    places = find_logs(inputs)
+    starts = _last_starts(newest, since_ms) if since_ms is not None else ()
+    outside = files_outside([place.location for place in places], TimeWindow(since_ms, until_ms, end_ms, starts))
+    return {places[one.at]: one for one in outside}
+
+
+def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
+    """When each node registered last before a time, as a new incarnation."""
+    last: set[int] = set()
+    nodes: list[Sequence[BrokerState | ControllerState]] = [*newest.brokers.values(), *newest.controllers.values()]
+    for states in nodes:
+        first: dict[str | Absent, int] = {}
+        for state in states:
+            first.setdefault(state.incarnation_id, state.when.timestamp_ms)
+        last |= {max((time for time in first.values() if 0 <= time < before_ms), default=-1)}
+    return tuple(sorted(last - {-1}))
+
+
+def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:
+    """Return the log files that are of the cluster of the inputs by their own lines, or whose lines name none.
+
+    Args:
+        inputs: whose `meta.properties` name clusters.
+        log_files: every one among them.
+
+    Returns:
+        The files; one that names no cluster is left out where it lies in a directory of files of other clusters only.
+
+    Raises:
+        InputsRefused: lines of a log file name another cluster, and none was asked for.
+    """
+    clusters = {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
+    expected = {inputs.cluster} if not isinstance(inputs.cluster, Absent) else clusters
+    if not expected and len({min(file.clusters) for file in log_files if file.clusters}) < 2:
+        return tuple(log_files)
+    of_others = [file for file in log_files if file.clusters and expected.isdisjoint(file.clusters)]
+    if not of_others:
+        return tuple(log_files)
+    if not inputs.is_cluster_chosen:
+        named = [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
+        named += [(_shown(inputs, file), cluster) for file in of_others for cluster in file.clusters]
+        raise of_several_clusters(named)
+    folders = {(file.input, file.path.rpartition("/")[0]) for file in of_others}
+    folders -= {
+        (file.input, file.path.rpartition("/")[0]) for file in log_files if not expected.isdisjoint(file.clusters)
+    }
+    apart = {(file.input, file.path) for file in of_others}
+    return tuple(
+        file
+        for file in log_files
+        if (file.input, file.path) not in apart
+        and (file.clusters or (file.input, file.path.rpartition("/")[0]) not in folders)
+    )
+
+
+def _shown(inputs: Inputs, file: LogFile) -> str:
+    given = inputs.found[file.input].described.path
+    line = min(citation.line for citation in file.clusters.values() if isinstance(citation.line, int))
+    return f"{given if file.path == WHOLE_INPUT else f'{given}/{file.path}'}, line {line}"
+
+
+def read_logs(
+    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = ()
+) -> tuple[tuple[LogFile, ...], list[Problem]]:
+    """Return every broker log among the inputs that is needed, and what could not be read of them.
+
+    Args:
+        inputs: all that were given.
+        jobs: the number of processes.
+        unneeded: files whose lines are all outside of the time in question.
+    """
+    places = [place for place in find_logs(inputs) if place not in unneeded]
+    out: list[LogFile] = []
+    problems: list[Problem] = []
+    for place, found in zip(places, read_log_files(places, keep=_is_relevant, jobs=jobs), strict=True):
+        if isinstance(found, EvidenceError):
+            problems.append(Problem(input=place.input, path=place.path, message=found.problem))
+        elif found is not None:
+            out.append(found)
+            problems.extend(found.problems)
+    return tuple(out), problems
+
+
+def _is_relevant(event: LogEvent) -> bool:
+    """Brokers write many lines of these kinds, and no conclusion rests on them."""
+    return event.kind not in _NOT_USED
+
+
+def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
+    """Return the protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last.
+
+    Args:
+        log_files: of any brokers; one whose log names no version is left out.
+    """
+    levels = _inter_broker_versions(log_files)
+    return {
+        broker: protocol_of(version, levels.get(broker, Absent.NOT_WRITTEN))
+        for broker, version in _versions(log_files).items()
+    }
+
+
+def _inter_broker_versions(log_files: tuple[LogFile, ...]) -> dict[int, InterBrokerVersion]:
+    """Return the protocol level that each broker was last started with, where its log has the configuration."""
+    found: dict[int, InterBrokerVersion] = {}
+    for log_file in log_files:
+        for event in log_file.events:
+            level = event.fields.get("inter.broker.protocol.version")
+            if event.kind is not LogEventKind.CONFIGURATION or isinstance(log_file.node_id, Absent) or level is None:
+                continue
+            with suppress(ValueError):  # a level that can't be read shows nothing
+                found[log_file.node_id] = parse_inter_broker_version(str(level))
+    return found
+
+
+def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
+    """Return the version that the log of each broker names last."""
+    found: dict[int, KafkaVersion] = {}
+    for log_file in log_files:
+        for event in log_file.events:
+            text = event.fields.get("version")
+            is_named = event.kind is LogEventKind.VERSION and isinstance(text, str)
+            if is_named and not isinstance(log_file.node_id, Absent):
+                found[log_file.node_id] = parse_version(str(text))
+    return found

@@ -1,0 +1,45 @@
+"""The versions of Kafka that brokers run, and what follows from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent
+from kforensics.protocol.epochs import EpochRules
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerVersions:
+    """The versions of Kafka that the brokers run."""
+
+    by_broker: Mapping[int, KafkaVersion] = field(default_factory=dict)
+    """The version that a broker's log files name last."""
+    at_least: KafkaVersion | None = None
+    """The lowest version that the cluster's metadata.version requires of every broker."""
+
+    def epoch_rules(self, broker: int | Absent, protocol: ProtocolName) -> EpochRules:
+        """Return the rules of the broker's leader epoch cache; of the last release of the protocol if its version is not known.
+
+        Args:
+            broker: its node id, absent where the log belongs to no known node.
+            protocol: by which it truncates.
+        """
+        version = self.by_broker.get(broker) if isinstance(broker, int) else None
+        return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
+
+    def confidence(self, broker: int | Absent, jira: str) -> str | None:
+        """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None.
+
+        Args:
+            broker: its node id, absent where the trace belongs to no known node.
+            jira: a key of the known bugs, such as `KAFKA-10432`.
+        """
+        from kforensics.protocol.known_bugs import BUGS, is_affected  # noqa: PLC0415 - where a trace of a bug is found
+
+        version = self.by_broker.get(broker) if isinstance(broker, int) else None
+        if version is not None:
+            return "likely" if is_affected(version, jira) else None
+        if self.at_least is None or not any(fixed > self.at_least for _, fixed in BUGS[jira].affected):
+            return None
+        return "possible"
