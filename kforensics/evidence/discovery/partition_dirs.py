@@ -268,7 +268,7 @@ def find_places(inputs: Inputs) -> Places:
     every: list[LogDirState] = []
     for index, found in enumerate(inputs.found):
         states = log_dir_states(index, found, problems)
-        own = list(places_in(index, found.walk(), states, problems))
+        own = list(places_in(index, found.walk(in_outline=True), states, problems))
         if no_logs_are_here(states.values(), has_segments=any(one.has_segments for one in own)):
             # Directories without logs are no empty logs: nothing is compared with them.
             problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
@@ -327,7 +327,7 @@ def places_in(
                 if current is not None:
                     yield ended(*current)
                 current = (item, item.name) if isinstance(item.name, PartitionDirectoryName) else None
-                length, has_segments, is_urgent = 0, False, False
+                length, has_segments, is_urgent = item.segment_bytes or 0, item.segment_bytes is not None, False
             case Obstacle():
                 problems.append(Problem(input=index, path=item.path, message=item.message))
     if current is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
@@ -64,8 +64,8 @@ def collect_replica(
     """
     problems: list[Problem] = []
     files = _list(place, problems)
-    directory = _read_directory(place, files, problems)
-    segments = _ends(place, files, directory, level, problems) if depth is Depth.TAILS else None
+    own = _read_own_files(place, files, problems)
+    segments = _ends(place, files, _replica(place, files, own), level, problems) if depth is Depth.TAILS else None
     if segments is None:
         segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
     deleted = [
@@ -74,7 +74,7 @@ def collect_replica(
     is_whole = not problems
     is_captured = isinstance(place.state.root, CapturePath)
     has_records = not is_captured or all(_has_records(place, segment) for segment in segments)
-    replica = stitch_replica(directory, segments, deleted, is_read_whole=is_whole, has_records=has_records)
+    replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
     if is_captured and depth is Depth.CONTENT and replica.unread_below:
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
@@ -99,7 +99,8 @@ def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> li
     """
     problems: list[Problem] = []
     files = _list(place, problems)
-    return read_tails(place, _in_order(files, FileSuffix.NONE), _read_directory(place, files, problems), scan)
+    directory = _replica(place, files, _read_own_files(place, files, problems))
+    return read_tails(place, _in_order(files, FileSuffix.NONE), directory, scan)
 
 
 def as_captured(replica: Replica, root: Path) -> Replica:
@@ -138,7 +139,8 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
     """
     problems: list[Problem] = []
     files = _list(place, problems)
-    return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))
+    replica = _replica(place, files, _read_own_files(place, files, problems))
+    return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
 def stitch_replica(
@@ -158,37 +160,60 @@ def stitch_replica(
         is_read_whole: whether the directory could be listed, and all of its segments read.
         has_records: whether its records, or digests that show which are equal, can be read.
     """
-    segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
-    deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
+    segments = _by_base(segments)
     return replace(
         directory,
         segments=segments,
-        deleted_segments=deleted,
+        deleted_segments=_by_base(deleted),
         lineage=_lineage(segments, directory.log_start),
         is_read_whole=directory.is_read_whole and is_read_whole,
         has_records=directory.has_records and has_records,
     )
 
 
-def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem]) -> Replica:
-    state = place.state
+class _OwnFiles(NamedTuple):
+    """What the small files of a partition directory say."""
+
+    topic_id: str | Absent
+    epochs: tuple[EpochEntry, ...] | Absent
+    damage: dict[str, tuple[Damage, ...]]
+
+
+def _read_own_files(place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem]) -> _OwnFiles:
     damage: dict[str, tuple[Damage, ...]] = {}
-    log_start = checkpoint_value(state, "log_start", place.topic_partition)
+    topic_id = _topic_id(place, files, problems, damage)
+    return _OwnFiles(topic_id, _epochs(place, files, problems, damage), damage)
+
+
+def _replica(
+    place: PartitionPlace,
+    files: Sequence[FoundFile],
+    own: _OwnFiles,
+    segments: Sequence[Segment] = (),
+    deleted: Sequence[Segment] = (),
+    *,
+    is_read_whole: bool = True,
+    has_records: bool = True,
+) -> Replica:
+    """Return what was read of a directory."""
+    state, partition = place.state, place.topic_partition
+    log_start = checkpoint_value(state, "log_start", partition)
+    segments = _by_base(segments)
     return Replica(
         input=state.input,
         broker_id=state.broker_id,
         path=place.path,
         log_dir=state.log_dir,
-        topic_partition=place.topic_partition,
+        topic_partition=partition,
         state=place.directory_state,
-        topic_id=_topic_id(place, files, problems, damage),
-        segments=(),
-        lineage=_lineage((), log_start),
-        checkpoint_epochs=_epochs(place, files, problems, damage),
-        high_watermark=checkpoint_value(state, "high_watermark", place.topic_partition),
-        recovery_point=checkpoint_value(state, "recovery_point", place.topic_partition),
+        topic_id=own.topic_id,
+        segments=segments,
+        lineage=_lineage(segments, log_start),
+        checkpoint_epochs=own.epochs,
+        high_watermark=checkpoint_value(state, "high_watermark", partition),
+        recovery_point=checkpoint_value(state, "recovery_point", partition),
         log_start=log_start,
-        cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
+        cleaner_point=checkpoint_value(state, "cleaner_point", partition),
         clean_shutdown=state.clean_shutdown,
         producer_snapshots=tuple(
             sorted(
@@ -199,21 +224,26 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
                 and isinstance(f.name.base_offset, int)
             )
         ),
+        is_read_whole=is_read_whole,
         orphan_indexes=tuple(sorted(orphan_indexes([(f.name, f.path) for f in files]).items())),
-        damage=damage,
+        deleted_segments=_by_base(deleted),
+        damage=own.damage,
+        has_records=has_records,
     )
+
+
+def _by_base(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    return tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
 
 
 def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     files = []
     for found in walk_partition(place.state.listings, place.path, name=place.path.rpartition("/")[2]):
-        match found:
-            case FoundFile(partition=FoundDirectory()):  # a broker does not look into directories below
+        if isinstance(found, FoundFile):
+            if isinstance(found.partition, FoundDirectory):  # a broker does not look into directories below
                 files.append(found)
-            case Obstacle():
-                problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
-            case _:
-                pass
+        elif isinstance(found, Obstacle):
+            problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
     return files
 
 
