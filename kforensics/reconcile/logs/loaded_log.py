@@ -63,7 +63,12 @@ class LoadedLog:
     @cached_property
     def state_without_high_watermark(self) -> LogState:
         """The same of a log that others fetch from: equal logs have equal states, whatever high watermark their brokers know."""
-        return replace(self.state, high_watermark=Absent.NOT_APPLICABLE)
+        return LogState(
+            epochs=self.epochs,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            high_watermark=Absent.NOT_APPLICABLE,
+        )
 
     @cached_property
     def missing(self) -> tuple[Unaccounted, ...]:
@@ -74,6 +79,20 @@ class LoadedLog:
     def digests(self) -> NDArray[np.void]:
         """One digest per bucket over all segments that are kept."""
         return add_digests([segment.digests for segment in self.segments])
+
+    @cached_property
+    def digest_bytes(self) -> bytes:
+        """The same as bytes: those of logs that hold the same batches are equal."""
+        return self.digests.tobytes()
+
+    @cached_property
+    def last_epoch(self) -> int | Absent:
+        """The newest leader epoch that the replica knows, from its cache or its batches; absent where it knows none."""
+        # An epoch that began at the log end is not in the loaded cache any more, but it shows which broker led last.
+        claimed = self.replica.checkpoint_epochs
+        cache = self.epochs if isinstance(claimed, Absent) else claimed or self.epochs
+        known = [entries[-1].leader_epoch for entries in (cache, self.batch_epochs) if entries]
+        return max(known) if known else Absent.NOT_APPLICABLE
 
     @cached_property
     def lost_ranges(self) -> tuple[OffsetRange, ...]:

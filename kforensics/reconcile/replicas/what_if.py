@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Lineage, Replica
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, count_runs
 from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
@@ -53,6 +54,7 @@ class LeaderChoices:
         ):
             return None
         log = first.state_without_high_watermark
+        known: set[tuple[int, ProtocolName]] = set()
         for at, view in enumerate(self._session.live):
             other = self._session.live[at - 1]
             if (
@@ -62,9 +64,13 @@ class LeaderChoices:
                 or any(self._session.divergence(view, one) is not None for one in self._session.live[:at])
             ):
                 return None
-            outcome = follower_outcome(view, other, protocol=self._session.protocol_of(view), new_epoch=self._epoch)
+            protocol = self._session.protocol_of(view)
+            if (view.high_watermark, protocol.name) in known:
+                continue  # the outcome is that of the log before, which is the same
+            outcome = follower_outcome(view, other, protocol=protocol, new_epoch=self._epoch)
             if not isinstance(outcome.offset, Absent):
                 return None
+            known.add((view.high_watermark, protocol.name))
         none = CommittedCounts()
         return (), tuple(
             WhatIf(
