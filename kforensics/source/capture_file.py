@@ -10,7 +10,6 @@ import os
 import re
 import stat
 import zlib
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -98,6 +97,7 @@ class CapturedFolder(NamedTuple):
     """A captured directory: its entries by name, and for those whose bytes were taken along or looked at what the capture says of them."""
 
     entries: tuple[Entry, ...]
+    by_name: Mapping[str, Entry]
     contents: Mapping[str, Mapping[str, Any]]
     block: int
 
@@ -425,10 +425,8 @@ class Capture:
         if path not in self._folders:
             return None
         folder = self.folder(path)
-        at = bisect_left(folder.entries, (name,))
-        if at == len(folder.entries) or folder.entries[at][0] != name:
-            return None
-        return CapturedEntry(*folder.entries[at], folder.contents.get(name, _NOTHING), folder.block)
+        found = folder.by_name.get(name)
+        return None if found is None else CapturedEntry(*found, folder.contents.get(name, _NOTHING), folder.block)
 
     def folders(self) -> tuple[str, ...]:
         """Return the paths of all directories that were captured."""
@@ -499,7 +497,7 @@ def _folder(rows: Sequence[Mapping[str, Any]], block: int) -> CapturedFolder:
             contents[name] = content
     if len(entries) != len(rows):
         raise ValueError("a name is in a directory twice")
-    return CapturedFolder(tuple(sorted(entries.values())), contents, block)
+    return CapturedFolder(tuple(sorted(entries.values())), entries, contents, block)
 
 
 def real_path(path: Path) -> Path:

@@ -155,6 +155,8 @@ def segment_of(
     batches: BatchTable | Absent = Absent.NOT_WRITTEN,
     batches_from: int = 0,
     unread_below: int = 0,
+    place: Mapping[str, Any] | None = None,
+    no_timestamp: Absent = Absent.NOT_APPLICABLE,
 ) -> Segment:
     """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it.
 
@@ -165,14 +167,17 @@ def segment_of(
         batches: those that were taken along; `NOT_WRITTEN` where none were kept.
         batches_from: the offset from which on the batches are known.
         unread_below: the offset below which nothing was read; 0 where all was.
+        place: path, base offset, length and time of change, where the row itself does not have them.
+        no_timestamp: says why a segment has no highest timestamp.
 
     Raises:
         KeyError: a column is missing.
     """
+    place = row if place is None else place
     return Segment(
-        path=row["path"],
-        base_offset=row["base_offset"],
-        length=row["length"],
+        path=place["path"],
+        base_offset=place["base_offset"],
+        length=place["length"],
         valid_length=row["valid_length"],
         recovered_end_offset=known_or(row["recovered_end_offset"], Absent.NOT_APPLICABLE),
         first_offset=known_or(row["first_offset"], Absent.NOT_APPLICABLE),
@@ -181,15 +186,15 @@ def segment_of(
         record_count=row["record_count"],
         epochs=tuple(EpochEntry(epoch, start) for epoch, start in epochs),
         magics=frozenset(row["magics"] or ()),
-        max_timestamp_ms=known_or(row["max_timestamp_ms"], Absent.NOT_APPLICABLE),
+        max_timestamp_ms=known_or(row["max_timestamp_ms"], no_timestamp),
         digests=digests_of(digests),
         batches=batches,
         damage=damage_of(row["damage"]),
-        changed=row["changed"],
-        mtime_ns=row["mtime_ns"],
+        changed=bool(row["changed"]),
+        mtime_ns=place["mtime_ns"],
         recovered_batch_count=row["recovered_batch_count"],
         recovered_record_count=row["recovered_record_count"],
-        is_thinned=row["is_thinned"],
+        is_thinned=bool(row["is_thinned"]),
         longest_batch=known_or(row.get("longest_batch"), Absent.UNKNOWN),
         batches_from=batches_from,
         unread_below=unread_below,

@@ -66,16 +66,16 @@ def collect_replica(
     files = _list(place, problems)
     own = _read_own_files(place, files, problems)
     segments = _ends(place, files, _replica(place, files, own), level, problems) if depth is Depth.TAILS else None
+    lacking: list[str] = []
     if segments is None:
-        segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
+        segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {}, lacking)
+    has_records = not lacking
     deleted = [
         segment for state in left_over for segment in _segments(place, files, state, level, problems, scanned or {})
     ]
     is_whole = not problems
-    is_captured = isinstance(place.state.root, CapturePath)
-    has_records = not is_captured or all(_has_records(place, segment) for segment in segments)
     replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
-    if is_captured and depth is Depth.CONTENT and replica.unread_below:
+    if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
@@ -126,9 +126,11 @@ def as_captured(replica: Replica, root: Path) -> Replica:
     return replace(replica, segments=tuple(segments), has_records=has_all)
 
 
-def _has_records(place: PartitionPlace, segment: Segment) -> bool:
+def _lacks_records(place: PartitionPlace, segment: Segment) -> bool:
+    if not segment.batch_count or not isinstance(place.state.root, CapturePath):
+        return False
     with open_below(place.state.root, segment.path) as file:
-        return not isinstance(file, CapturedSegment) or not segment.batch_count or has_records(file)
+        return isinstance(file, CapturedSegment) and not has_records(file)
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
@@ -279,11 +281,16 @@ def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Se
         return None
 
 
-def _scan(place: PartitionPlace, path: str, base_offset: int, level: Level) -> Segment:
-    """One segment file, or what a capture holds of it."""
+def _scan(
+    place: PartitionPlace, path: str, base_offset: int, level: Level, lacking: list[str] | None = None
+) -> Segment:
+    """One segment file, or what a capture holds of it; where the capture lacks its records, its path is added to those that do."""
     with open_below(place.state.root, path) as file:
         if isinstance(file, CapturedSegment):
-            return captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
+            segment = captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
+            if lacking is not None and segment.batch_count and not has_records(file):
+                lacking.append(path)
+            return segment
         segment = scan_segment(file, path=path, base_offset=base_offset, level=level, mtime_ns=file.mtime_ns)
         return replace(segment, changed=file.changed())
 
@@ -329,6 +336,7 @@ def _segments(
     level: Level,
     problems: list[Problem],
     scanned: Mapping[str, Segment],
+    lacking: list[str] | None = None,
 ) -> tuple[Segment, ...]:
     out = []
     for found in _in_order(files, suffix):
@@ -336,10 +344,12 @@ def _segments(
         segment = scanned.get(found.path)
         if segment is None:
             try:
-                segment = _scan(place, found.path, found.name.base_offset, level)
+                segment = _scan(place, found.path, found.name.base_offset, level, lacking)
             except EvidenceError as error:
                 problems.append(problem_of(place.state.input, found.path, error))
                 continue
+        elif lacking is not None and _lacks_records(place, segment):
+            lacking.append(found.path)
         if segment.changed and not found.name.is_transient:
             problems.append(Problem(input=place.state.input, path=found.path, message=CHANGED_MEANWHILE))
         out.append(segment)

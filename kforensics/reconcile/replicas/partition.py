@@ -18,7 +18,7 @@ from kforensics.reconcile.logs.divergence import (
     divergence_past_damage,
     first_divergence,
 )
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given
@@ -141,7 +141,7 @@ class _Session:
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
         self.of_other_topics = [r for r in kept if not self._is_same_topic(r)]
-        views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
+        views = list(map(self._without_stale_high_watermark, load_logs([r for r in kept if self._is_same_topic(r)])))
         every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
         known_epochs = [epoch for view in every if isinstance(epoch := view.last_epoch, int)]

@@ -61,7 +61,7 @@ class LeaderChoices:
                 view.state_without_high_watermark != log
                 or view.content_start_offset != first.content_start_offset
                 or view.lost_ranges
-                or any(self._session.divergence(view, one) is not None for one in self._session.live[:at])
+                or self._differs(view, first, at)
             ):
                 return None
             protocol = self._session.protocol_of(view)
@@ -84,6 +84,12 @@ class LeaderChoices:
             )
             for view in sorted(self._session.live, key=lambda one: order_of(one.replica))
         )
+
+    def _differs(self, view: LoadedLog, first: LoadedLog, at: int) -> bool:
+        """Whether a log differs from any of those before it; logs of the same digests are equal to one another."""
+        if view.digest_bytes == first.digest_bytes and not (view.replica.unread_below or first.replica.unread_below):
+            return False
+        return any(self._session.divergence(view, one) is not None for one in self._session.live[:at])
 
     def what_if(self) -> tuple[WhatIf, ...]:
         """Return what becomes of the others if each replica leads that can; none where there is no choice."""
