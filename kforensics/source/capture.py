@@ -316,15 +316,9 @@ class CapturePath(ForeignPath):
 
         Args:
             relative: to this path.
-
-        Raises:
-            OSError: what the capture says of it can't be used.
         """
         capture, inner = self._below(relative)
-        try:
-            return capture.segment_bytes(inner)
-        except EvidenceError as error:
-            raise OSError(None, error.problem) from error
+        return capture.segment_bytes(inner)
 
     def open_as_evidence(self) -> EvidenceFile:
         """Return the file, with its bytes or with what was found in them."""

@@ -114,7 +114,7 @@ class Capture:
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._blocks: OrderedDict[int, dict[str, CapturedFolder]] = OrderedDict()
         self._folders = self._read_folders()
-        self._lengths: dict[str, Any] | None = None
+        self._lengths: Mapping[str, Any] | None = None
 
     # ------------------------------------------------------------ parts
 
@@ -392,25 +392,24 @@ class Capture:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
     def segment_bytes(self, inner: str) -> int | None:
-        """Return the bytes of the segments of a directory that holds files alone, some of them segments in use; none where the capture does not say it apart.
+        """Return the bytes of the segments of a directory that holds files alone, some of them segments in use; none where only its entries show it.
 
         Args:
             inner: relative to the root of the capture.
-
-        Raises:
-            EvidenceUnreadable: what the capture says of it can't be used.
         """
         if self._lengths is None:
-            number = self._numbers.get(LENGTHS)
-            found = {} if number is None else self._parsed(self._inflate(self._parts[number], MANIFEST_LIMIT))
-            if not isinstance(found, dict):
-                raise self.refuse("what it says of the lengths of directories is of another kind")
-            self._lengths = found
+            self._lengths = self._read_lengths()
         length = self._lengths.get(inner) if inner in self._folders else None
+        return length if type(length) is int and 0 <= length <= _LARGEST else None
+
+    def _read_lengths(self) -> Mapping[str, Any]:
+        """Return what the capture says of the lengths of directories; what can't be used is not missed, since the entries show it too."""
+        number = self._numbers.get(LENGTHS)
         try:
-            return None if length is None else checked_count(length)
-        except ValueError as error:
-            raise self.refuse(f"the length of the directory {inner} is impossible") from error
+            found = {} if number is None else self._parsed(self._inflate(self._parts[number], MANIFEST_LIMIT))
+        except EvidenceUnreadable:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def entry(self, inner: str) -> CapturedEntry | None:
         """Return the entry at a path; none where there is none.

@@ -70,9 +70,6 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
 
         Args:
             relative: to this path.
-
-        Raises:
-            OSError: what is said of it can't be used.
         """
         return None
 

@@ -336,10 +336,7 @@ def _outlined(root: Path, log_dir: str, name: str) -> FoundDirectory | None:
     if parsed is None or not isinstance(root, ForeignPath):
         return None
     path = join(log_dir, name)
-    try:
-        length = root.segment_bytes_below(path)
-    except OSError:
-        return None
+    length = root.segment_bytes_below(path)
     return None if length is None else FoundDirectory(path, log_dir, DirectoryKind.PARTITION, parsed, length)
 
 
