@@ -50,7 +50,7 @@ class Gatherer:
         self.blocks: list[Block] = []
         self.columns: list[tuple[str, bytes]] = []
         """Parts of the archive: names and bytes."""
-        self._folders: dict[str, bytes] = {}
+        self._folders: dict[str, bytearray] = {}
         """Of the block that is gathered, by path, as JSON."""
         self._folder_bytes = 0
         self._lengths: list[int | None] = []
@@ -144,7 +144,7 @@ class Gatherer:
             text += b"," if text else b""
             text += ENCODE(one).encode()
             outline.add(one)
-        self._folders[path] = bytes(text)
+        self._folders[path] = text
         self._lengths.append(outline.length)
         self._folder_bytes += len(text)
         if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
@@ -158,9 +158,16 @@ class Gatherer:
         """
         if not self._folders and not self._tar:
             return
-        text = b",".join(b"%b:[%b]" % (ENCODE(path).encode(), text) for path, text in self._folders.items())
-        block = Block(tuple(self._folders), b"{%b}" % text, bytes(self._tar), tuple(self._lengths))
-        self._folders, self._folder_bytes, self._lengths, self._tar = {}, 0, [], bytearray()
+        paths = tuple(self._folders)
+        pieces: list[bytes | bytearray] = [b"{"]
+        for path, text in self._folders.items():
+            pieces += [b"," if len(pieces) > 1 else b"", ENCODE(path).encode(), b":[", text, b"]"]
+        # A log directory may have a million entries: their text is joined once.
+        whole = b"".join([*pieces, b"}"])
+        pieces.clear()
+        self._folders, self._folder_bytes = {}, 0
+        block = Block(paths, whole, bytes(self._tar), tuple(self._lengths))
+        self._lengths, self._tar = [], bytearray()
         self.keep_block(block)
 
     def end(self) -> None:

@@ -201,6 +201,8 @@ def lost_directories(
         What is lost, and a problem for each log directory that names more partitions without a directory than there are with one: then the copy can have
         left them out.
     """
+    if not any(state.without_directory for state in states):
+        return (), ()
     by_broker: dict[int | str, set[TopicPartition]] = {}
     owners = {state.input: _owner(state) for state in states}
     for number, partition in held:
