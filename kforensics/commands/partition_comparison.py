@@ -35,10 +35,15 @@ from kforensics.reconcile.replicas.partition import (
     Verdict,
     reconcile_partition,
 )
+from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64
+CHUNK_OF_CAPTURES = 1024
+"""Partitions that a process takes at once where all of their replicas are captured: neighbours are in one block of a capture, which is read once then."""
+CAPTURED_WEIGHT = 8 << 10
+"""Bytes that take as long to read as what a capture holds of a replica."""
 LARGE_PARTITION = 192 << 20
 """Bytes from which the segments of one partition are read by several processes."""
 SMALL_WORK = 24 << 20
@@ -137,10 +142,8 @@ def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> lis
     Returns:
         A result for each partition, in their order.
     """
-    is_by_ends = shared.options.depth is Depth.TAILS
-    weights = [
-        len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
-    ]
+    end = END_OF_LOG if shared.options.depth is Depth.TAILS else None
+    weights = [sum(_weight(place, end) for place in group) for _, group in shared.groups]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
         jobs = 1
     if progress:
@@ -149,8 +152,10 @@ def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> lis
     scans = _scan_large(shared, large, jobs, progress)
     small = [at for at in range(len(weights)) if at not in set(large)]
     chunks = [
-        tuple(small[first:end])
-        for first, end in in_chunks((weights[at] for at in small), weight=CHUNK_LENGTH, most=CHUNK_PARTITIONS)
+        tuple(small[first:behind])
+        for first, behind in in_chunks(
+            (weights[at] for at in small), weight=CHUNK_LENGTH, most=_chunk_of(shared, len(small), jobs)
+        )
     ]
     results: dict[int, PartitionResult] = {}
     sizes = [sum(weights[at] for at in chunk) for chunk in chunks]
@@ -162,6 +167,19 @@ def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> lis
     for at in large:
         results[at] = _compare_one(shared, at, scans.get(at, {}))
     return [results[at] for at in range(len(weights))]
+
+
+def _weight(place: PartitionPlace, end_of_log: int | None) -> int:
+    if isinstance(place.state.root, CapturePath):
+        return CAPTURED_WEIGHT
+    return place.length if end_of_log is None else end_of_log
+
+
+def _chunk_of(shared: Comparison, count: int, jobs: int) -> int:
+    """Return the partitions that a process takes at once."""
+    if not all(isinstance(place.state.root, CapturePath) for _, group in shared.groups for place in group):
+        return CHUNK_PARTITIONS
+    return max(CHUNK_PARTITIONS, min(CHUNK_OF_CAPTURES, count // (4 * jobs)))
 
 
 def _scan_large(

@@ -158,12 +158,12 @@ class Replica:
     @property
     def batches_from(self) -> int:
         """The offset from which its batches can be read; below it, of some segment only digests are here."""
-        return max((segment.batches_from for segment in self.segments), default=0)
+        return max([segment.batches_from for segment in self.segments] or (0,))
 
     @property
     def unread_below(self) -> int:
         """The offset from which all of its batches were read, 0 where all were."""
-        return max((segment.unread_below for segment in self.segments), default=0)
+        return max([segment.unread_below for segment in self.segments] or (0,))
 
     @property
     def owner(self) -> str:

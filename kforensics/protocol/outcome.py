@@ -104,6 +104,18 @@ class TruncationStep:
         return f", its own epoch {self.own_epoch} ends at {self.own_offset}"
 
 
+def loaded_high_watermark(high_watermark: int | Absent, log_start_offset: int, log_end_offset: int) -> int:
+    """Return the high watermark that a broker uses: 0 if it is missing, and limited to the log (`UnifiedLog.updateHighWatermark`).
+
+    Args:
+        high_watermark: of the checkpoint or of memory.
+        log_start_offset: of the log.
+        log_end_offset: of the log.
+    """
+    known = 0 if isinstance(high_watermark, Absent) else high_watermark
+    return max(log_start_offset, min(known, log_end_offset))
+
+
 class LogState(NamedTuple):
     """The facts about a replica's log that the protocol uses."""
 
@@ -115,9 +127,8 @@ class LogState(NamedTuple):
 
     @property
     def loaded_high_watermark(self) -> int:
-        """Return the high watermark that a broker uses: 0 if it is missing, and limited to the log (`UnifiedLog.updateHighWatermark`)."""
-        high_watermark = 0 if isinstance(self.high_watermark, Absent) else self.high_watermark
-        return max(self.log_start_offset, min(high_watermark, self.log_end_offset))
+        """Return the high watermark that a broker uses for this log."""
+        return loaded_high_watermark(self.high_watermark, self.log_start_offset, self.log_end_offset)
 
 
 class TruncationOutcome(NamedTuple):

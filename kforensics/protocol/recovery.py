@@ -18,7 +18,7 @@ from kforensics.protocol.epochs import (
     truncate_from_end,
     truncate_from_start,
 )
-from kforensics.protocol.outcome import LogState
+from kforensics.protocol.outcome import LogState, loaded_high_watermark
 
 
 class SegmentState(NamedTuple):
@@ -202,12 +202,6 @@ def recover_log(
     if kept and end < start:
         rule, kept, end, epochs = RecoveryRule.BELOW_LOG_START, [], start, ()
     checkpointed_start = 0 if isinstance(log_start_offset, Absent) else log_start_offset
-    log = LogState(
-        epochs=repair_epochs_at_load(epochs, checkpointed_start, end),
-        log_start_offset=start,
-        log_end_offset=end,
-        high_watermark=high_watermark,
-    )
     return RecoveryOutcome(
         rule=rule,
         scanned=tuple(scanned),
@@ -215,10 +209,10 @@ def recover_log(
         deleted=tuple(segment.base_offset for segment in segments[len(kept) :]),
         kept_count=len(kept),
         log=LogState(
-            epochs=log.epochs,
+            epochs=repair_epochs_at_load(epochs, checkpointed_start, end),
             log_start_offset=start,
             log_end_offset=end,
-            high_watermark=log.loaded_high_watermark,
+            high_watermark=loaded_high_watermark(high_watermark, start, end),
         ),
         recovery_point=recovery_point_at_load(point, end, clean_shutdown=clean_shutdown),
     )

@@ -309,7 +309,16 @@ class CapturePath(ForeignPath):
             raise FileNotFoundError(2, "it is not in the capture", str(self / relative)) from None
         except EvidenceError as error:
             raise OSError(None, error.problem) from error
-        return (Entry._make(entry[:4]) for entry in found.values())
+        return iter(found.entries)
+
+    def segment_bytes_below(self, relative: str) -> int | None:
+        """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them.
+
+        Args:
+            relative: to this path.
+        """
+        capture, inner = self._below(relative)
+        return capture.segment_bytes(inner)
 
     def open_as_evidence(self) -> EvidenceFile:
         """Return the file, with its bytes or with what was found in them."""
@@ -389,6 +398,23 @@ class CapturedFile(_Inside):
             buffer[filled : filled + len(piece)] = piece
             filled += len(piece)
         return filled
+
+    def read(self, position: int, length: int) -> bytes:
+        """Return the bytes of a span, fewer if the file ends before.
+
+        Args:
+            position: in bytes from the start of the file; a negative one reads nothing.
+            length: a claim from disk may be passed.
+
+        Raises:
+            EvidenceUnreadable: a part is not as the manifest says.
+        """
+        if len(self._parts) > 1:
+            return super().read(position, length)
+        end = min(position + length, self.size)
+        if not 0 <= position < end:
+            return b""
+        return self.capture.part(self._parts[0])[self._start + position : self._start + end]
 
     def changed(self) -> bool:
         """Return false: a capture never changes."""

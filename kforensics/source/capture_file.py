@@ -11,13 +11,13 @@ import re
 import stat
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.errors import EvidenceUnreadable
-from kforensics.source.foreign import ForeignPath
+from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import open_evidence
 
 FORMAT = "kforensics/capture-file/1"
@@ -32,6 +32,9 @@ RECORDS_FOLDER = "private-records"
 
 COORDINATORS_FOLDER = "coordinator-records"
 """Members below this name hold records of `__consumer_offsets` and `__transaction_state`."""
+
+LENGTHS = "lengths.json"
+"""The part with the bytes of the segments of each partition directory that holds files alone, which captures of earlier versions do not have."""
 
 MANIFEST_LIMIT = 64 << 20
 PART_LIMIT = 32 << 20
@@ -90,6 +93,15 @@ class CapturedEntry(NamedTuple):
     block: int
 
 
+class CapturedFolder(NamedTuple):
+    """A captured directory: its entries by name, and for those whose bytes were taken along or looked at what the capture says of them."""
+
+    entries: tuple[Entry, ...]
+    by_name: Mapping[str, Entry]
+    contents: Mapping[str, Mapping[str, Any]]
+    block: int
+
+
 class Capture:
     """One capture, open for reading; parts are inflated and checked when they are asked for."""
 
@@ -100,8 +112,9 @@ class Capture:
         """The manifest of the capture."""
         self._parts = self._read_parts()
         self._kept: OrderedDict[int, bytes] = OrderedDict()
-        self._blocks: OrderedDict[int, dict[str, dict[str, CapturedEntry]]] = OrderedDict()
+        self._blocks: OrderedDict[int, dict[str, CapturedFolder]] = OrderedDict()
         self._folders = self._read_folders()
+        self._lengths: Mapping[str, Any] | None = None
 
     # ------------------------------------------------------------ parts
 
@@ -325,7 +338,7 @@ class Capture:
         """
         if not self.has_folder(""):
             raise self.refuse("its tree has no beginning")
-        return tuple(sorted(entry.name for entry in self.folder("").values()))
+        return tuple(entry.name for entry in self.folder("").entries)
 
     def where(self, inner: str) -> str:
         """Return the path on the broker of a path in the capture, and the node.
@@ -355,8 +368,8 @@ class Capture:
         )
         return str(known.get("path", name)) + (f"/{rest}" if rest else "")
 
-    def folder(self, inner: str) -> Mapping[str, CapturedEntry]:
-        """Return the entries of a directory, by name.
+    def folder(self, inner: str) -> CapturedFolder:
+        """Return a directory with its entries.
 
         Args:
             inner: relative to the root of the capture, which is empty.
@@ -378,6 +391,26 @@ class Capture:
         except KeyError as error:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
+    def segment_bytes(self, inner: str) -> int | None:
+        """Return the bytes of the segments of a directory that holds files alone, some of them segments in use; none where only its entries show it.
+
+        Args:
+            inner: relative to the root of the capture.
+        """
+        if self._lengths is None:
+            self._lengths = self._read_lengths()
+        length = self._lengths.get(inner) if inner in self._folders else None
+        return length if type(length) is int and 0 <= length <= _LARGEST else None
+
+    def _read_lengths(self) -> Mapping[str, Any]:
+        """Return what the capture says of the lengths of directories; what can't be used is not missed, since the entries show it too."""
+        number = self._numbers.get(LENGTHS)
+        try:
+            found = {} if number is None else self._parsed(self._inflate(self._parts[number], MANIFEST_LIMIT))
+        except EvidenceUnreadable:
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def entry(self, inner: str) -> CapturedEntry | None:
         """Return the entry at a path; none where there is none.
 
@@ -387,11 +420,12 @@ class Capture:
         Raises:
             EvidenceUnreadable: what the capture says of its directory can't be used.
         """
-        folder, _, name = inner.rpartition("/")
-        try:
-            return self.folder(folder).get(name)
-        except KeyError:
+        path, _, name = inner.rpartition("/")
+        if path not in self._folders:
             return None
+        folder = self.folder(path)
+        found = folder.by_name.get(name)
+        return None if found is None else CapturedEntry(*found, folder.contents.get(name, _NOTHING), folder.block)
 
     def folders(self) -> tuple[str, ...]:
         """Return the paths of all directories that were captured."""
@@ -405,16 +439,13 @@ class Capture:
         """
         return inner in self._folders
 
-    def _read_block(self, block: int) -> dict[str, dict[str, CapturedEntry]]:
+    def _read_block(self, block: int) -> dict[str, CapturedFolder]:
         number = self._numbers.get(f"tree/{block:06d}.json")
         if number is None:
             raise self.refuse(f"it has no part tree/{block:06d}.json")
         found = self._parsed(self.part(number))
         try:
-            return {
-                str(path): {entry.name: entry for entry in (_entry(one, block) for one in entries)}
-                for path, entries in found.items()
-            }
+            return {str(path): _folder(rows, block) for path, rows in found.items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self.refuse(f"part tree/{block:06d}.json says what is impossible: {error}") from error
 
@@ -442,20 +473,30 @@ def _is_name(name: Any) -> bool:
     return isinstance(name, str) and name not in {"", ".", ".."} and "/" not in name and "\0" not in name
 
 
-def _entry(one: Mapping[str, Any], block: int) -> CapturedEntry:
-    name, content = one["name"], one.get("content") or {}
-    if not _is_name(name):
-        raise ValueError("a name leads out of the tree")
-    if not isinstance(content, dict):
-        raise TypeError("the content of a file is no object")
-    mode, length, mtime_ns = one["mode"], one["length"], one["mtime_ns"]
-    if type(mtime_ns) is not int or not -_LARGEST <= mtime_ns <= _LARGEST:
-        raise ValueError("a time is not a number of nanoseconds")
-    if type(mode) is not int or not 0 <= mode <= 0xFFFF or not stat.S_IFMT(mode):
-        raise ValueError("a mode is not that of a file")
-    if type(length) is not int or not 0 <= length <= _LARGEST:
-        raise ValueError("a length is not a number of bytes")
-    return CapturedEntry(name, mode, length, mtime_ns, content, block)
+_NOTHING: Mapping[str, Any] = {}
+
+
+def _folder(rows: Sequence[Mapping[str, Any]], block: int) -> CapturedFolder:
+    entries: dict[str, Entry] = {}
+    contents: dict[str, Mapping[str, Any]] = {}
+    for one in rows:
+        name, mode, length, mtime_ns = one["name"], one["mode"], one["length"], one["mtime_ns"]
+        if not _is_name(name):
+            raise ValueError("a name leads out of the tree")
+        if type(mtime_ns) is not int or not -_LARGEST <= mtime_ns <= _LARGEST:
+            raise ValueError("a time is not a number of nanoseconds")
+        if type(mode) is not int or not 0 <= mode <= 0xFFFF or not stat.S_IFMT(mode):
+            raise ValueError("a mode is not that of a file")
+        if type(length) is not int or not 0 <= length <= _LARGEST:
+            raise ValueError("a length is not a number of bytes")
+        entries[name] = Entry(name, mode, length, mtime_ns)
+        if content := one.get("content"):
+            if not isinstance(content, dict):
+                raise TypeError("the content of a file is no object")
+            contents[name] = content
+    if len(entries) != len(rows):
+        raise ValueError("a name is in a directory twice")
+    return CapturedFolder(tuple(sorted(entries.values())), entries, contents, block)
 
 
 def real_path(path: Path) -> Path:

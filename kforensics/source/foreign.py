@@ -65,6 +65,14 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         path: ForeignPath = self / relative
         return path.entries()
 
+    def segment_bytes_below(self, relative: str) -> int | None:  # noqa: ARG002 - most storage does not know it
+        """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them.
+
+        Args:
+            relative: to this path.
+        """
+        return None
+
     def mode(self) -> int:
         """Return its mode, as in `stat`; raise `FileNotFoundError` if nothing is there."""
         raise NotImplementedError

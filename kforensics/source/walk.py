@@ -52,6 +52,8 @@ class FoundDirectory(NamedTuple):
     log_dir: str
     kind: DirectoryKind
     name: PartitionDirectoryName | Absent
+    segment_bytes: int | None = None
+    """The bytes of its segments, where that is known and its files are not walked."""
 
 
 class FoundFile(NamedTuple):
@@ -308,7 +310,7 @@ def join(folder: str, name: str) -> str:
 
 
 def walk_log_dir(
-    listings: Listings, log_dir: str = "", *, within: Callable[[str], bool] | None = None
+    listings: Listings, log_dir: str = "", *, within: Callable[[str], bool] | None = None, in_outline: bool = False
 ) -> Iterator[Found]:
     """Yield everything in a log directory: its own files, then each directory followed by the files in it.
 
@@ -316,6 +318,7 @@ def walk_log_dir(
         listings: of the input.
         log_dir: relative to it.
         within: whether a directory is looked into, by its name; into every one where it is not given.
+        in_outline: the files of a partition directory are not wanted where the bytes of its segments are known without them.
     """
     listing = listings.of(log_dir)
     yield from listing.obstacles
@@ -324,7 +327,17 @@ def walk_log_dir(
             yield from _found_files(entry, join(log_dir, entry.name), log_dir, Absent.NOT_APPLICABLE)
     for entry in listing.entries:
         if entry.is_directory and (within is None or within(entry.name)):
-            yield from walk_directory(listings, log_dir, entry.name)
+            known = _outlined(listings.root, log_dir, entry.name) if in_outline else None
+            yield from walk_directory(listings, log_dir, entry.name) if known is None else (known,)
+
+
+def _outlined(root: Path, log_dir: str, name: str) -> FoundDirectory | None:
+    parsed = parse_partition_directory(name) if isinstance(root, ForeignPath) else None
+    if parsed is None or not isinstance(root, ForeignPath):
+        return None
+    path = join(log_dir, name)
+    length = root.segment_bytes_below(path)
+    return None if length is None else FoundDirectory(path, log_dir, DirectoryKind.PARTITION, parsed, length)
 
 
 def walk_partition(listings: Listings, relative: str = "", *, name: str | None = None) -> Iterator[Found]:

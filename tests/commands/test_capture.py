@@ -26,6 +26,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level, walk_segment
@@ -722,6 +723,20 @@ def test_a_forged_capture_is_refused_or_read_in_bounds(name, taken, tmp_path):
         found, code = document(command, [forged])
         assert 3 == code, (command, found)
     assert document("ls", [forged])[1] in {0, 3}  # which needs no rows of segments
+
+
+@pytest.mark.parametrize("lengths", [None, b"[]", b'{"broker-1/orders-0": -1}'])
+def test_directories_are_found_by_their_entries_where_their_lengths_are_not_said(lengths, taken, tmp_path):
+    def change(contents):
+        said = contents.pop("lengths.json")
+        assert {"broker-1/orders-0"} <= json.loads(said).keys()
+        contents.update({} if lengths is None else {"lengths.json": lengths})
+
+    def places(path):
+        found = find_places(find_inputs([path])).by_partition
+        return {partition: [(one.path, one.length) for one in group] for partition, group in found.items()}
+
+    assert places(taken) == places(rewritten(taken, tmp_path, change))
 
 
 def _leaves(value, path=()):

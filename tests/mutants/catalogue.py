@@ -181,8 +181,8 @@ MUTANTS = (
     Mutant(
         "a loaded high watermark may lie above the log end",
         OUTCOME,
-        "return max(self.log_start_offset, min(high_watermark, self.log_end_offset))",
-        "return max(self.log_start_offset, high_watermark)",
+        "return max(log_start_offset, min(known, log_end_offset))",
+        "return max(log_start_offset, known)",
     ),
     Mutant(
         "a quorum leader does not compare epochs",

@@ -1,6 +1,7 @@
 """What a capture holds of directories while it is gathered: entries, small files and rows, until they are worth parts of the archive."""
 
 import json
+import stat
 import tarfile
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.evidence.captured.columns import Columns, npy_of
+from kforensics.source.naming import FileKind, parse_file_name
 
 GROUP_ROWS = 1 << 18
 """Rows after which the columns of a group are written."""
@@ -33,6 +35,8 @@ class Block(NamedTuple):
     text: bytes
     """The entries by directory, as JSON."""
     tar: bytes
+    lengths: tuple[int | None, ...]
+    """Of each directory, the bytes of its segments; none where its entries have to be looked at to know what is in it."""
 
 
 class Gatherer:
@@ -46,9 +50,10 @@ class Gatherer:
         self.blocks: list[Block] = []
         self.columns: list[tuple[str, bytes]] = []
         """Parts of the archive: names and bytes."""
-        self._folders: dict[str, bytes] = {}
+        self._folders: dict[str, bytearray] = {}
         """Of the block that is gathered, by path, as JSON."""
         self._folder_bytes = 0
+        self._lengths: list[int | None] = []
         self._tar = bytearray()
         self._groups = {"batches": Group(first_group), "records": Group()}
 
@@ -134,10 +139,13 @@ class Gatherer:
             UsageError: the capture can't be written.
         """
         text = bytearray()
+        outline = _Outline()
         for one in entries:
             text += b"," if text else b""
             text += ENCODE(one).encode()
-        self._folders[path] = bytes(text)
+            outline.add(one)
+        self._folders[path] = text
+        self._lengths.append(outline.length)
         self._folder_bytes += len(text)
         if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
             self.end_block()
@@ -150,9 +158,16 @@ class Gatherer:
         """
         if not self._folders and not self._tar:
             return
-        text = b",".join(b"%b:[%b]" % (ENCODE(path).encode(), text) for path, text in self._folders.items())
-        block = Block(tuple(self._folders), b"{%b}" % text, bytes(self._tar))
-        self._folders, self._folder_bytes, self._tar = {}, 0, bytearray()
+        paths = tuple(self._folders)
+        pieces: list[bytes | bytearray] = [b"{"]
+        for path, text in self._folders.items():
+            pieces += [b"," if len(pieces) > 1 else b"", ENCODE(path).encode(), b":[", text, b"]"]
+        # A log directory may have a million entries: their text is joined once.
+        whole = b"".join([*pieces, b"}"])
+        pieces.clear()
+        self._folders, self._folder_bytes = {}, 0
+        block = Block(paths, whole, bytes(self._tar), tuple(self._lengths))
+        self._lengths, self._tar = [], bytearray()
         self.keep_block(block)
 
     def end(self) -> None:
@@ -164,6 +179,27 @@ class Gatherer:
         self.end_block()
         for table in self._groups:
             self._flush(table)
+
+
+class _Outline:
+    """What the names of a directory show: nothing but files, and segments in use among them."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._is_plain = True
+        self._has_segments = False
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        self._is_plain &= stat.S_ISREG(entry["mode"])
+        if ".log" in entry["name"]:
+            name = parse_file_name(entry["name"])
+            self._has_segments |= name.kind is FileKind.SEGMENT
+            self._is_plain &= not name.is_transient
+            self._bytes += entry["length"] if name.kind is FileKind.SEGMENT else 0
+
+    @property
+    def length(self) -> int | None:
+        return self._bytes if self._is_plain and self._has_segments else None
 
 
 class Group:

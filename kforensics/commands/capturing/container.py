@@ -14,7 +14,16 @@ from typing import Any, Self
 
 from kforensics.commands.capturing.blocks import ENCODE, SMALL_LENGTH, Block, Gatherer, Group
 from kforensics.errors import UsageError
-from kforensics.source.capture_file import CHUNK_LENGTH, FORMAT, MARKER, PART_LIMIT, RECORDS_FOLDER, Part, comment_of
+from kforensics.source.capture_file import (
+    CHUNK_LENGTH,
+    FORMAT,
+    LENGTHS,
+    MARKER,
+    PART_LIMIT,
+    RECORDS_FOLDER,
+    Part,
+    comment_of,
+)
 from kforensics.source.mapped import EvidenceFile
 
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -48,6 +57,8 @@ class CaptureWriter(Gatherer):
         self._parts: list[Part] = []
         self._tree = bytearray(b"{")
         """What `tree.json` holds, as its text: there may be a million directories."""
+        self._outline = bytearray(b"{")
+        """What `lengths.json` holds."""
         self._block = 0
         self._large = 0
         self._records: dict[str, tuple[int, bytearray]] = {}
@@ -195,8 +206,11 @@ class CaptureWriter(Gatherer):
         """
         if len(block.text) > PART_LIMIT:
             raise UsageError(f"a directory has more files than a capture can describe: {block.paths[0]}")
-        for path in block.paths:
-            self._tree += f"{'' if len(self._tree) == 1 else ','}{ENCODE(path)}:{self._block}".encode()
+        for path, length in zip(block.paths, block.lengths, strict=True):
+            key = ENCODE(path)
+            self._tree += f"{'' if len(self._tree) == 1 else ','}{key}:{self._block}".encode()
+            if length is not None:
+                self._outline += f"{'' if len(self._outline) == 1 else ','}{key}:{length}".encode()
         if block.tar:
             self.add_part(f"files/{self._block:06d}.tar", block.tar + b"\0" * 1024)
         self.add_part(f"tree/{self._block:06d}.json", block.text)
@@ -251,6 +265,7 @@ class CaptureWriter(Gatherer):
         for folder in list(self._records):
             self._flush_records(folder)
         self.add_part("tree.json", self._tree_data())
+        self.add_part(LENGTHS, bytes(self._outline) + b"}")
         whole = {"schema": FORMAT, **manifest, "parts": [one._asdict() for one in self._parts]}
         self.add_part("manifest.json", json.dumps(whole, indent=1).encode())
         end = self._parts[-1]

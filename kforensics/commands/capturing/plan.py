@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, RootPlan
@@ -29,6 +30,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     LOGS_LEFT_OUT,
     LogDirState,
     PartitionPlace,
+    PlaceFound,
     log_dir_states,
     lost_directories,
     no_logs_are_here,
@@ -224,14 +226,10 @@ def _survey(plan: CapturePlan, inputs: Sequence[FoundInput], jobs: int) -> None:
         seen.setdefault(numbers[id(task.log_dir.found)], []).append(one)
         task.log_dir.urgent += one.urgent
     every: list[LogDirState] = []
-    held: list[tuple[int, TopicPartition]] = []
+    held: list[Iterator[tuple[int, TopicPartition]]] = []
     for index, found in enumerate(inputs):
         mine = [one for one in log_dirs if one.found is found]
         own = list(places_in(index, _others(found, mine), states[index], plan.problems))
-        names = [name for one in mine for name in (*one.names, *one.vanishing)]
-        parsed = (parse_partition_directory(name) for name in names)
-        partitions = {one.topic_partition for one in parsed if one is not None}
-        partitions |= {one.place.topic_partition for one in own}
         found_here = seen.get(index, [])
         plan.problems += [problem for one in found_here for problem in one.problems]
         has_segments = any(one.has_segments for one in own) or any(one.has_segments for one in found_here)
@@ -240,16 +238,27 @@ def _survey(plan: CapturePlan, inputs: Sequence[FoundInput], jobs: int) -> None:
             for log_dir in mine:
                 log_dir.state = None
         else:
-            plan.replicas += len(names) + len(own)
+            plan.replicas += sum(len(one.names) + len(one.vanishing) for one in mine) + len(own)
             every += states[index].values()
-            held += ((index, one) for one in partitions)
+            held.append(_held(index, mine, own))
             for held_alone in own:
                 place = held_alone.place
                 if (folder := alone.get((place.state.root, place.path))) is not None:
                     folder.place = place
         for seen_here in found_here:
             plan.tally.merge(seen_here.tally)
-    plan.problems += lost_directories(every, held)[1]
+    plan.problems += lost_directories(every, chain.from_iterable(held))[1]
+
+
+def _held(
+    index: int, log_dirs: Sequence[LogDirPlan], places: Sequence[PlaceFound]
+) -> Iterator[tuple[int, TopicPartition]]:
+    """Yield the partitions of all directories of an input, which are parsed where they are asked for: there may be a million."""
+    for log_dir in log_dirs:
+        for name in (*log_dir.names, *log_dir.vanishing):
+            if (parsed := parse_partition_directory(name)) is not None:
+                yield index, parsed.topic_partition
+    yield from ((index, one.place.topic_partition) for one in places)
 
 
 def _look(plan: CapturePlan, index: int, task: Task) -> _Seen:

@@ -127,5 +127,5 @@ def lock_files(roots: Sequence[RootPlan]) -> Iterator[Path]:
         for folder in root.folders:
             if folder.place is None:
                 for entry in folder.each():
-                    if parse_file_name(entry.name).kind is FileKind.LOCK:
+                    if not entry.is_directory and parse_file_name(entry.name).kind is FileKind.LOCK:
                         yield folder.path / entry.name

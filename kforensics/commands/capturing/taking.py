@@ -210,6 +210,8 @@ class Taking:
     def _of_log_dirs(self) -> Iterator[tuple[FolderPlan, Entry]]:
         for folder in self.plan.without_partitions():
             for entry in folder.each():
+                if entry.is_directory:
+                    continue
                 name = parse_file_name(entry.name)
                 if name.kind is FileKind.OFFSET_CHECKPOINT and name.suffix is FileSuffix.NONE:
                     yield folder, entry

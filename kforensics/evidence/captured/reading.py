@@ -64,24 +64,14 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
             batches = _whole_table(file)
         is_unknown = unread and not row["batch_count"] and row["max_timestamp_ms"] is None
         return segment_of(
-            {
-                **{name: row[name] for name in (*_NUMBERS, *_OPTIONAL)},
-                **{name: row.get(name) for name in _ADDED},
-                "path": path,
-                "base_offset": base_offset,
-                "length": file.size,
-                "mtime_ns": file.mtime_ns,
-                "magics": row["magics"],
-                "is_thinned": bool(row["is_thinned"]),
-                "changed": bool(row["changed"]),
-                "damage": row["damage"],
-                **({"max_timestamp_ms": Absent.UNKNOWN} if is_unknown else {}),
-            },
+            row,
             row["digests"],
             row["epochs"],
             batches=batches,
             batches_from=_batches_from(file),
             unread_below=unread,
+            place={"path": path, "base_offset": base_offset, "length": file.size, "mtime_ns": file.mtime_ns},
+            no_timestamp=Absent.UNKNOWN if is_unknown else Absent.NOT_APPLICABLE,
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file.capture.refuse(f"what it says of {file.inner} is impossible: {error!r}") from error
@@ -123,9 +113,11 @@ def _check(row: Mapping[str, Any]) -> None:
         value = row[name]
         if type(value) is not int or not 0 <= value <= _LARGEST:
             raise ValueError(name)
-    for name in (*_OPTIONAL, *_ADDED):
-        value = row.get(name) if name in _ADDED else row[name]
-        if value is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
+    for name in _OPTIONAL:
+        if (value := row[name]) is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
+            raise ValueError(name)
+    for name in _ADDED:
+        if (value := row.get(name)) is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
             raise ValueError(name)
     for name, width in (("digests", 5), ("epochs", 2)):
         for one in row[name]:

@@ -102,6 +102,9 @@ _COLUMNS = (
 )
 """Columns that are a field of a segment, under the same name."""
 
+_PLACE = ("path", "base_offset", "length", "mtime_ns")
+"""Columns of a segment's file, whether it was read or not."""
+
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
     """Return a segment as a row of plain values; digests and lineage have tables of their own.
@@ -157,6 +160,8 @@ def segment_of(
     batches: BatchTable | Absent = Absent.NOT_WRITTEN,
     batches_from: int = 0,
     unread_below: int = 0,
+    place: Mapping[str, Any] | None = None,
+    no_timestamp: Absent = Absent.NOT_APPLICABLE,
 ) -> Segment:
     """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it.
 
@@ -167,13 +172,22 @@ def segment_of(
         batches: those that were taken along; `NOT_WRITTEN` where none were kept.
         batches_from: the offset from which on the batches are known.
         unread_below: the offset below which nothing was read; 0 where all was.
+        place: path, base offset, length and time of change, where the row itself does not have them.
+        no_timestamp: says why a segment has no highest timestamp.
 
     Raises:
         KeyError: a column is missing.
     """
-    columns = {name: known_or(row.get(name), absent) for name, absent in _WITHOUT_VALUE.items()}
-    columns |= {name: row[name] for name in ("path", *_COLUMNS) if name not in columns}
-    columns["magics"] = frozenset(row["magics"] or ())
+    place = row if place is None else place
+    absences = {**_WITHOUT_VALUE, "max_timestamp_ms": no_timestamp}
+    columns = {name: known_or(row.get(name), absent) for name, absent in absences.items()}
+    columns |= {name: row[name] for name in _COLUMNS if name not in columns and name not in _PLACE}
+    columns |= {name: place[name] for name in _PLACE}
+    columns |= {
+        "magics": frozenset(row["magics"] or ()),
+        "is_thinned": bool(row["is_thinned"]),
+        "changed": bool(row["changed"]),
+    }
     return Segment(
         **columns,
         epochs=tuple(EpochEntry(epoch, start) for epoch, start in epochs),

@@ -91,11 +91,12 @@ class FoundInput:
         """
         return read_evidence(self.root / path, limit)
 
-    def walk(self, *, within: Callable[[str], bool] | None = None) -> Iterator[Found]:
+    def walk(self, *, within: Callable[[str], bool] | None = None, in_outline: bool = False) -> Iterator[Found]:
         """Yield everything below the input, and what could not be looked at.
 
         Args:
             within: whether a directory of a log directory is looked into, by its name; into every one where it is not given.
+            in_outline: the files of a partition directory are not wanted where the bytes of its segments are known without them.
         """
         yield from self.obstacles
         match self.shape:
@@ -107,7 +108,7 @@ class FoundInput:
                 yield from walk_files(self.listings)
             case Shape.LOG_DIR | Shape.PARENT:
                 for log_dir in self.log_dir_paths:
-                    yield from walk_log_dir(self.listings, log_dir, within=within)
+                    yield from walk_log_dir(self.listings, log_dir, within=within, in_outline=in_outline)
 
     def _itself(self) -> FoundFile | Obstacle:
         try:

@@ -199,6 +199,8 @@ def lost_directories(
         What is lost, and a problem for each log directory that names more partitions without a directory than there are with one: then the copy can have
         left them out.
     """
+    if not any(state.without_directory for state in states):
+        return (), ()
     by_broker: dict[int | str, set[TopicPartition]] = {}
     owners = {state.input: _owner(state) for state in states}
     for number, partition in held:
@@ -265,7 +267,7 @@ def find_places(inputs: Inputs) -> Places:
     every: list[LogDirState] = []
     for index, found in enumerate(inputs.found):
         states = log_dir_states(index, found, problems)
-        own = list(places_in(index, found.walk(), states, problems))
+        own = list(places_in(index, found.walk(in_outline=True), states, problems))
         if no_logs_are_here(states.values(), has_segments=any(one.has_segments for one in own)):
             # Directories without logs are no empty logs: nothing is compared with them.
             problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
@@ -324,7 +326,7 @@ def places_in(
                 if current is not None:
                     yield ended(*current)
                 current = (item, item.name) if isinstance(item.name, PartitionDirectoryName) else None
-                length, has_segments, is_urgent = 0, False, False
+                length, has_segments, is_urgent = item.segment_bytes or 0, item.segment_bytes is not None, False
             case Obstacle():
                 problems.append(Problem(input=index, path=item.path, message=item.message))
     if current is not None:

@@ -63,18 +63,18 @@ def collect_replica(
     """
     problems: list[Problem] = []
     files = _list(place, problems)
-    directory = _read_directory(place, files, problems)
-    segments = _ends(place, files, directory, level, problems) if depth is Depth.TAILS else None
+    own = _read_own_files(place, files, problems)
+    segments = _ends(place, files, _replica(place, files, own), level, problems) if depth is Depth.TAILS else None
+    lacking: list[str] = []
     if segments is None:
-        segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {})
+        segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {}, lacking)
+    has_records = not lacking
     deleted = [
         segment for state in left_over for segment in _segments(place, files, state, level, problems, scanned or {})
     ]
     is_whole = not problems
-    is_captured = isinstance(place.state.root, CapturePath)
-    has_records = not is_captured or all(_has_records(place, segment) for segment in segments)
-    replica = stitch_replica(directory, segments, deleted, is_read_whole=is_whole, has_records=has_records)
-    if is_captured and depth is Depth.CONTENT and replica.unread_below:
+    replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
+    if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
@@ -98,7 +98,8 @@ def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> li
     """
     problems: list[Problem] = []
     files = _list(place, problems)
-    return read_tails(place, _in_order(files, FileSuffix.NONE), _read_directory(place, files, problems), scan)
+    directory = _replica(place, files, _read_own_files(place, files, problems))
+    return read_tails(place, _in_order(files, FileSuffix.NONE), directory, scan)
 
 
 def as_captured(replica: Replica, root: Path) -> Replica:
@@ -124,9 +125,11 @@ def as_captured(replica: Replica, root: Path) -> Replica:
     return replace(replica, segments=tuple(segments), has_records=has_all)
 
 
-def _has_records(place: PartitionPlace, segment: Segment) -> bool:
+def _lacks_records(place: PartitionPlace, segment: Segment) -> bool:
+    if not segment.batch_count or not isinstance(place.state.root, CapturePath):
+        return False
     with open_below(place.state.root, segment.path) as file:
-        return not isinstance(file, CapturedSegment) or not segment.batch_count or has_records(file)
+        return isinstance(file, CapturedSegment) and not has_records(file)
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
@@ -137,7 +140,8 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
     """
     problems: list[Problem] = []
     files = _list(place, problems)
-    return CollectedReplica(replica=_read_directory(place, files, problems), problems=tuple(problems))
+    replica = _replica(place, files, _read_own_files(place, files, problems))
+    return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
 def stitch_replica(
@@ -157,37 +161,60 @@ def stitch_replica(
         is_read_whole: whether the directory could be listed, and all of its segments read.
         has_records: whether its records, or digests that show which are equal, can be read.
     """
-    segments = tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
-    deleted = tuple(sorted(deleted, key=lambda one: (one.base_offset, one.path)))
+    segments = _by_base(segments)
     return replace(
         directory,
         segments=segments,
-        deleted_segments=deleted,
+        deleted_segments=_by_base(deleted),
         lineage=_lineage(segments, directory.log_start),
         is_read_whole=directory.is_read_whole and is_read_whole,
         has_records=directory.has_records and has_records,
     )
 
 
-def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem]) -> Replica:
-    state = place.state
+class _OwnFiles(NamedTuple):
+    """What the small files of a partition directory say."""
+
+    topic_id: str | Absent
+    epochs: tuple[EpochEntry, ...] | Absent
+    damage: dict[str, tuple[Damage, ...]]
+
+
+def _read_own_files(place: PartitionPlace, files: Sequence[FoundFile], problems: list[Problem]) -> _OwnFiles:
     damage: dict[str, tuple[Damage, ...]] = {}
-    log_start = checkpoint_value(state, "log_start", place.topic_partition)
+    topic_id = _topic_id(place, files, problems, damage)
+    return _OwnFiles(topic_id, _epochs(place, files, problems, damage), damage)
+
+
+def _replica(
+    place: PartitionPlace,
+    files: Sequence[FoundFile],
+    own: _OwnFiles,
+    segments: Sequence[Segment] = (),
+    deleted: Sequence[Segment] = (),
+    *,
+    is_read_whole: bool = True,
+    has_records: bool = True,
+) -> Replica:
+    """Return what was read of a directory."""
+    state, partition = place.state, place.topic_partition
+    log_start = checkpoint_value(state, "log_start", partition)
+    segments = _by_base(segments)
     return Replica(
         input=state.input,
         broker_id=state.broker_id,
         path=place.path,
         log_dir=state.log_dir,
-        topic_partition=place.topic_partition,
+        topic_partition=partition,
         state=place.directory_state,
-        topic_id=_topic_id(place, files, problems, damage),
-        segments=(),
-        lineage=_lineage((), log_start),
-        checkpoint_epochs=_epochs(place, files, problems, damage),
-        high_watermark=checkpoint_value(state, "high_watermark", place.topic_partition),
-        recovery_point=checkpoint_value(state, "recovery_point", place.topic_partition),
+        topic_id=own.topic_id,
+        segments=segments,
+        lineage=_lineage(segments, log_start),
+        checkpoint_epochs=own.epochs,
+        high_watermark=checkpoint_value(state, "high_watermark", partition),
+        recovery_point=checkpoint_value(state, "recovery_point", partition),
         log_start=log_start,
-        cleaner_point=checkpoint_value(state, "cleaner_point", place.topic_partition),
+        cleaner_point=checkpoint_value(state, "cleaner_point", partition),
         clean_shutdown=state.clean_shutdown,
         producer_snapshots=tuple(
             sorted(
@@ -198,21 +225,26 @@ def _read_directory(place: PartitionPlace, files: Sequence[FoundFile], problems:
                 and isinstance(f.name.base_offset, int)
             )
         ),
+        is_read_whole=is_read_whole,
         orphan_indexes=tuple(sorted(orphan_indexes([(f.name, f.path) for f in files]).items())),
-        damage=damage,
+        deleted_segments=_by_base(deleted),
+        damage=own.damage,
+        has_records=has_records,
     )
+
+
+def _by_base(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    return tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
 
 
 def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
     files = []
     for found in walk_partition(place.state.listings, place.path, name=place.path.rpartition("/")[2]):
-        match found:
-            case FoundFile(partition=FoundDirectory()):  # a broker does not look into directories below
+        if isinstance(found, FoundFile):
+            if isinstance(found.partition, FoundDirectory):  # a broker does not look into directories below
                 files.append(found)
-            case Obstacle():
-                problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
-            case _:
-                pass
+        elif isinstance(found, Obstacle):
+            problems.append(Problem(input=place.state.input, path=found.path, message=found.message))
     return files
 
 
@@ -248,11 +280,16 @@ def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Se
         return None
 
 
-def _scan(place: PartitionPlace, path: str, base_offset: int, level: Level) -> Segment:
-    """One segment file, or what a capture holds of it."""
+def _scan(
+    place: PartitionPlace, path: str, base_offset: int, level: Level, lacking: list[str] | None = None
+) -> Segment:
+    """One segment file, or what a capture holds of it; where the capture lacks its records, its path is added to those that do."""
     with open_below(place.state.root, path) as file:
         if isinstance(file, CapturedSegment):
-            return captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
+            segment = captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
+            if lacking is not None and segment.batch_count and not has_records(file):
+                lacking.append(path)
+            return segment
         segment = scan_segment(file, path=path, base_offset=base_offset, level=level, mtime_ns=file.mtime_ns)
         return replace(segment, changed=file.changed())
 
@@ -298,6 +335,7 @@ def _segments(
     level: Level,
     problems: list[Problem],
     scanned: Mapping[str, Segment],
+    lacking: list[str] | None = None,
 ) -> tuple[Segment, ...]:
     out = []
     for found in _in_order(files, suffix):
@@ -305,10 +343,12 @@ def _segments(
         segment = scanned.get(found.path)
         if segment is None:
             try:
-                segment = _scan(place, found.path, found.name.base_offset, level)
+                segment = _scan(place, found.path, found.name.base_offset, level, lacking)
             except EvidenceError as error:
                 problems.append(problem_of(place.state.input, found.path, error))
                 continue
+        elif lacking is not None and _lacks_records(place, segment):
+            lacking.append(found.path)
         if segment.changed and not found.name.is_transient:
             problems.append(Problem(input=place.state.input, path=found.path, message=CHANGED_MEANWHILE))
         out.append(segment)

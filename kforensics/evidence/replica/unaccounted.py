@@ -180,6 +180,15 @@ def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
         (one.base_offset, one.base_offset if isinstance(one.last_offset, Absent) else one.last_offset + 1, one.path)
         for one in replica.segments
     ]
+    reach = highest(replica.high_watermark, replica.recovery_point)
+    has_holes = any(base > end for (_, end, _), (base, _, _) in pairwise(ends))
+    if (
+        ends
+        and not replica.orphan_indexes
+        and not has_holes
+        and (reach is None or reach <= max(end for _, end, _ in ends))
+    ):
+        return ()  # so it is of nearly all
     is_cleaned = isinstance(replica.cleaner_point, CheckpointValue) or any(one.is_thinned for one in replica.segments)
     has_checkpoints = isinstance(replica.high_watermark, CheckpointValue) or isinstance(
         replica.recovery_point, CheckpointValue
@@ -190,7 +199,7 @@ def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
             ends,
             dict(replica.orphan_indexes),
             log_start=value_of(replica.log_start),
-            reach=highest(replica.high_watermark, replica.recovery_point),
+            reach=reach,
             explained=replica.producer_snapshots,
             is_whole=is_sound and has_checkpoints and not is_cleaned,
             longest_batch=_longest_batch(replica),

@@ -15,7 +15,6 @@ from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
-from kforensics.reconcile.replicas.leader import last_epoch
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import Depth, TopicPartition
 
@@ -342,9 +341,9 @@ def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concer
         if counts.certain and not holder.is_tail_of_a_copy:
             yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
         return
-    newest = last_epoch(holder.view)
+    newest = holder.view.last_epoch
     is_replaced = holder.is_other_content and any(
-        isinstance(epoch := last_epoch(choice.leader), int) and isinstance(newest, int) and epoch > newest
+        isinstance(epoch := choice.leader.last_epoch, int) and isinstance(newest, int) and epoch > newest
         for choice in report.what_if
     )
     if counts.certain and holder.is_tail_of_a_copy:

@@ -40,7 +40,7 @@ from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
-from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol, last_epoch
+from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 MOST_UNCLEAN_STARTS = 2
@@ -191,7 +191,7 @@ class _IncidentBuilder:
 
     def _is_from_before(self, leader: LogCopy) -> bool:
         """Whether the directories are older than the log lines, and the leader's log is not in the leader epoch that these name last."""
-        newest = last_epoch(leader.view)
+        newest = leader.view.last_epoch
         is_older = isinstance(newest, Absent) or newest < self.account.states[-1].leader_epoch
         return is_older and any(copy.is_outdated for copy in self.copies)
 
@@ -275,7 +275,7 @@ class _IncidentBuilder:
         if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
             return None
         led = next((state for state in reversed(states) if isinstance(state.leader, int)), states[0])
-        newest = last_epoch(self.leader.view) if self.leader is not None else Absent.UNKNOWN
+        newest = self.leader.view.last_epoch if self.leader is not None else Absent.UNKNOWN
         if isinstance(newest, Absent) or newest < led.leader_epoch:
             # It is not the log with which the broker led: its disk was exchanged, or put back, since.
             return None

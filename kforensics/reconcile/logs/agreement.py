@@ -81,8 +81,6 @@ def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Ite
         common: the range that both hold; runs are limited to it.
     """
     left, right = one.digests, other.digests
-    if left.tobytes() == right.tobytes():
-        return
     # numpy's own union loads its masked arrays, which takes 10 ms.
     buckets = {*left["bucket"].tolist(), *right["bucket"].tolist()}
     first, last = common.first // BUCKET_OFFSETS, common.last // BUCKET_OFFSETS

@@ -77,6 +77,8 @@ def first_divergence(
     common = OffsetRange(max(common.first, start), common.last)
     if common.first < max(one.replica.unread_below, other.replica.unread_below):
         return _divergence_by_ends(one, other, common, reader, undecided, witnesses)
+    if one.digest_bytes == other.digest_bytes:  # so it is of nearly all
+        return None
     at_hand = one.replica.is_at_hand and other.replica.is_at_hand
     question: Divergence | None = None
     read_from = max(one.replica.batches_from, other.replica.batches_from) if at_hand else common.last + 1

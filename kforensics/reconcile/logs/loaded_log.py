@@ -1,7 +1,9 @@
 """A replica after its broker has loaded the log: the offsets, leader epochs and high watermark that the protocol uses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +13,7 @@ from kforensics.damage import Absent, Damage
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.evidence.replica.unaccounted import Unaccounted, missing_offsets
-from kforensics.protocol.outcome import LogState
+from kforensics.protocol.outcome import LogState, loaded_high_watermark
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 
@@ -63,7 +65,12 @@ class LoadedLog:
     @cached_property
     def state_without_high_watermark(self) -> LogState:
         """The same of a log that others fetch from: equal logs have equal states, whatever high watermark their brokers know."""
-        return self.state._replace(high_watermark=Absent.NOT_APPLICABLE)
+        return LogState(
+            epochs=self.epochs,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            high_watermark=Absent.NOT_APPLICABLE,
+        )
 
     @cached_property
     def missing(self) -> tuple[Unaccounted, ...]:
@@ -74,6 +81,20 @@ class LoadedLog:
     def digests(self) -> NDArray[np.void]:
         """One digest per bucket over all segments that are kept."""
         return add_digests([segment.digests for segment in self.segments])
+
+    @cached_property
+    def digest_bytes(self) -> bytes:
+        """The same as bytes: those of logs that hold the same batches are equal."""
+        return self.digests.tobytes()
+
+    @cached_property
+    def last_epoch(self) -> int | Absent:
+        """The newest leader epoch that the replica knows, from its cache or its batches; absent where it knows none."""
+        # An epoch that began at the log end is not in the loaded cache any more, but it shows which broker led last.
+        claimed = self.replica.checkpoint_epochs
+        cache = self.epochs if isinstance(claimed, Absent) else claimed or self.epochs
+        known = [entries[-1].leader_epoch for entries in (cache, self.batch_epochs) if entries]
+        return max(known) if known else Absent.NOT_APPLICABLE
 
     @cached_property
     def lost_ranges(self) -> tuple[OffsetRange, ...]:
@@ -113,6 +134,72 @@ def load_log(replica: Replica) -> LoadedLog:
         damaged=_damaged_ranges(replica, segments),
         oldest_magic=min((m for s in segments for m in s.magics), default=Absent.NOT_APPLICABLE),
     )
+
+
+def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
+    """Return replicas of one partition after their brokers have loaded them; what their files say alike is worked out once.
+
+    Args:
+        replicas: as they are on disk.
+    """
+    loaded: list[LoadedLog] = []
+    for replica in replicas:
+        like = _like(loaded[0], replica) if loaded else None
+        loaded.append(load_log(replica) if like is None else like)
+    return loaded
+
+
+_SHARED = ("state_without_high_watermark", "missing", "digests", "digest_bytes", "last_epoch", "lost_ranges")
+"""Properties that are the same of logs that are loaded alike."""
+
+_OF_LOG = attrgetter("clean_shutdown", "checkpoint_epochs", "state", "is_read_whole", "is_at_hand", "has_records")
+_OF_SEGMENT = attrgetter(
+    "base_offset",
+    "first_offset",
+    "last_offset",
+    "batch_count",
+    "record_count",
+    "epochs",
+    "magics",
+    "is_thinned",
+    "longest_batch",
+    "batches_from",
+    "unread_below",
+)
+
+
+def _like(log: LoadedLog, replica: Replica) -> LoadedLog | None:
+    """Return a replica as another one of its partition was loaded, none where anything that loading looks at differs, or is damaged."""
+    other = log.replica
+    if (
+        _OF_LOG(other) != _OF_LOG(replica)
+        or len(other.segments) != len(replica.segments)
+        or log.missing
+        or other.orphan_indexes
+        or replica.orphan_indexes
+        or any(
+            _value_of(getattr(other, name)) != _value_of(getattr(replica, name))
+            for name in ("recovery_point", "log_start", "cleaner_point")
+        )
+    ):
+        return None
+    for mine, its in zip(other.segments, replica.segments, strict=True):
+        is_odd = mine.damage or its.damage or mine.changed or its.changed
+        if is_odd or _OF_SEGMENT(mine) != _OF_SEGMENT(its) or mine.digests.tobytes() != its.digests.tobytes():
+            return None
+    recorded = _value_of(replica.high_watermark)
+    if not isinstance(recorded, Absent) and recorded > log.log_end_offset:
+        return None
+    known = {**vars(log), **{name: getattr(log, name) for name in _SHARED}}
+    known.pop("state", None)
+    like = object.__new__(LoadedLog)  # as `replace` does it, with the properties that are known
+    vars(like).update(
+        known,
+        replica=replica,
+        segments=replica.segments,
+        high_watermark=loaded_high_watermark(recorded, log.log_start_offset, log.log_end_offset),
+    )
+    return like
 
 
 def load_replica(replica: Replica) -> RecoveryOutcome:

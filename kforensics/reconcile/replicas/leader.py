@@ -8,7 +8,6 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.units import EpochEntry
 
 
 class LeaderChoice(NamedTuple):
@@ -58,7 +57,7 @@ def choose_leader(
     by_broker = {view.replica.broker_id: view for view in views}
     if wanted is not None and wanted in by_broker:
         view = by_broker[wanted]
-        return LeaderChoice(view, last_epoch(view), "option", "as given", is_known=True)
+        return LeaderChoice(view, view.last_epoch, "option", "as given", is_known=True)
     newest = leaderships[-1] if leaderships else None
     asked = "" if wanted is None else f"broker {wanted} holds no replica here; "
     note = asked
@@ -102,7 +101,7 @@ def choose_leader(
     tied = [view.replica.broker_id for view in views if view is not best and _strength(view)[:2] == _strength(best)[:2]]
     return LeaderChoice(
         best,
-        last_epoch(best),
+        best.last_epoch,
         "inferred",
         f"{note}highest last leader epoch, then the longest log",
         is_known=False,
@@ -118,7 +117,7 @@ def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
         state: the newest one on record.
         views: the logs of the partition.
     """
-    known = [epoch for view in views if isinstance(epoch := last_epoch(view), int)]
+    known = [epoch for view in views if isinstance(epoch := view.last_epoch, int)]
     return state.leader_epoch >= max(known, default=-1)
 
 
@@ -159,24 +158,8 @@ def _eligible_instead(
     )
 
 
-def last_epoch(view: LoadedLog) -> int | Absent:
-    """Return the newest leader epoch that a replica knows, from its cache or its batches; absent where it knows none.
-
-    Args:
-        view: the log, once it is loaded.
-    """
-    known = [entries[-1].leader_epoch for entries in (_claimed(view), view.batch_epochs) if entries]
-    return max(known) if known else Absent.NOT_APPLICABLE
-
-
-def _claimed(view: LoadedLog) -> tuple[EpochEntry, ...]:
-    # An epoch that began at the log end is not in the loaded cache any more, but it shows which broker led last.
-    claimed = view.replica.checkpoint_epochs
-    return view.epochs if isinstance(claimed, Absent) else claimed or view.epochs
-
-
 def _strength(view: LoadedLog) -> tuple[int, int, int, int, int]:
-    epoch = last_epoch(view)
+    epoch = view.last_epoch
     broker = view.replica.broker_id
     return (
         -1 if isinstance(epoch, Absent) else epoch,

@@ -18,7 +18,7 @@ from kforensics.reconcile.logs.divergence import (
     divergence_past_damage,
     first_divergence,
 )
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given
@@ -34,7 +34,6 @@ from kforensics.reconcile.replicas.leader import (
     choose_leader,
     choose_protocol,
     is_current,
-    last_epoch,
 )
 from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
@@ -91,7 +90,7 @@ def reconcile_partition(
         given,
         is_stopped,
     )
-    return replace(session.report(wanted_leader), depth=depth)
+    return session.report(wanted_leader, depth)
 
 
 def _once(*, is_mutual: bool = False) -> Callable[[OfPair[More, Value]], OfPair[More, Value]]:
@@ -135,10 +134,10 @@ class _Session:
         kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
         self.of_other_topics = [r for r in kept if not self._is_same_topic(r)]
-        views = [self._without_stale_high_watermark(load_log(r)) for r in kept if self._is_same_topic(r)]
+        views = list(map(self._without_stale_high_watermark, load_logs([r for r in kept if self._is_same_topic(r)])))
         every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
-        known_epochs = [epoch for view in every if isinstance(epoch := last_epoch(view), int)]
+        known_epochs = [epoch for view in every if isinstance(epoch := view.last_epoch, int)]
         self.account = account_of(
             self.partition,
             self.topic_id,
@@ -188,6 +187,8 @@ class _Session:
         ids = [r.topic_id for r in kept if not isinstance(r.topic_id, Absent)]
         if not isinstance(known, Absent) and known in ids:
             return known
+        if len(set(ids)) < 2:
+            return ids[0] if ids else Absent.UNKNOWN
         newest = {i: max((s.mtime_ns for r in kept if r.topic_id == i for s in r.segments), default=0) for i in ids}
         return max(sorted(set(ids)), key=lambda i: (ids.count(i), newest[i]), default=Absent.UNKNOWN)
 
@@ -271,7 +272,7 @@ class _Session:
             return until
         return same_batches_until(one, other, until, self.reader)
 
-    def report(self, wanted_leader: int | None) -> PartitionReport:
+    def report(self, wanted_leader: int | None, depth: Depth) -> PartitionReport:
         electable = self.electable()
         eligible = [v for v in self.live if isinstance(electable, Absent) or v.replica.broker_id in electable]
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
@@ -347,6 +348,7 @@ class _Session:
             is_quorum=self.is_quorum,
             is_stopped=self.is_stopped,
             account=None if self.is_quorum else self.account,
+            depth=depth,
             not_compared_below=self._not_compared_below(),
             later_epoch=self.later_epoch,
         )
@@ -358,7 +360,7 @@ class _Session:
 
     def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
         """Return the leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
-        known = max((epoch for view in live if isinstance(epoch := last_epoch(view), int)), default=-1)
+        known = max((epoch for view in live if isinstance(epoch := view.last_epoch, int)), default=-1)
         newest = next((state for state in reversed(self.leaderships) if isinstance(state.leader, int)), None)
         if newest is None:
             return Absent.NOT_APPLICABLE
@@ -406,7 +408,7 @@ class _Session:
     def _winners(self, voters: Sequence[int]) -> frozenset[int]:
         """Voters that a majority can elect: a voter gives no vote to one with a shorter log than its own (KIP-595)."""
         logs = {
-            v.replica.broker_id: (-1 if isinstance(epoch := last_epoch(v), Absent) else epoch, v.log_end_offset)
+            v.replica.broker_id: (-1 if isinstance(epoch := v.last_epoch, Absent) else epoch, v.log_end_offset)
             for v in self.live
             if v.replica.broker_id in voters
         }
@@ -523,7 +525,7 @@ class _Session:
         """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
         if self.agree_until(view, leader) != leader.log_end_offset or not self._is_lagging_copy(leader):
             return False
-        began, newest = epoch_at(view.batch_epochs, leader.log_end_offset), last_epoch(leader)
+        began, newest = epoch_at(view.batch_epochs, leader.log_end_offset), leader.last_epoch
         # A leader that entered a newer epoch there had no more when it was elected.
         return isinstance(began, Absent) or isinstance(newest, Absent) or began >= newest
 

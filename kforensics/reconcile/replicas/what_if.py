@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Lineage, Replica
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, count_runs
 from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
@@ -52,21 +53,32 @@ class LeaderChoices:
         ):
             return None
         log = first.state_without_high_watermark
+        known: set[tuple[int, ProtocolName]] = set()
         for at, view in enumerate(self.session.live):
             other = self.session.live[at - 1]
             if (
                 view.state_without_high_watermark != log
                 or view.content_start_offset != first.content_start_offset
                 or view.lost_ranges
-                or any(self.session.divergence(view, one) is not None for one in self.session.live[:at])
+                or self._differs(view, first, at)
             ):
                 return None
-            outcome = follower_outcome(view, other, protocol=self.session.protocol_of(view), new_epoch=self.epoch)
+            protocol = self.session.protocol_of(view)
+            if (view.high_watermark, protocol.name) in known:
+                continue  # the outcome is that of the log before, which is the same
+            outcome = follower_outcome(view, other, protocol=protocol, new_epoch=self.epoch)
             if not isinstance(outcome.offset, Absent):
                 return None
+            known.add((view.high_watermark, protocol.name))
         return (), tuple(
             WhatIf(leader=view) for view in sorted(self.session.live, key=lambda one: order_of(one.replica))
         )
+
+    def _differs(self, view: LoadedLog, first: LoadedLog, at: int) -> bool:
+        """Whether a log differs from any of those before it; logs of the same digests are equal to one another."""
+        if view.digest_bytes == first.digest_bytes and not (view.replica.unread_below or first.replica.unread_below):
+            return False
+        return any(self.session.divergence(view, one) is not None for one in self.session.live[:at])
 
     def what_if(self) -> tuple[WhatIf, ...]:
         """Return what becomes of the others if each replica leads that can; none where there is no choice."""

@@ -1,4 +1,4 @@
-"""Replicas that hold the same log are judged at first sight, and as every other partition would be."""
+"""Replicas that hold the same log are loaded once and judged at first sight, and as every other partition would be."""
 
 from dataclasses import dataclass
 from unittest.mock import patch
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.replicas import partition, what_if
 from kforensics.reconcile.replicas.partition import reconcile_partition
@@ -80,7 +81,8 @@ def test_the_short_way_says_what_the_long_one_says(history, protocol, stated, le
         )
 
     short = judged()
-    with patch.object(_CHOICES, "nothing_to_lose", lambda _: None):
+    one_by_one = patch.object(partition, "load_logs", lambda replicas: [load_log(one) for one in replicas])
+    with one_by_one, patch.object(_CHOICES, "nothing_to_lose", lambda _: None):
         long = judged()
 
     assert long == short
