@@ -29,6 +29,7 @@ class DoubtKind(StrEnum):
     DAMAGE = "damage"
     COMPACTION = "compaction"
     UNREADABLE = "unreadable"
+    ORDER = "order"
 
 
 class Doubt(NamedTuple):
