@@ -315,7 +315,7 @@ def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]
     """Return what to do where nothing has to be saved and the answer is open: keep everything, and get the input that settles most."""
     if state not in {State.UNKNOWN, State.MAYBE_LOST}:
         return ()
-    settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts)
+    settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts if doubt.is_input)
     needed = "".join(f", and add {settled_by}" for settled_by, _ in settled.most_common(1))
     return (f"Delete no data directory, snapshot or log file of these brokers{needed}.",)
 
@@ -336,7 +336,10 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
         words, names = first[settled_by]
         sentences.append(f"{_upper(words)} ({listed(names, most=2)}): {settled_by} would show it.")
     if len(partitions) > MOST_NAMED:
-        sentences.append(f"{len(partitions) - MOST_NAMED} more open questions: --format json has them by partition.")
+        more = len(partitions) - MOST_NAMED
+        sentences.append(
+            f"{counted(more, 'more open question')}: --format json has {form(more, 'it', 'them')} by partition."
+        )
     if scope.not_given:
         sentences.append(
             f"Partitions without any directory among the inputs: {listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)}."
