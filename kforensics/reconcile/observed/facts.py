@@ -166,6 +166,14 @@ class ClusterFacts:
         """
         return {}
 
+    def reports_every_leader(self, since_ms: int) -> bool:  # noqa: ARG002
+        """Whether every broker of the cluster logs each leader epoch in which it leads, and its lines reach back before a time: an epoch that none names had no leader.
+
+        Args:
+            since_ms: in UTC.
+        """
+        return False
+
     def named_brokers(self) -> frozenset[int]:
         """Return brokers that any log line names as leader or in sync."""
         return frozenset()
