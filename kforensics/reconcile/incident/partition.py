@@ -37,7 +37,7 @@ from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.agreement import common_range
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol, last_epoch
@@ -121,6 +121,7 @@ class _IncidentBuilder:
         self.agreement = Agreement(reader, [copy.view for copy in found.copies])
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
+        self.elected_before = self._elected_before(found.topic_id)
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
@@ -172,6 +173,12 @@ class _IncidentBuilder:
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
+    def _elected_before(self, topic_id: str | Absent) -> tuple[Leadership, ...]:
+        """Return unclean elections from before the first state of a compacted metadata log, by lines of the controller: they explain what was truncated."""
+        if not self.leaderships or not isinstance(self.leaderships[0].recorded_at, int):
+            return ()
+        return self.evidence.facts.unclean_elections_before(self.leaderships[0], self.partition, topic_id)
 
     def _outside_metadata(self) -> Iterator[Gap]:
         """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record or, by a wrong clock, before an election on record."""
@@ -304,7 +311,7 @@ class _IncidentBuilder:
 
     def incident(self) -> PartitionIncident:
         causes = CauseEvidence(
-            leaderships=self.leaderships,
+            leaderships=(*self.elected_before, *self.leaderships),
             truncations=self.observed,
             incarnation=self.evidence.incarnation,
             account=self.account,

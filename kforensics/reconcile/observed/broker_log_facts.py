@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -91,6 +92,20 @@ class BrokerLogFacts(ClusterFacts):
             return states
         # Only of the newest state: what was assigned before a reassignment is not known.
         return (*states[:-1], replace(states[-1], replicas=assigned))
+
+    def unclean_elections_before(
+        self, first: Leadership, partition: TopicPartition, topic_id: str | Absent
+    ) -> tuple[Leadership, ...]:
+        """Return those that a controller itself calls unclean."""
+        if isinstance(topic_id, Absent) or not isinstance(first.time_ms, int):
+            return ()
+        found: list[Leadership] = []
+        for before, state in pairwise(self.by_partition.get(partition, ())):
+            is_earlier = isinstance(state.time_ms, int) and state.time_ms < first.time_ms
+            is_own = state.topic_id == topic_id and before.leader_epoch < state.leader_epoch <= first.leader_epoch
+            if state.unclean and state.is_stated and is_earlier and is_own:
+                found += [before, state]
+        return tuple(found)
 
     def topic_id(self, topic: str) -> str | Absent:
         """Return the topic id from the metadata log."""
@@ -577,6 +592,7 @@ def _leadership(
     item: LoggedEvent, *, leader: int | Absent, leader_epoch: int, isr: tuple[int, ...] | Absent, unclean: bool
 ) -> Leadership:
     citation: Citation = item.citation
+    topic_id = item.event.fields.get("topic_id")
     return Leadership(
         is_stated=item.event.kind in _WITH_CHANGE,
         leader=leader,
@@ -587,4 +603,5 @@ def _leadership(
         recorded_at=Absent.NOT_APPLICABLE,
         time_ms=item.time_ms,
         citation=citation,
+        topic_id=topic_id if isinstance(topic_id, str) else Absent.NOT_WRITTEN,
     )

@@ -30,6 +30,8 @@ class Leadership:
     citation: Citation
     is_stated: bool = True
     """The record or the line itself says whether the election was unclean; else it follows from the ISR that the last lines gave."""
+    topic_id: str | Absent = Absent.UNKNOWN
+    """The id of the topic that a log line names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,18 @@ class ClusterFacts:
         Args:
             partition: the topic and number.
             topic_id: that of the directory in question; absent for every topic that had the name.
+        """
+        return ()
+
+    def unclean_elections_before(
+        self, first: Leadership, partition: TopicPartition, topic_id: str | Absent
+    ) -> tuple[Leadership, ...]:  # noqa: ARG002
+        """Return unclean elections that log lines report from before the first state of a compacted metadata log, each behind the state before it.
+
+        Args:
+            first: the oldest recorded state.
+            partition: the topic and number.
+            topic_id: of the topic; lines about any other are not meant.
         """
         return ()
 
