@@ -12,7 +12,7 @@ import numpy as np
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, CheckpointValue, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
-from kforensics.reconcile.committed.proofs import Bound, CommitProofs, LoggedHighWatermark
+from kforensics.reconcile.committed.proofs import Bound, CommitProofs, LoggedHighWatermark, Moment
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.units import OffsetRange
@@ -86,6 +86,7 @@ class CommitJudge:
         doubted: by broker, the offset from which its recorded high watermark proves nothing.
         weakened: brokers whose log was shortened by anything but a leader epoch.
         logged: high watermarks that log lines state of logs among the views.
+        moments: earlier snapshots.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class CommitJudge:
         doubted: Mapping[int, int] | None = None,
         weakened: frozenset[int] = frozenset(),
         logged: Sequence[LoggedHighWatermark] = (),
+        moments: Sequence[Moment] = (),
     ) -> None:
         partition = views[0].replica.topic_partition
         topic_id = next(
@@ -115,6 +117,7 @@ class CommitJudge:
             doubted=doubted or {},
             weakened=weakened,
             logged=logged,
+            moments=moments,
         )
         self._is_quorum = is_quorum
 

@@ -46,6 +46,14 @@ class LoggedHighWatermark(NamedTuple):
     citation: Citation
 
 
+class Moment(NamedTuple):
+    """The logs of a partition in one snapshot."""
+
+    metadata_end: int
+    """The end offset of the metadata log in that snapshot."""
+    views: tuple[LoadedLog, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitProofs:
     """The evidence about what was committed in one partition, and the rules that draw on it."""
@@ -61,6 +69,8 @@ class CommitProofs:
     """Brokers whose log was shortened by anything but a leader epoch: what they lack proves nothing."""
     logged: Sequence[LoggedHighWatermark] = ()
     """High watermarks that log lines state of logs among `views`."""
+    moments: Sequence[Moment] = ()
+    """Earlier snapshots, with who was in sync by the metadata log of then."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Return the highest offset below which everything in the log is proven to be committed, or None without a proof.
@@ -75,6 +85,7 @@ class CommitProofs:
             *self._by_groups(view),
             *self._by_sole_isr(view),
             *self._by_isr_copies(view),
+            *self._by_isr_of_snapshots(view),
             *self._by_terms_of_others(view, offsets),
             *self._by_commit_markers(view, offsets),
         ]
@@ -212,6 +223,31 @@ class CommitProofs:
             reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} hold it"
             bounds.append(Bound(offset=reach, reason=reason, citations=(state.citation,)))
         return bounds
+
+    def _by_isr_of_snapshots(self, view: LoadedLog) -> Iterator[Bound]:
+        """Yield what every member of the ISR of an earlier snapshot held then, where no other broker joined in the rest of the term."""
+        for moment in self.moments:
+            known = [one for one in self.leaderships if isinstance(one.recorded_at, int)]
+            before = [one for one in known if int(str(one.recorded_at)) < moment.metadata_end]
+            state = before[-1] if before else None
+            if state is None or not isinstance(state.leader, int) or not isinstance(state.isr, frozenset):
+                continue
+            rest = [one.isr for one in known[len(before) :] if one.leader_epoch == state.leader_epoch]
+            held = {other.replica.broker_id: other for other in moment.views}
+            is_whole = len(held) == len(moment.views)
+            is_whole &= all(isinstance(isr, frozenset) and isr <= state.isr for isr in rest)
+            if not is_whole or not state.isr <= held.keys() or not self._are_enough(state):
+                continue
+            reach = min(
+                view.log_end_offset if held[member] is view else self.agree_until(view, held[member])
+                for member in state.isr
+            )
+            # Directories may have been copied later than the metadata log: who was in sync with a later leader is not known then.
+            later = (entry.start_offset for entry in view.batch_epochs if entry.leader_epoch > state.leader_epoch)
+            reach = min(reach, next(later, reach))
+            names = ", ".join(map(str, sorted(state.isr)))
+            reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} held it in an earlier snapshot"
+            yield Bound(offset=reach, reason=reason, citations=(state.citation,))
 
     def _by_terms_of_others(self, view: LoadedLog, offsets: OffsetRange) -> Iterator[Bound]:
         """Yield what is proven of the log of the leader that wrote the records is proven of every log that holds the same."""

@@ -10,7 +10,7 @@ from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEv
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
+from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark, Moment
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.deleted_records import DeletedRecords, DeletionRequest
 from kforensics.reconcile.history.log_copies import (
@@ -148,6 +148,7 @@ class _IncidentBuilder:
                 doubted=doubted,
                 weakened=self._weakened(),
                 logged=self._logged_high_watermarks(),
+                moments=self._earlier_moments(),
             )
             if logs
             else None
@@ -173,6 +174,20 @@ class _IncidentBuilder:
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
+    def _earlier_moments(self) -> list[Moment]:
+        return [
+            Moment(
+                end,
+                tuple(
+                    copy.view
+                    for copy in self.copies
+                    if copy.rank == rank and not copy.is_remnant and copy.view.replica.state == "live"
+                ),
+            )
+            for rank, end in self.evidence.moments.metadata_ends.items()
+            if not self.evidence.is_order_in_doubt
+        ]
 
     def _elected_before(self, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return unclean elections from before the first state of a compacted metadata log, by lines of the controller: they explain what was truncated."""

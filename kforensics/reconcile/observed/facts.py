@@ -82,8 +82,11 @@ class ClusterFacts:
         return ()
 
     def unclean_elections_before(
-        self, first: Leadership, partition: TopicPartition, topic_id: str | Absent
-    ) -> tuple[Leadership, ...]:  # noqa: ARG002
+        self,
+        first: Leadership,  # noqa: ARG002
+        partition: TopicPartition,  # noqa: ARG002
+        topic_id: str | Absent,  # noqa: ARG002
+    ) -> tuple[Leadership, ...]:
         """Return unclean elections that log lines report from before the first state of a compacted metadata log, each behind the state before it.
 
         Args:
