@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.formats.checkpoint.quorum_state import QuorumState
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
-from kforensics.source.walk import FoundDirectory, FoundFile
+from kforensics.source.walk import FoundDirectory, FoundFile, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class MetadataFiles:
     """End offset, raft epoch and path, in the order of the end offsets."""
     voters: frozenset[int] = frozenset()
     """The voters by a snapshot or by quorum-state; empty where neither names them."""
+    quorum: QuorumState | None = None
+    """What quorum-state beside the log says."""
 
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
@@ -64,6 +66,7 @@ def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
                     )
                 ),
                 voters=_voters(found),
+                quorum=_quorum(found, directory),
             )
 
 
@@ -75,6 +78,14 @@ def _voters(found: FoundInput) -> frozenset[int]:
         if isinstance(quorum, QuorumState) and not isinstance(quorum.current_voters, Absent):
             return frozenset(quorum.current_voters)
     return frozenset()
+
+
+def _quorum(found: FoundInput, directory: str) -> QuorumState | None:
+    for log_dir in found.log_dirs:
+        quorum = log_dir.quorum
+        if isinstance(quorum, QuorumState) and join(log_dir.path, PurePath(directory).name) == directory:
+            return quorum
+    return None
 
 
 def is_metadata_directory(name: str) -> bool:
