@@ -87,6 +87,7 @@ class CommitJudge:
         weakened: brokers whose log was shortened by anything but a leader epoch.
         logged: high watermarks that log lines state of logs among the views.
         moments: earlier snapshots.
+        written_ms: when the files of logs were last written to, by the identity of the log.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class CommitJudge:
         weakened: frozenset[int] = frozenset(),
         logged: Sequence[LoggedHighWatermark] = (),
         moments: Sequence[Moment] = (),
+        written_ms: Mapping[int, int] | None = None,
     ) -> None:
         partition = views[0].replica.topic_partition
         topic_id = next(
@@ -118,6 +120,7 @@ class CommitJudge:
             weakened=weakened,
             logged=logged,
             moments=moments,
+            written_ms=written_ms or {},
         )
         self._is_quorum = is_quorum
 

@@ -26,6 +26,8 @@ from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import led_on, unproven_after
 from kforensics.units import OffsetRange
 
+FILE_TIME_SLACK_MS = 1_500
+"""Archives keep the times of files to the second."""
 _NO_OFFSETS = np.zeros(0, dtype=np.int64)
 
 
@@ -71,6 +73,8 @@ class CommitProofs:
     """High watermarks that log lines state of logs among `views`."""
     moments: Sequence[Moment] = ()
     """Earlier snapshots, with who was in sync by the metadata log of then."""
+    written_ms: Mapping[int, int] = field(default_factory=dict)
+    """When the file of a log was last written to, in UTC ms, by the identity of the log; those without a time of their own are left out."""
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
         """Return the highest offset below which everything in the log is proven to be committed, or None without a proof.
@@ -187,7 +191,8 @@ class CommitProofs:
         for state, following in zip_longest(self.leaderships, self.leaderships[1:]):
             if state.leader != broker or state.isr != frozenset({broker}):
                 continue
-            if following is not None and following.leader_epoch == state.leader_epoch and following.isr != state.isr:
+            is_followed = following is not None and following.leader_epoch == state.leader_epoch
+            if is_followed and following.isr != state.isr and not self._is_from_alone(view, state, following):
                 continue
             end = self._end_of_term(view, state)
             if end is None:
@@ -201,6 +206,17 @@ class CommitProofs:
                 )
             )
         return bounds
+
+    def _is_from_alone(self, view: LoadedLog, state: Leadership, following: Leadership) -> bool:
+        """Whether the log was last written to while its broker was its own whole ISR, by the time of its file and the broker's lines, from the begin of the term on."""
+        written = self.written_ms.get(id(view))
+        times = state.time_ms, following.time_ms
+        if written is None or not isinstance(times[0], int) or not isinstance(times[1], int):
+            return False
+        first = next(one for one in self.leaderships if one.leader_epoch == state.leader_epoch)
+        is_by_lines = isinstance(state.recorded_at, Absent) and isinstance(following.recorded_at, Absent)
+        is_within = times[0] - FILE_TIME_SLACK_MS <= written < times[1] - FILE_TIME_SLACK_MS
+        return first is state and is_by_lines and is_within
 
     def _by_isr_copies(self, view: LoadedLog) -> list[Bound]:
         """Return what every member of the ISR that ended a leader's term holds was committed in that term."""

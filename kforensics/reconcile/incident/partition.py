@@ -10,11 +10,10 @@ from kforensics.reconcile.bugs.evidence import BrokerVersions, BugTrace, TraceEv
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark, Moment
+from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS, Bound, LoggedHighWatermark, Moment
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.deleted_records import DeletedRecords, DeletionRequest
 from kforensics.reconcile.history.log_copies import (
-    FILE_TIME_SLACK_MS,
     Agreement,
     LogCopy,
     copies_of,
@@ -149,6 +148,7 @@ class _IncidentBuilder:
                 weakened=self._weakened(),
                 logged=self._logged_high_watermarks(),
                 moments=self._earlier_moments(),
+                written_ms={id(copy.view): copy.taken_ms for copy in self.copies if isinstance(copy.taken_ms, int)},
             )
             if logs
             else None

@@ -153,3 +153,38 @@ def test_what_all_in_sync_held_in_an_earlier_snapshot_was_committed(members, end
     certain = [run for run in judge.runs(LOG, OffsetRange(0, 29)) if run.certainty == "certain"]
 
     assert ([] if found is None else [found - 1]) == [run.offsets.last for run in certain]
+
+
+@dataclass(frozen=True)
+class OldLines(Lines):
+    """Lines of brokers before 3.7."""
+
+    def needed_in_sync(self, topic):
+        return 1
+
+
+ALONE = (
+    leadership(1, 0, {1, 2}, time_ms=0),
+    leadership(1, 1, {1}, time_ms=10_000),
+    leadership(1, 1, {1, 2}, time_ms=30_000),
+)
+
+
+@pytest.mark.parametrize(
+    ("states", "written", "found"),
+    [
+        (ALONE, 20_000, [29]),
+        (ALONE, 29_000, []),
+        (ALONE, 5_000, []),
+        (ALONE, None, []),
+        # Others were in sync when the term began.
+        ((ALONE[0], leadership(1, 1, {1, 2}, time_ms=9_000), *ALONE[1:]), 20_000, []),
+        (ALONE[:2], None, [29]),
+    ],
+)
+def test_a_log_last_written_to_while_its_leader_was_alone_in_sync_was_committed(states, written, found):
+    """A power loss took its end, the leader led on in its epoch, and another joined."""
+    times = {} if written is None else {id(LOG): written}
+    judge = CommitJudge([LOG], lambda one, other: 0, OldLines(states), MemoryReader({}), written_ms=times)
+
+    assert found == [run.offsets.last for run in judge.runs(LOG, OffsetRange(20, 29)) if run.certainty == "certain"]
