@@ -323,6 +323,7 @@ def explain_replicas(
             is_deletion_logged=partition.topic in shared.deleted_topics,
             deletions=shared.deletions.get(partition, ()),
             wanted_leader=shared.leader,
+            is_order_in_doubt=bool(shared.evidence.later),
         ),
         reader=shared.reader,
     )

@@ -19,6 +19,7 @@ from kforensics.evidence.discovery.inputs import (
     require_one_redaction,
     unusable_input,
     why_not_compared,
+    without_emptied,
 )
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import Problem
@@ -119,6 +120,7 @@ def gather_evidence(
     found, problems = _find(paths, errors, with_logs=True)
     snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
     require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
+    errors = without_emptied(errors, [*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
     inputs = belonging_together(
         Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster, is_of_one_moment=is_of_one_moment

@@ -104,7 +104,7 @@ def _past_end_findings(incident: PartitionIncident) -> Iterator[Finding]:
         yield finding(
             "KF207",
             severity=Severity.CRITICAL if one.is_sure else Severity.WARNING,
-            statement=f"{incident.partition}: {one.owner} recorded high watermark {one.high_watermark}, but every log ends at or below {one.log_end}{'' if one.is_sure else ': copied while it ran, or after a power loss'}",
+            statement=f"{incident.partition}: {one.words}, but every log ends at or below {one.log_end}{' now' if one.is_earlier else ''}{'' if one.is_sure or one.is_earlier else ': copied while it ran, or after a power loss'}",
             topic_partition=incident.partition,
             broker_id=one.broker_id,
             offsets=OffsetRange(one.log_end, one.high_watermark - 1),

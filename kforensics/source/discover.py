@@ -18,6 +18,9 @@ from kforensics.words import listed
 DEEPEST_SEARCH = 8
 """The levels below a given directory that are searched for log directories."""
 
+EMPTY_DIRECTORY = "an empty directory"
+"""What is wrong with one."""
+
 MOST_SEARCHED = 50_000
 """The most directories that a search for log directories reads."""
 
@@ -104,9 +107,7 @@ def discover(given: Path) -> Place:
     if not listing.entries and listing.obstacles:
         raise EvidenceUnreadable(str(given), listing.obstacles[0].message, ("run as the broker's user, or on a copy",))
     if not listing.entries:
-        raise NotADataDir(
-            str(given), "an empty directory", ("the volume is not mounted", "the broker never started here")
-        )
+        raise NotADataDir(str(given), EMPTY_DIRECTORY, ("the volume is not mounted", "the broker never started here"))
     if is_log_dir(listings, "", listing):
         return Place(listings=listings, shape=Shape.LOG_DIR, log_dirs=("",))
     if is_partition(listing):

@@ -210,6 +210,7 @@ def test_only_the_partitions_asked_for_are_played(cluster, capsys):
 
 
 def test_the_screen_says_the_answer_first_and_nothing_is_written(cluster, capsys):
+    (cluster / "broker-1" / "orders-0" / "leader-epoch-checkpoint").unlink()
     before = {path: path.stat().st_mtime_ns for path in cluster.rglob("*")}
 
     assert run(["predict", str(cluster / "broker-1"), "--kafka", "4.1.0", "-v"]) == 0
@@ -218,6 +219,7 @@ def test_the_screen_says_the_answer_first_and_nothing_is_written(cluster, capsys
     assert out.startswith("As after a crash, Kafka 4.1.0 loads all 6 logs, and loading discards no record.\n")
     assert "this is what a crash now would do" in " ".join(out.split())
     assert "broker 1, start 1: starts" in out
+    assert "orders-0: log end 103, leader epoch 0 begins at offset 0, " in out
     assert "rebuild 00000000000000000000.index" in out
     assert {path: path.stat().st_mtime_ns for path in cluster.rglob("*")} == before
 

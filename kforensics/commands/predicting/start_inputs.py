@@ -22,7 +22,9 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
     """
-    find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, keep_going=keep_going)
+    find = partial(
+        find_inputs, with_server_logs=True, why_not=why_not_compared, keep_going=keep_going, with_emptied=False
+    )
     empty = [path for path in paths if _is_empty(path)]
     others = [path for path in paths if path not in empty]
     if not empty or not others:

@@ -27,7 +27,7 @@ from kforensics.evidence.discovery.log_heads import begins_like_a_log, holds_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.source.capture import CapturePath, captures_in, split_at_capture
-from kforensics.source.discover import Place, Shape, discover
+from kforensics.source.discover import EMPTY_DIRECTORY, Place, Shape, discover
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
 from kforensics.source.naming import (
@@ -210,6 +210,7 @@ def find_inputs(
     keep_going: bool = False,
     one_cluster: bool = False,
     cluster: str | None = None,
+    with_emptied: bool = True,
 ) -> Inputs:
     """Return the inputs that paths name.
 
@@ -220,6 +221,7 @@ def find_inputs(
         keep_going: a path that can't be used is a problem in the report, and the others are read.
         one_cluster: data directories of several clusters are refused.
         cluster: its id, where only what is of one cluster is wanted.
+        with_emptied: an empty directory beside a log directory that is named by itself is a problem in the report, as with `keep_going`.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster.
@@ -242,10 +244,29 @@ def find_inputs(
             if key not in seen:
                 seen.add(key)
                 found.append(place)
-    if errors:
+    if errors := without_emptied(errors, found) if with_emptied else errors:
         refuse(errors, named=len(paths), keep_going=keep_going and len(errors) < len(paths))
     inputs = Inputs(found=tuple(found), problems=tuple(problems))
     return belonging_together(inputs, cluster=cluster) if one_cluster or cluster is not None else inputs
+
+
+def without_emptied(errors: Sequence[EvidenceError], found: Sequence[FoundInput]) -> list[EvidenceError]:
+    """Return the errors without those of empty directories beside a log directory that is named by itself: of such a disk, emptied or not mounted, a problem is enough.
+
+    Args:
+        errors: one for each path that can't be used.
+        found: all inputs.
+    """
+    beside = {one.root.parent for one in found if one.shape is Shape.LOG_DIR and not isinstance(one.root, CapturePath)}
+    return [
+        error
+        for error in errors
+        if not (
+            isinstance(error, NotADataDir)
+            and error.problem == EMPTY_DIRECTORY
+            and Path(error.path).resolve().parent in beside
+        )
+    ]
 
 
 def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | None = None) -> None:

@@ -1,13 +1,16 @@
 """Finds the files of metadata logs among the inputs."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
-from kforensics.source.walk import FoundDirectory, FoundFile
+from kforensics.source.walk import FoundDirectory, FoundFile, join
+
+if TYPE_CHECKING:
+    from kforensics.formats.checkpoint.quorum_state import QuorumState
 
 
 class MetadataFiles(NamedTuple):
@@ -23,6 +26,8 @@ class MetadataFiles(NamedTuple):
     """End offset, raft epoch and path, in the order of the end offsets."""
     voters: frozenset[int] = frozenset()
     """The voters by a snapshot or by quorum-state; empty where neither names them."""
+    quorum: "QuorumState | None" = None
+    """What quorum-state beside the log says."""
 
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
@@ -62,6 +67,7 @@ def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:
                     )
                 ),
                 voters=_voters(found),
+                quorum=_quorum(found, directory),
             )
 
 
@@ -73,6 +79,14 @@ def _voters(found: FoundInput) -> frozenset[int]:
         if not isinstance(quorum, Absent) and not isinstance(quorum.current_voters, Absent):
             return frozenset(quorum.current_voters)
     return frozenset()
+
+
+def _quorum(found: FoundInput, directory: str) -> "QuorumState | None":
+    for log_dir in found.log_dirs:
+        quorum = log_dir.quorum
+        if not isinstance(quorum, Absent) and join(log_dir.path, PurePath(directory).name) == directory:
+            return quorum
+    return None
 
 
 def is_metadata_directory(name: str) -> bool:

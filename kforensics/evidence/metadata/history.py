@@ -55,6 +55,8 @@ class MetadataHistory:
     quorum: Sequence[QuorumChange]
     voters: frozenset[int]
     """The voters by a snapshot or by quorum-state: of a log that was compacted no record may name them any more."""
+    quorum_state: QuorumChange | None
+    """The leader by quorum-state, where no record names one any more."""
     snapshots: tuple[SnapshotFile, ...]
     aborted: tuple[AbortedTransaction, ...]
     gaps: tuple[tuple[int, int], ...]

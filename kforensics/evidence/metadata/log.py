@@ -32,6 +32,7 @@ from kforensics.formats.messages.metadata_bulk import OtherRecord, PartitionReco
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
+from kforensics.source.walk import join
 from kforensics.units import EpochEntry
 
 __all__ = [
@@ -119,6 +120,7 @@ class _LogReader:
             features=replay.features,
             quorum=self.quorum,
             voters=self.files.voters,
+            quorum_state=None if self.quorum else self._by_quorum_state(),
             snapshots=tuple(self.snapshots),
             aborted=tuple(replay.aborted),
             gaps=tuple(self.gaps),
@@ -126,6 +128,14 @@ class _LogReader:
             damage=tuple(self.damage),
             problems=tuple(self.problems),
         )
+
+    def _by_quorum_state(self) -> QuorumChange | None:
+        state, voters = self.files.quorum, tuple(sorted(self.files.voters))
+        if state is None or not isinstance(state.leader_id, int) or not isinstance(state.leader_epoch, int):
+            return None
+        citation = Citation(input=self.files.input, path=join(self.files.directory, "quorum-state"))
+        when = When(self.next_offset, state.leader_epoch, NO_TIMESTAMP, citation, from_snapshot=True)
+        return QuorumChange(state.leader_id, state.leader_epoch, voters, when)
 
     def _problem(self, path: str, message: str) -> None:
         self.problems.append(Problem(input=self.files.input, path=path, message=message))

@@ -190,12 +190,16 @@ def _stuck(asked: Sequence[PartitionIncident]) -> str:
 
 def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:
     if losses:
-        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(affected)}: {causes_of(losses)}."
+        partitions = {loss.topic_partition for loss in losses}
+        shown = [one for one in affected if one.partition in partitions]
+        others = [one for one in affected if one.partition not in partitions]
+        also = f" Committed records of {_names(others)} are on no disk given, too." if others else ""
+        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
     first = affected[0]
     recorded = max(first.past_end, key=lambda one: one.high_watermark)
     return (
-        f"Committed records of {_names(affected)} are lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of {first.partition},"
-        f" and every log of it ends at or below {recorded.log_end}."
+        f"Committed records of {_names(affected)} are lost: {recorded.words} of {first.partition},"
+        f" and every log of it ends at or below {recorded.log_end}{' now' if recorded.is_earlier else ''}."
     )
 
 
@@ -206,8 +210,8 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         first = next(one for one in affected if one.past_end)
         recorded = max(first.past_end, key=lambda one: one.high_watermark)
         return (
-            f"Committed records of {_names(affected)} may be lost: {recorded.owner} recorded high watermark {recorded.high_watermark} of"
-            f" {first.partition}, and every log given ends at or below {recorded.log_end}{'' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."
+            f"Committed records of {_names(affected)} may be lost: {recorded.words} of {first.partition}, and every log given ends at or below"
+            f" {recorded.log_end}{' now' if recorded.is_earlier else '' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."
         )
     if all(one.candidates for one in affected) and not _is_the_same_by_all(affected):
         return _whoever_leads(affected)
@@ -311,7 +315,7 @@ def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]
     """Return what to do where nothing has to be saved and the answer is open: keep everything, and get the input that settles most."""
     if state not in {State.UNKNOWN, State.MAYBE_LOST}:
         return ()
-    settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts)
+    settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts if doubt.is_input)
     needed = "".join(f", and add {settled_by}" for settled_by, _ in settled.most_common(1))
     return (f"Delete no data directory, snapshot or log file of these brokers{needed}.",)
 
@@ -332,7 +336,10 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
         words, names = first[settled_by]
         sentences.append(f"{_upper(words)} ({listed(names, most=2)}): {settled_by} would show it.")
     if len(partitions) > MOST_NAMED:
-        sentences.append(f"{len(partitions) - MOST_NAMED} more open questions: --format json has them by partition.")
+        more = len(partitions) - MOST_NAMED
+        sentences.append(
+            f"{counted(more, 'more open question')}: --format json has {form(more, 'it', 'them')} by partition."
+        )
     if scope.not_given:
         sentences.append(
             f"Partitions without any directory among the inputs: {listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)}."

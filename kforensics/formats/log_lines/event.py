@@ -72,6 +72,7 @@ class LogEventKind(StrEnum):
     VERSION = "version"
     CONFIGURATION = "configuration"
     CLUSTER_NAMED = "cluster-named"
+    LIVE_BROKERS = "live-brokers"
 
 
 EMPTIED_SEGMENT = "segment emptied"
@@ -94,6 +95,7 @@ ELECTION_KINDS = frozenset(
         LogEventKind.BROKER_FENCED,
         LogEventKind.BROKER_UNFENCED,
         LogEventKind.CONTROLLER_ELECTED,
+        LogEventKind.LIVE_BROKERS,
     }
 )
 """Kinds that state-change.log and controller.log hold too: a file with no other kind does not show how its broker started, nor what its logs lost."""

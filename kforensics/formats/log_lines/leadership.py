@@ -2,7 +2,7 @@
 
 Fields: `leader`, `leader_epoch`, `previous_leader_epoch`, `partition_epoch`, `isr`; `high_watermark`; `offset` is the
 log end of a leader at the start of its epoch, and of a follower before it truncates. A shrink line carries the leader's
-`high_watermark` and `log_end_offset`. A reassignment names the `replicas` that are to be, and those it is `adding` and `removing`.
+`high_watermark` and `log_end_offset`. A ZooKeeper controller names `all` brokers that are alive. A reassignment names the `replicas` that are to be, and those it is `adding` and `removing`.
 """
 
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -143,6 +143,13 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         rb"[\[(]?(?P<isr>[0-9, ]{0,2000})[\])]?(?: \(under-min-isr\))? ?(?:and (?:zkVersion|version) updated to "
         rb"\[?{partition_epoch})?",
     ),
+    # The controller takes all others out of every ISR, but never the last member.
+    shape(
+        Kind.LIVE_BROKERS,
+        b"Newly added brokers: ",
+        rb"[0-9,]{0,2000}, deleted brokers: [0-9,]{0,2000},(?: bounced brokers: [0-9,]{0,2000},)? all live brokers: (?P<all>[0-9,]*)",
+    ),
+    shape(Kind.LIVE_BROKERS, b"Currently active brokers in the cluster: ", rb"[A-Za-z.]{0,40}\((?P<all>[0-9, ]*)\)"),
     shape(Kind.PARTITION_FAILED, b"Partition ", rb"{partition} marked as failed"),
     shape(
         Kind.CONTROLLER_ELECTED,

@@ -27,6 +27,8 @@ from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import led_on, unproven_after
 from kforensics.units import OffsetRange
 
+FILE_TIME_SLACK_MS = 1_500
+"""Archives keep the times of files to the second."""
 _NO_OFFSETS = np.zeros(0, dtype=np.int64)
 
 
@@ -44,6 +46,14 @@ class LoggedHighWatermark(NamedTuple):
     view: LoadedLog
     value: int
     citation: Citation
+
+
+class Moment(NamedTuple):
+    """The logs of a partition in one snapshot."""
+
+    metadata_end: int
+    """The end offset of the metadata log in that snapshot."""
+    views: tuple[LoadedLog, ...]
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,10 @@ class CommitProofs:
     """Brokers whose log was shortened by anything but a leader epoch: what they lack proves nothing."""
     logged: Sequence[LoggedHighWatermark] = ()
     """High watermarks that log lines state of logs among `views`."""
+    moments: Sequence[Moment] = ()
+    """Earlier snapshots, with who was in sync by the metadata log of then."""
+    written_ms: Mapping[int, int] = field(default_factory=dict)
+    """When the file of a log was last written to, in UTC ms, by the identity of the log; those without a time of their own are left out."""
 
     @cached_property
     def leaderships(self) -> Sequence[Leadership]:
@@ -88,6 +102,7 @@ class CommitProofs:
             *self._by_groups(view),
             *self._by_sole_isr(view),
             *self._by_isr_copies(view),
+            *self._by_isr_of_snapshots(view),
             *self._by_terms_of_others(view, offsets),
             *self._by_commit_markers(view, offsets),
         ]
@@ -185,7 +200,8 @@ class CommitProofs:
         for state, following in zip_longest(self.leaderships, self.leaderships[1:]):
             if state.leader != broker or state.isr != frozenset({broker}):
                 continue
-            if following is not None and following.leader_epoch == state.leader_epoch and following.isr != state.isr:
+            is_followed = following is not None and following.leader_epoch == state.leader_epoch
+            if is_followed and following.isr != state.isr and not self._is_from_alone(view, state, following):
                 continue
             end = self._end_of_term(view, state)
             if end is None:
@@ -199,6 +215,17 @@ class CommitProofs:
                 )
             )
         return bounds
+
+    def _is_from_alone(self, view: LoadedLog, state: Leadership, following: Leadership) -> bool:
+        """Whether the log was last written to while its broker was its own whole ISR, by the time of its file and the broker's lines, from the begin of the term on."""
+        written = self.written_ms.get(id(view))
+        times = state.time_ms, following.time_ms
+        if written is None or not isinstance(times[0], int) or not isinstance(times[1], int):
+            return False
+        first = next(one for one in self.leaderships if one.leader_epoch == state.leader_epoch)
+        is_by_lines = isinstance(state.recorded_at, Absent) and isinstance(following.recorded_at, Absent)
+        is_within = times[0] - FILE_TIME_SLACK_MS <= written < times[1] - FILE_TIME_SLACK_MS
+        return first is state and is_by_lines and is_within
 
     def _by_isr_copies(self, view: LoadedLog) -> list[Bound]:
         """Return what every member of the ISR that ended a leader's term holds was committed in that term."""
@@ -221,6 +248,31 @@ class CommitProofs:
             reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} hold it"
             bounds.append(Bound(reach, reason, (state.citation,)))
         return bounds
+
+    def _by_isr_of_snapshots(self, view: LoadedLog) -> Iterator[Bound]:
+        """Yield what every member of the ISR of an earlier snapshot held then, where no other broker joined in the rest of the term."""
+        for moment in self.moments:
+            known = [one for one in self.leaderships if isinstance(one.recorded_at, int)]
+            before = [one for one in known if int(str(one.recorded_at)) < moment.metadata_end]
+            state = before[-1] if before else None
+            if state is None or not isinstance(state.leader, int) or not isinstance(state.isr, frozenset):
+                continue
+            rest = [one.isr for one in known[len(before) :] if one.leader_epoch == state.leader_epoch]
+            held = {other.replica.broker_id: other for other in moment.views}
+            is_whole = len(held) == len(moment.views)
+            is_whole &= all(isinstance(isr, frozenset) and isr <= state.isr for isr in rest)
+            if not is_whole or not state.isr <= held.keys() or not self._are_enough(state):
+                continue
+            reach = min(
+                view.log_end_offset if held[member] is view else self.agree_until(view, held[member])
+                for member in state.isr
+            )
+            # Directories may have been copied later than the metadata log: who was in sync with a later leader is not known then.
+            later = (entry.start_offset for entry in view.batch_epochs if entry.leader_epoch > state.leader_epoch)
+            reach = min(reach, next(later, reach))
+            names = ", ".join(map(str, sorted(state.isr)))
+            reason = f"all of the ISR [{names}] of leader epoch {state.leader_epoch} held it in an earlier snapshot"
+            yield Bound(offset=reach, reason=reason, citations=(state.citation,))
 
     def _by_terms_of_others(self, view: LoadedLog, offsets: OffsetRange) -> Iterator[Bound]:
         """Yield what is proven of the log of the leader that wrote the records is proven of every log that holds the same."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.logs.agreement import common_range
 from kforensics.reconcile.logs.divergence import Divergence, agreed_until, first_divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
@@ -15,9 +16,6 @@ from kforensics.reconcile.replicas.leader import choose_leader
 
 MOST_OFFSETS_COMPARED = 100_000
 """Offsets from the first common one in which a batch that is shared is looked for."""
-
-FILE_TIME_SLACK_MS = 1_500
-"""Archives keep the times of files to the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """High watermarks on record that lie past the end of every log given: what lay below them was committed and is on no disk here."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -21,35 +21,91 @@ class PastEnd:
     """The log end offset of the longest log."""
     citation: Citation
     is_sure: bool = False
-    """The broker had stopped when its directories were copied; else copying at two moments, or a power loss, may explain it."""
+    """The broker had stopped when its directories were copied, or recorded it before; else copying at two moments, or a power loss, may explain it."""
+    is_earlier: bool = False
+    """It is on record in an earlier snapshot, and the logs as they are now end below it."""
+
+    @property
+    def words(self) -> str:
+        """Who recorded it, as the beginning of a sentence."""
+        verb = "had recorded" if self.is_earlier else "recorded"
+        return f"{self.owner} {verb} high watermark {self.high_watermark}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What has to be known of earlier copies, so that their high watermarks speak of the log as it is now."""
+
+    is_same_log: Callable[[LogCopy], bool] = lambda _copy: False
+    """Whether a copy is of the log that the leader holds now."""
+    doubted: Mapping[int, int] = field(default_factory=dict)
+    """By broker, the offset from which its recorded high watermark proves nothing."""
+    is_order_sure: bool = True
+    """Nothing contradicts the order of the snapshots."""
 
 
 def high_watermarks_past_end(
-    copies: Sequence[LogCopy], known: Iterable[OffsetRange], *, is_stopped: bool = False
+    copies: Sequence[LogCopy],
+    known: Iterable[OffsetRange],
+    *,
+    is_stopped: bool = False,
+    earlier: Earlier = Earlier(),
 ) -> tuple[PastEnd, ...]:
-    """Return every replica in use with a high watermark past the end of all of them.
+    """Return every replica with a high watermark past the end of all that are in use: as they are now, else as earlier snapshots show them.
 
     Args:
         copies: all copies of the partition's log.
         known: offsets of losses that are listed already, with the copies that show them.
         is_stopped: no broker ran when the directories as they are now were copied.
+        earlier: which earlier copies count.
     """
     now = [copy for copy in copies if is_in_use(copy)]
     end = max((copy.view.log_end_offset for copy in now), default=0)
     reached = max((one.last + 1 for one in known), default=end)
-    found = []
-    for copy in now:
-        recorded = copy.view.replica.high_watermark
-        if isinstance(recorded, Absent) or recorded.value <= max(end, reached):
-            continue
-        found.append(
-            PastEnd(
-                broker_id=copy.broker_id,
-                owner=copy.view.replica.owner,
-                high_watermark=recorded.value,
-                log_end=end,
-                citation=recorded.citation,
-                is_sure=is_stopped or copy.view.replica.clean_shutdown,
-            )
-        )
-    return tuple(found)
+    found = [
+        _past_end(copy, end, is_sure=is_stopped or copy.view.replica.clean_shutdown)
+        for copy in now
+        if _recorded(copy) > max(end, reached)
+    ]
+    return tuple(found or _in_snapshots(copies, now, end, reached, earlier))
+
+
+def _in_snapshots(
+    copies: Sequence[LogCopy], now: Sequence[LogCopy], end: int, reached: int, earlier: Earlier
+) -> Iterator[PastEnd]:
+    """Yield the highest high watermark of an earlier snapshot where it is past the end of every log: a high watermark never goes back without a loss."""
+    before = [
+        copy
+        for copy in copies
+        if not copy.is_final
+        and not copy.is_remnant
+        and copy.view.replica.state == "live"
+        and isinstance(copy.broker_id, int)
+        and _recorded(copy) > max(end, reached)
+        and _recorded(copy) <= earlier.doubted.get(copy.broker_id, _recorded(copy))
+        and earlier.is_same_log(copy)
+    ]
+    if not now or not before:
+        return
+    is_readable = all(copy.view.segments and not copy.view.damaged for copy in now)
+    is_of_now = earlier.is_order_sure and not any(copy.is_outdated for copy in copies)
+    yield _past_end(max(before, key=_recorded), end, is_sure=is_readable and is_of_now, is_earlier=True)
+
+
+def _recorded(copy: LogCopy) -> int:
+    recorded = copy.view.replica.high_watermark
+    return -1 if isinstance(recorded, Absent) else recorded.value
+
+
+def _past_end(copy: LogCopy, end: int, *, is_sure: bool, is_earlier: bool = False) -> PastEnd:
+    recorded = copy.view.replica.high_watermark
+    assert not isinstance(recorded, Absent)
+    return PastEnd(
+        broker_id=copy.broker_id,
+        owner=copy.view.replica.owner,
+        high_watermark=recorded.value,
+        log_end=end,
+        citation=recorded.citation,
+        is_sure=is_sure,
+        is_earlier=is_earlier,
+    )

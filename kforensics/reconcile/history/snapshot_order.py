@@ -94,15 +94,27 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
 
 
 def seems_later(one: SnapshotNodes, other: SnapshotNodes) -> bool:
-    """Whether the times of files say that another moment is the later one, its logs reach further, and nothing proves either order.
+    """Whether the times of files say that another moment is the later one, and nothing proves either order.
+
+    Times count where its logs reach further, too, or where the files of the same nodes have the times of their writing: a log may end earlier than it did.
 
     Args:
         one: the nodes of one moment.
         other: those of the other.
     """
     order = order_of(one, other)
+    if order.grade is not Grade.FILE_TIMES or order.later < 0:
+        return False
     hinted = _decided(_by_node(_hints(one, other)), Grade.LIKELY)
-    return order.grade is Grade.FILE_TIMES and order.later > 0 and hinted is not None and hinted.later > 0
+    if hinted is not None and hinted.later > 0:
+        return True
+    return not (one.was_copied or other.was_copied) and _written_later(one, other)
+
+
+def _written_later(one: SnapshotNodes, other: SnapshotNodes) -> bool:
+    """Whether more of the nodes that both moments show were last written to later in the other than were earlier."""
+    theirs = {node.node_id: node.newest_write_ms for node in other.nodes if isinstance(node.node_id, int)}
+    return sum(_sign(node.newest_write_ms, theirs[node.node_id]) for node in one.nodes if node.node_id in theirs) > 0
 
 
 def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:

@@ -7,7 +7,8 @@ from itertools import pairwise
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.history.log_copies import FILE_TIME_SLACK_MS, Agreement, LogCopy
+from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
+from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.history.replacements import Replacement, replacement_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation

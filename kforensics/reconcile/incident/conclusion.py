@@ -190,9 +190,9 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     first = max(found[0].past_end, key=lambda one: one.high_watermark)
     names = [str(incident.partition) for incident in found]
     of = listed(names, most=MOST_NAMED) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
-    recorded = f"{first.owner} recorded high watermark {first.high_watermark} of {found[0].partition}"
+    recorded = f"{first.words} of {found[0].partition}{' in an earlier snapshot' if first.is_earlier else ''}"
     return [
-        f"Committed records of {of} are on no disk given here: {recorded}, and every log of it ends at or below {first.log_end}."
+        f"Committed records of {of} are on no disk given here: {recorded}, and every log of it ends at or below {first.log_end}{' now' if first.is_earlier else ''}."
     ]
 
 

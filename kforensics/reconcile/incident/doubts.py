@@ -29,6 +29,7 @@ class DoubtKind(StrEnum):
     DAMAGE = "damage"
     COMPACTION = "compaction"
     UNREADABLE = "unreadable"
+    ORDER = "order"
 
 
 class Doubt(NamedTuple):
@@ -43,6 +44,8 @@ class Doubt(NamedTuple):
     """Of the election that it is about."""
     offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE
     """The offsets of the truncation that it is about."""
+    is_input: bool = True
+    """Whether what would show it can be given to kforensics."""
 
 
 class WholeReturn(NamedTuple):
@@ -265,16 +268,56 @@ def _of_elections(
             continue
         assert election.risk is not None
         state = election.state
-        who = election.previous if isinstance(election.previous, int) else state.leader
+        settled_by, is_input = _settled_by(election, account, copies, moments)
         yield Reliance(
             Doubt(
                 DoubtKind.ELECTION,
                 f"whether anything was lost when broker {state.leader} {RISK_WORDS[election.risk]} in leader epoch {state.leader_epoch}",
-                f"a copy of the disks of broker {who} from before leader epoch {state.leader_epoch}",
+                settled_by,
                 leader_epoch=state.leader_epoch,
+                is_input=is_input,
             ),
             tuple(_witnesses(election, account, copies, moments, needed_in_sync)),
         )
+
+
+def _settled_by(
+    election: Election, account: LeadershipAccount, copies: "Sequence[LogCopy]", moments: Moments
+) -> tuple[str, bool]:
+    """Return what would show whether an election lost anything, and whether that is an input.
+
+    A copy of the leader before settles it where that broker had stopped cleanly. One that was made after a kill holds all that was written, unless the machine had lost
+    power: the disks do not show which.
+    """
+    state, who = election.state, _led_before(election)
+    is_same_term = election.before is not None and election.before.leader_epoch == state.leader_epoch
+    moment = (
+        f"its restart in leader epoch {state.leader_epoch}" if is_same_term else f"leader epoch {state.leader_epoch}"
+    )
+    newest = state.leader_epoch if is_same_term else state.leader_epoch - 1
+    own = [
+        copy
+        for copy in copies
+        if copy.broker_id == who
+        and not copy.is_final
+        and not copy.is_remnant
+        and copy.view.replica.state == "live"
+        and (not copy.view.batch_epochs or copy.view.batch_epochs[-1].leader_epoch <= newest)
+    ]
+    if not own:
+        return f"a copy of the disks of broker {who} from before {moment}", True
+    power = "machine (did it lose power?)"
+    is_by_crash = election.risk in {Risk.UNCLEAN, Risk.UNCLEAN_RESTART}
+    if is_by_crash and any(
+        isinstance(who, int) and _was_stopped(who, copy.rank, election, account, moments) for copy in own
+    ):
+        return f"the system log of broker {who}'s {power}", False
+    later = f"a later copy of the disks of broker {who} from before {moment} than those given"
+    return (f"{later}, or the system log of its {power}" if is_by_crash else later), True
+
+
+def _led_before(election: Election) -> int | Absent:
+    return election.previous if isinstance(election.previous, int) else election.state.leader
 
 
 def _witnesses(
@@ -290,7 +333,7 @@ def _witnesses(
     broker had stopped cleanly, where its logs had not changed since an earlier copy, or where others in sync had to hold the same before anything was committed, and
     copies show their logs too.
     """
-    previous = election.previous if isinstance(election.previous, int) else election.state.leader
+    previous = _led_before(election)
     own = [
         copy
         for copy in copies

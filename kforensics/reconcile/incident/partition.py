@@ -10,11 +10,10 @@ from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign
 from kforensics.reconcile.bugs.traces import bug_traces, doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.committed.proofs import Bound, LoggedHighWatermark
+from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS, Bound, LoggedHighWatermark, Moment
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.deleted_records import DeletedRecords, DeletionRequest
 from kforensics.reconcile.history.log_copies import (
-    FILE_TIME_SLACK_MS,
     Agreement,
     LogCopy,
     copies_of,
@@ -26,7 +25,7 @@ from kforensics.reconcile.history.log_copies import (
 from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.outline import outline_of
-from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
+from kforensics.reconcile.history.past_end import Earlier, PastEnd, high_watermarks_past_end
 from kforensics.reconcile.history.recomputation import recompute
 from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.topic_incarnations import Incarnation
@@ -36,8 +35,9 @@ from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Momen
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.logs.agreement import common_range
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol
@@ -75,6 +75,8 @@ class IncidentEvidence:
     """Whether a log line says that the topic was deleted."""
     wanted_leader: int | None = None
     """The broker that is taken as the final leader, where it holds the partition."""
+    is_order_in_doubt: bool = False
+    """The times of files say that an earlier snapshot is younger than the directories as they are now, and nothing proves either."""
 
 
 def explain_partition(
@@ -117,6 +119,7 @@ class _IncidentBuilder:
         self.agreement = Agreement(reader, [copy.view for copy in found.copies])
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
+        self.elected_before = self._elected_before(found.topic_id)
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
@@ -132,7 +135,7 @@ class _IncidentBuilder:
         )
         self.deleted = DeletedRecords(evidence.deletions, self.leaderships, self.observed)
         self.ordinary = self._ordinary_truncations()
-        doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
+        self.doubted = doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.observed = tuple(self._with_trusted_high_watermark(one, doubted) for one in self.observed)
         self.judge = (
             CommitJudge(
@@ -143,6 +146,8 @@ class _IncidentBuilder:
                 doubted=doubted,
                 weakened=self._weakened(),
                 logged=self._logged_high_watermarks(),
+                moments=self._earlier_moments(),
+                written_ms={id(copy.view): copy.taken_ms for copy in self.copies if isinstance(copy.taken_ms, int)},
             )
             if logs
             else None
@@ -168,6 +173,26 @@ class _IncidentBuilder:
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+
+    def _earlier_moments(self) -> list[Moment]:
+        return [
+            Moment(
+                end,
+                tuple(
+                    copy.view
+                    for copy in self.copies
+                    if copy.rank == rank and not copy.is_remnant and copy.view.replica.state == "live"
+                ),
+            )
+            for rank, end in self.evidence.moments.metadata_ends.items()
+            if not self.evidence.is_order_in_doubt
+        ]
+
+    def _elected_before(self, topic_id: str | Absent) -> tuple[Leadership, ...]:
+        """Return unclean elections from before the first state of a compacted metadata log, by lines of the controller: they explain what was truncated."""
+        if not self.leaderships or not isinstance(self.leaderships[0].recorded_at, int):
+            return ()
+        return self.evidence.facts.unclean_elections_before(self.leaderships[0], self.partition, topic_id)
 
     def _outside_metadata(self) -> Iterator[Gap]:
         """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record or, by a wrong clock, before an election on record."""
@@ -300,7 +325,7 @@ class _IncidentBuilder:
 
     def incident(self) -> PartitionIncident:
         causes = CauseEvidence(
-            leaderships=self.leaderships,
+            leaderships=(*self.elected_before, *self.leaderships),
             truncations=self.observed,
             incarnation=self.evidence.incarnation,
             account=self.account,
@@ -410,7 +435,13 @@ class _IncidentBuilder:
             )
             for loss in self._tails_of_copies(losses)
         )
-        return replace(found, open=(*found.open, *of_truncations, *tails, *self._of_compaction()))
+        order = Doubt(
+            DoubtKind.ORDER,
+            "which directories are the later ones: the times of files contradict the order of the snapshots",
+            "the order in which the snapshots were taken",
+        )
+        in_order = (order,) if self.evidence.is_order_in_doubt else ()
+        return replace(found, open=(*found.open, *in_order, *of_truncations, *tails, *self._of_compaction()))
 
     def _is_uncommitted(self, truncation: ObservedTruncation) -> bool:
         """Whether a clean election proves that nothing of what a line says was truncated had been committed."""
@@ -467,7 +498,25 @@ class _IncidentBuilder:
         if self.partition.topic in METADATA_TOPICS or self._of_other_topics():
             return ()
         return high_watermarks_past_end(
-            self.copies, (loss.offsets for loss in losses), is_stopped=self.evidence.moments.is_stopped
+            self.copies,
+            (loss.offsets for loss in losses),
+            is_stopped=self.evidence.moments.is_stopped,
+            earlier=Earlier(
+                is_same_log=self._is_same_log,
+                doubted=self.doubted,
+                is_order_sure=not self.evidence.is_order_in_doubt,
+            ),
+        )
+
+    def _is_same_log(self, copy: LogCopy) -> bool:
+        """Whether the copy is shown to be of the log that the leader holds now: it begins with the same records, or its topic has the same id."""
+        if self.leader is None:
+            return False
+        its, own = copy.view.replica.topic_id, self.leader.view.replica.topic_id
+        is_same_topic = not isinstance(its, Absent) and its == own
+        common = common_range(copy.view, self.leader.view)
+        return is_same_topic or (
+            common is not None and self.agreement.until(copy.view, self.leader.view) > common.first
         )
 
     def _is_every_node_given(self) -> bool:
@@ -620,7 +669,7 @@ class _IncidentBuilder:
             steps=tuple(step.sentence() for step in again.outcome.steps) if again is not None else (),
             is_logged=truncation.is_logged,
             cause=cause,
-            committed=counts if self.is_leader_known else counts.on_a_guess,
+            committed=counts if self.is_leader_known and not self.evidence.is_order_in_doubt else counts.on_a_guess,
             citations=tuple(dict.fromkeys((*truncation.citations, *cause.citations))),
         )
 
@@ -668,19 +717,21 @@ class _IncidentBuilder:
         sure |= {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "proven"}
         every = (*losses, *(replace(one, confidence=sure.get(one.cause, one.confidence)) for one in logged))
         if not self.is_leader_known:
-            return tuple(map(_on_a_guess, every))
-        if not self.missing_replicas:
+            return tuple(_uncertain(one, "no input shows who leads") for one in every)
+        if self.evidence.is_order_in_doubt:
+            return tuple(_uncertain(one, "the times of files contradict the order of the snapshots") for one in every)
+        if not self.missing_replicas and not any(copy.is_outdated for copy in self.copies):
             return every
-        # Nothing is certainly lost while a replica that may hold it is not among the inputs.
+        # Nothing is certainly lost while a replica that may hold it is not among the inputs, or while the logs as they are now, which may have been given other
+        # records since, are not.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
 
 
-def _on_a_guess(loss: LossEntry) -> LossEntry:
-    """Return the loss by a leader that no input shows: nothing about it is certain."""
+def _uncertain(loss: LossEntry, why: str) -> LossEntry:
+    """Return the loss where nothing about it is certain: by a leader that no input shows, or in an order of snapshots that is in doubt."""
     if loss.was_committed != "certain":
         return loss
-    reason = f"{loss.reason}; no input shows who leads"
-    return replace(loss, committed="possible", was_committed="possible", reason=reason)
+    return replace(loss, committed="possible", was_committed="possible", reason=f"{loss.reason}; {why}")
 
 
 def _apart(times_ms: Iterable[int]) -> list[int]:

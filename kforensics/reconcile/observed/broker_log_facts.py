@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
-from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr
+from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
+from kforensics.reconcile.observed.live_brokers import LiveBrokers, members_of
 from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
@@ -31,6 +33,8 @@ _CLOCK_MS = 10_000
 """A line may be this much older than one before it: threads write side by side, and a clock is set by small steps."""
 _LINES_OF_A_START_MS = 10_000
 """A start says of each log directory within this time how it was left."""
+_STARTS_LOGGED, _STARTS_ELSEWHERE = KafkaVersion(0, 11), KafkaVersion(2, 6)
+"""The first version that logs that it leads in an epoch, and the first that does so in state-change.log."""
 _CREATION_MS = 30_000
 """The most time between the controller's line about a new partition and the line of its first leader."""
 
@@ -70,6 +74,11 @@ class BrokerLogFacts(ClusterFacts):
     named: frozenset[int] | None = None
     """The brokers that the states name, found once for all partitions."""
 
+    cluster: frozenset[int] = frozenset()
+    """Every broker that a ZooKeeper controller ever called alive."""
+    starts_are_logged: bool = False
+    """Whether server.log alone names each leader epoch in which its broker leads: by the versions of all brokers (0.11 to 2.5)."""
+
     later_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The highest leader epoch of each partition that lines after the end of the metadata log name."""
     metadata_end_ms: int | Absent = Absent.UNKNOWN
@@ -83,6 +92,20 @@ class BrokerLogFacts(ClusterFacts):
             return states
         # Only of the newest state: what was assigned before a reassignment is not known.
         return (*states[:-1], replace(states[-1], replicas=assigned))
+
+    def unclean_elections_before(
+        self, first: Leadership, partition: TopicPartition, topic_id: str | Absent
+    ) -> tuple[Leadership, ...]:
+        """Return those that a controller itself calls unclean."""
+        if isinstance(topic_id, Absent) or not isinstance(first.time_ms, int):
+            return ()
+        found: list[Leadership] = []
+        for before, state in pairwise(self.by_partition.get(partition, ())):
+            is_earlier = isinstance(state.time_ms, int) and state.time_ms < first.time_ms
+            is_own = state.topic_id == topic_id and before.leader_epoch < state.leader_epoch <= first.leader_epoch
+            if state.unclean and state.is_stated and is_earlier and is_own:
+                found += [before, state]
+        return tuple(found)
 
     def topic_id(self, topic: str) -> str | Absent:
         """Return the topic id from the metadata log."""
@@ -144,6 +167,12 @@ class BrokerLogFacts(ClusterFacts):
     def heard_brokers(self) -> Mapping[int, int | Absent]:
         """Return when the lines of each broker begin whose server.log is among the inputs, in UTC ms; unknown where its clock went back."""
         return {broker: Absent.UNKNOWN if life.went_back else life.first_ms for broker, life in self.lives.items()}
+
+    def reports_every_leader(self, since_ms: int) -> bool:
+        """Whether the lines of all brokers that a controller ever called alive reach back, and their versions log every start of a leader."""
+        heard = (self.lives.get(broker) for broker in self.cluster | self.named_brokers())
+        is_heard = all(life is not None and not life.went_back and life.first_ms <= since_ms for life in heard)
+        return bool(self.cluster) and self.starts_are_logged and is_heard
 
     def named_brokers(self) -> frozenset[int]:
         """Return the brokers that the states of the log lines name."""
@@ -229,11 +258,24 @@ def facts_from_logs(
         unclean_election=flags.pop() if len(flags) == 1 else Absent.UNKNOWN,
         newest_version=newest_version,
         assignments=logged_assignments(events),
+        cluster=members_of(events),
+        starts_are_logged=_are_starts_logged(events, newest_version),
         lives=broker_lives(events),
         logged_loads=log_loads(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
         metadata_end_ms=metadata_end_ms,
     )
+
+
+def _are_starts_logged(events: Iterable[LoggedEvent], newest: KafkaVersion | None) -> bool:
+    """Whether every version that any broker names writes its starts as leader to server.log; later ones write them to state-change.log."""
+    if newest is None or newest >= _STARTS_ELSEWHERE:
+        return False
+    named = {item.event.fields.get("version") for item in events if item.event.kind is Kind.VERSION}
+    try:
+        return all(parse_version(str(text)) >= _STARTS_LOGGED for text in named)
+    except ValueError:
+        return False
 
 
 def _later_epochs(
@@ -408,7 +450,9 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
     """
     states: dict[TopicPartition, list[Leadership]] = {}
     heard = frozenset(first_lines(events))
+    alive = LiveBrokers(events, heard)
     for item in events:
+        alive.follow(item)
         partition = item.event.topic_partition
         if isinstance(partition, Absent):
             continue
@@ -417,7 +461,7 @@ def logged_leaderships(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tu
             # The topic was recreated: earlier lines are about another topic of the same name.
             known.clear()
         current = known[-1] if known else None
-        state = _next_state(current, item, heard)
+        state = _next_state(current, item, heard, alive)
         if state is None:
             continue
         unlogged = _unlogged_isr(current, item)
@@ -464,12 +508,14 @@ def _is_repeated(known: Sequence[Leadership], item: LoggedEvent) -> bool:
     return abs(item.time_ms - first.time_ms) <= _CREATION_MS
 
 
-def _next_state(current: Leadership | None, item: LoggedEvent, heard: frozenset[int]) -> Leadership | None:
+def _next_state(
+    current: Leadership | None, item: LoggedEvent, heard: frozenset[int], alive: LiveBrokers
+) -> Leadership | None:
     event = item.event
     if event.kind in _WITH_CHANGE and isinstance(diff := event.fields.get("diff"), str):
         return _changed(current, item, parse_partition_change(diff))
     if event.kind in _WITH_STATE:
-        return _elected(current, item, heard)
+        return _elected(current, item, heard, alive)
     if event.kind not in _WITH_ISR or current is None or item.node_id != current.leader:
         return None
     isr = event.brokers("isr" if event.kind is Kind.ISR_UPDATED else "to_isr")
@@ -478,7 +524,9 @@ def _next_state(current: Leadership | None, item: LoggedEvent, heard: frozenset[
     return _leadership(item, leader=current.leader, leader_epoch=current.leader_epoch, isr=isr, unclean=False)
 
 
-def _elected(current: Leadership | None, item: LoggedEvent, heard: frozenset[int]) -> Leadership | None:
+def _elected(
+    current: Leadership | None, item: LoggedEvent, heard: frozenset[int], alive: LiveBrokers
+) -> Leadership | None:
     event = item.event
     epoch, isr = event.number("leader_epoch"), event.brokers("isr")
     leader = item.node_id if event.kind is Kind.LEADER_START else event.number("leader")
@@ -494,6 +542,9 @@ def _elected(current: Leadership | None, item: LoggedEvent, heard: frozenset[int
             return None
     # Brokers do not log every ISR change of a KRaft controller: only the controller's own lines show the ISR.
     unclean = has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch, heard)
+    if event.kind is Kind.LEADER_START and isinstance(isr, Absent):
+        unclean = alive.is_unclean(current, leader, item)
+        isr = (leader,) if unclean else alive.in_sync_with(leader, item)
     value = leader if has_leader else Absent.NOT_APPLICABLE
     return _leadership(item, leader=value, leader_epoch=epoch, isr=isr, unclean=unclean)
 
@@ -537,6 +588,7 @@ def _leadership(
     item: LoggedEvent, *, leader: int | Absent, leader_epoch: int, isr: tuple[int, ...] | Absent, unclean: bool
 ) -> Leadership:
     citation: Citation = item.citation
+    topic_id = item.event.fields.get("topic_id")
     return Leadership(
         is_stated=item.event.kind in _WITH_CHANGE,
         leader=leader,
@@ -547,4 +599,5 @@ def _leadership(
         recorded_at=Absent.NOT_APPLICABLE,
         time_ms=item.time_ms,
         citation=citation,
+        topic_id=topic_id if isinstance(topic_id, str) else Absent.NOT_WRITTEN,
     )

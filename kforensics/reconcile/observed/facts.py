@@ -30,6 +30,8 @@ class Leadership:
     citation: Citation
     is_stated: bool = True
     """The record or the line itself says whether the election was unclean; else it follows from the ISR that the last lines gave."""
+    topic_id: str | Absent = Absent.UNKNOWN
+    """The id of the topic that a log line names."""
 
 
 class Restart(NamedTuple):
@@ -74,6 +76,21 @@ class ClusterFacts:
         Args:
             partition: the topic and number.
             topic_id: that of the directory in question; absent for every topic that had the name.
+        """
+        return ()
+
+    def unclean_elections_before(
+        self,
+        first: Leadership,  # noqa: ARG002
+        partition: TopicPartition,  # noqa: ARG002
+        topic_id: str | Absent,  # noqa: ARG002
+    ) -> tuple[Leadership, ...]:
+        """Return unclean elections that log lines report from before the first state of a compacted metadata log, each behind the state before it.
+
+        Args:
+            first: the oldest recorded state.
+            partition: the topic and number.
+            topic_id: of the topic; lines about any other are not meant.
         """
         return ()
 
@@ -163,6 +180,14 @@ class ClusterFacts:
         state-change.log and controller.log do not show how a broker started.
         """
         return {}
+
+    def reports_every_leader(self, since_ms: int) -> bool:  # noqa: ARG002
+        """Whether every broker of the cluster logs each leader epoch in which it leads, and its lines reach back before a time: an epoch that none names had no leader.
+
+        Args:
+            since_ms: in UTC.
+        """
+        return False
 
     def named_brokers(self) -> frozenset[int]:
         """Return brokers that any log line names as leader or in sync."""

@@ -388,7 +388,8 @@ def _gaps(
             "older segments of the metadata log",
         )
     for before, state in pairwise(states):
-        if state.leader_epoch > before.leader_epoch + 1:
+        is_reported = isinstance(before.time_ms, int) and facts.reports_every_leader(before.time_ms)
+        if state.leader_epoch > before.leader_epoch + 1 and (by_metadata or not is_reported):
             first, last = before.leader_epoch + 1, state.leader_epoch - 1
             epochs = f"leader epoch {first}" if first == last else f"leader epochs {first} to {last}"
             where = "older segments of the metadata log" if by_metadata else "the log files of every broker"

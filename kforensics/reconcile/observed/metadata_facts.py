@@ -1,6 +1,7 @@
 """Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
@@ -33,6 +34,10 @@ class MetadataFacts(CommittedFacts):
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return every recorded state of the partition, the oldest first."""
         if partition.topic in METADATA_TOPICS:
+            if self._history.quorum_state is not None:
+                # No record names the leader, so it has no place in the log.
+                now = _quorum_leadership(self._history.quorum_state)
+                return (replace(now, recorded_at=Absent.NOT_APPLICABLE, time_ms=Absent.NOT_APPLICABLE),)
             return tuple(_quorum_leadership(change) for change in self._history.quorum)
         states: Sequence[PartitionState] = (
             self._history.partition_states(*partition)

@@ -122,7 +122,7 @@ def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
 
 
 def source_of(state: Leadership) -> str:
-    """Return the source of a recorded state: `metadata`, or the name of a log file without the suffix that rolling adds.
+    """Return the source of a recorded state: `metadata`, `quorum-state`, or the name of a log file without the suffix that rolling adds.
 
     Args:
         state: of a partition.
@@ -130,7 +130,9 @@ def source_of(state: Leadership) -> str:
     if not isinstance(state.recorded_at, Absent):
         return "metadata"
     name = state.citation.path.rpartition("/")[2]
-    return next((kind for kind in ("state-change.log", "controller.log") if name.startswith(kind)), "server.log")
+    return next(
+        (kind for kind in ("state-change.log", "controller.log", "quorum-state") if name.startswith(kind)), "server.log"
+    )
 
 
 def _next_leader(

@@ -131,7 +131,7 @@ class _Session:
         replicas, facts = self.replicas, self.facts
         self.partition = replicas[0].topic_partition
         self.set_aside = tuple(r for r in replicas if r.state in {"deleted", "stray"})
-        kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
+        self.kept = kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
         self.topic_id = self._current_topic_id(kept)
         self.of_other_topics = [r for r in kept if not self._is_same_topic(r)]
         views = list(map(self._without_stale_high_watermark, load_logs([r for r in kept if self._is_same_topic(r)])))
@@ -149,11 +149,13 @@ class _Session:
         )
         self.leaderships = self.account.states
         newest = self.leaderships[-1] if self.leaderships else None
-        self.is_deleted = not self.is_quorum and facts.is_deleted(self.partition.topic, self.topic_id)
+        self.is_deleted = not self.is_quorum and (
+            facts.is_deleted(self.partition.topic, self.topic_id) or self._is_forgotten()
+        )
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
         # Lines of some brokers only, or lines that are younger than the directories, say nothing about leader and ISR of these directories.
         self.later_epoch = Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(every)
-        by_lines = newest is not None and isinstance(newest.recorded_at, Absent)
+        by_lines = newest is not None and isinstance(newest.recorded_at, Absent) and not self.is_quorum
         self.is_of_another_time = isinstance(self.later_epoch, int) or (by_lines and not self.account.reaches_now)
         is_known = is_known and not self.is_of_another_time
         self.current = newest if is_known else None
@@ -175,6 +177,15 @@ class _Session:
         self.future = [v for v in views if v.replica.state == "future"]
         self._undecided: list[OffsetRange] = []
         self.known: dict[tuple[str, int, int], tuple[Any, LoadedLog, LoadedLog]] = {}
+
+    def _is_forgotten(self) -> bool:
+        """Whether only directories that wait for their removal are given, and a voter's metadata log as it is now does not know the topic: of one that was compacted no record says so."""
+        facts, topic = self.facts, self.partition.topic
+        is_left = bool(self.set_aside) and all(
+            one.state == "deleted" and not isinstance(one.topic_id, Absent) for one in self.set_aside
+        )
+        is_current = facts.has_metadata_log() and facts.is_newest_metadata()
+        return is_left and not self.kept and is_current and isinstance(facts.topic_id(topic), Absent)
 
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:

@@ -160,6 +160,9 @@ def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
         "producers_set_back": list(incident.torn_transactions.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in incident.other_topics],
         "unread_below": incident.unread_below,
+        "open_questions": [
+            {"kind": doubt.kind, "what": doubt.words, "settled_by": doubt.settled_by} for doubt in incident.doubts
+        ],
     }
 
 

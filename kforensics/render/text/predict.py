@@ -187,7 +187,7 @@ def _outcome_words(log: PredictedLog) -> str:
     if before.log_end_offset != after.log_end_offset and not isinstance(before.log_end_offset, Absent):
         parts = [f"log end {before.log_end_offset} becomes {after.log_end_offset}"]
     if before.epochs != after.epochs and (after.epochs or not isinstance(before.epochs, Absent)):
-        parts.append(f"leader epochs become {_epochs(after)}")
+        parts.append(_epochs(after))
     scanned = sum(length for _, length, _ in log.scanned)
     if log.scanned:
         parts.append(f"{byte_count(scanned)} scanned")
@@ -222,9 +222,11 @@ def _metadata_lines(body: Prediction, start: PredictedStart, inputs: tuple[Input
 
 def _epochs(state: LogAtStart) -> str:
     if isinstance(state.epochs, Absent) or not state.epochs:
-        return "none"
-    shown = ", ".join(f"{epoch.leader_epoch} from {epoch.start_offset}" for epoch in state.epochs[-3:])
-    return f"… {shown}" if len(state.epochs) > 3 else shown
+        return "no leader epoch is left"
+    last = [f"leader epoch {epoch.leader_epoch} begins at offset {epoch.start_offset}" for epoch in state.epochs[-3:]]
+    return " and ".join(
+        (f"{counted(len(state.epochs) - 3, 'earlier leader epoch')}", *last) if len(state.epochs) > 3 else last
+    )
 
 
 def _name(one: Input) -> str:

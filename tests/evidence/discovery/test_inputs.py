@@ -203,6 +203,20 @@ def test_one_bad_path_stops_the_run_unless_the_rest_is_asked_for(fixtures, tmp_p
         find_inputs([tmp_path / "gone"], keep_going=True)
 
 
+def test_an_emptied_disk_beside_a_log_directory_is_a_problem_and_no_refusal(tmp_path):
+    one, emptied, other = log_dir(tmp_path / "a" / "one", node_id=1), tmp_path / "a" / "two", tmp_path / "b" / "two"
+    emptied.mkdir()
+    other.mkdir(parents=True)
+
+    found = find_inputs([one, emptied])
+
+    assert [str(emptied)] == [one.path for one in found.unusable]
+    assert [(1, True)] == [(problem.input, "an empty directory" in problem.message) for problem in found.problems]
+    for asked, with_emptied in (([one, other], True), ([one, emptied], False), ([one.parent, emptied], True)):
+        with pytest.raises(InputsRefused, match="an empty directory"):
+            find_inputs(asked, with_emptied=with_emptied)
+
+
 def test_the_same_thing_twice_is_one_input(fixtures, tmp_path):
     good = fixtures / "unclean-election" / "broker-1"
     (tmp_path / "link").symlink_to(good)

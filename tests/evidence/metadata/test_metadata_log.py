@@ -16,6 +16,9 @@ from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
 from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
+from kforensics.reconcile.observed.metadata_facts import MetadataFacts
+from kforensics.reconcile.replicas.leader import source_of
+from kforensics.units import TopicPartition
 from tests.builders.directories import copied
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
 
@@ -114,6 +117,27 @@ def compare(histories: Sequence[MetadataHistory]) -> LogComparison:
     comparison = compare_metadata_logs(histories)
     assert comparison is not None
     return comparison
+
+
+def test_the_leader_of_a_compacted_log_stands_beside_it(incident: Incident, tmp_path: Path) -> None:
+    """The record of the election is in a segment that a snapshot replaced."""
+    source = incident("kraft-quorum-3x") / "snapshots/99-final/controller-101"
+    target = tmp_path / "__cluster_metadata-0"
+    target.mkdir()
+    shutil.copy(source / "meta.properties", tmp_path)
+    for name in ("00000000000000000176-0000000003.checkpoint", "quorum-state"):
+        shutil.copy(source / "__cluster_metadata-0" / name, target)
+
+    (whole,), (compacted,) = read(source), read(tmp_path)
+    found = compacted.quorum_state
+    (state,) = MetadataFacts(compacted, lambda _: ()).leaderships(TopicPartition("__cluster_metadata", 0), "")
+
+    assert whole.quorum_state is None
+    assert found is not None
+    assert (found.leader_id, found.raft_epoch) == (102, 3)
+    assert found.when.citation.path == "__cluster_metadata-0/quorum-state"
+    assert (state.leader, state.leader_epoch, source_of(state)) == (102, 3, "quorum-state")
+    assert compacted.quorum == []
 
 
 def test_snapshots_alone(incident: Incident, tmp_path: Path) -> None:

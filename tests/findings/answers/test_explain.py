@@ -6,12 +6,12 @@ import pytest
 
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import State
-from kforensics.reconcile.history.past_end import PastEnd, high_watermarks_past_end
+from kforensics.reconcile.history.past_end import Earlier, PastEnd, high_watermarks_past_end
 from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
 from kforensics.reconcile.incident.model import Holder
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
-from kforensics.units import TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import leadership, log_copy
 from tests.builders.incidents import explanation
 from tests.builders.logs import HERE, batch, replica
@@ -65,6 +65,30 @@ def test_a_marker_or_the_user_says_that_the_broker_had_stopped(clean, is_stopped
     assert (12, 10, is_sure) == (found.high_watermark, found.log_end, found.is_sure)
 
 
+@pytest.mark.parametrize(
+    ("known", "is_same", "doubted", "is_order_sure", "found"),
+    [
+        ((), True, {}, True, [(38, 36, True)]),
+        ((OffsetRange(30, 36),), True, {}, False, [(38, 36, False)]),
+        ((OffsetRange(30, 37),), True, {}, True, []),
+        ((), False, {}, True, []),
+        ((), True, {1: 36}, True, []),
+    ],
+)
+def test_a_high_watermark_of_an_earlier_snapshot_is_past_the_end_of_the_logs_now(
+    known, is_same, doubted, is_order_sure, found
+):
+    """All brokers lost power, and every log ends below what was committed, in the snapshot and now."""
+    now = [log_copy(replica(broker, [batch(0, 28, 0), batch(29, 35, 1)], high_watermark=36)) for broker in (1, 2)]
+    before = log_copy(replica(1, [batch(0, 34, 0)], high_watermark=38, clean=False), rank=0, is_final=False)
+    earlier = Earlier(is_same_log=lambda _copy: is_same, doubted=doubted, is_order_sure=is_order_sure)
+
+    past = high_watermarks_past_end([*now, before], known, earlier=earlier)
+
+    assert found == [(one.high_watermark, one.log_end, one.is_sure) for one in past]
+    assert all(one.is_earlier for one in past)
+
+
 def test_a_tail_that_only_a_follower_holds_is_no_loss_of_a_running_broker():
     loss = replace(WHOLE.incidents[0].losses[0], committed="possible", was_committed="possible")
     incident = replace(QUIET, losses=(loss,))
@@ -83,6 +107,20 @@ def test_what_another_replica_holds_is_not_called_lost():
     words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
     headline = explain_answer([incident], words, Scope()).headline
     assert f"other replicas hold {loss.records} of them, {loss.records} are lost" in headline
+
+
+def test_the_headline_counts_records_only_of_the_partitions_that_lost_them():
+    """Of u-0 only a high watermark shows that something is gone."""
+    lost = replace(WHOLE.incidents[0], is_leader_known=True, missing_replicas=())
+    past = replace(QUIET, partition=TopicPartition("u", 0), past_end=(replace(PAST_END, is_sure=True),))
+    certain = [loss for loss in lost.losses if loss.was_committed == "certain" and not loss.in_use]
+    assert certain
+
+    words = conclude([lost, past], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    headline = explain_answer([lost, past], words, Scope()).headline
+
+    assert f"lost from {lost.partition}:" in headline
+    assert headline.endswith("Committed records of u-0 are on no disk given, too.")
 
 
 def test_an_unclean_election_is_the_first_open_question():

@@ -229,6 +229,24 @@ def test_every_truncation_and_election_of_a_recording_has_its_line(name, inciden
             {"directory": "/data/1", "reason": "appending records to t-0"},
         ),
         (
+            "[Controller id=2] Newly added brokers: , deleted brokers: 1,3, bounced brokers: , all live brokers: 2,4",
+            KIND.LIVE_BROKERS,
+            None,
+            {"all": (2, 4)},
+        ),
+        (
+            "[BrokerChangeListener on Controller 1]: Newly added brokers: 2, deleted brokers: , all live brokers: 1,2",
+            KIND.LIVE_BROKERS,
+            None,
+            {"all": (1, 2)},
+        ),
+        (
+            "[Controller id=3] Currently active brokers in the cluster: Set(3, 4) (kafka.controller.KafkaController)",
+            KIND.LIVE_BROKERS,
+            None,
+            {"all": (3, 4)},
+        ),
+        (
             "[QuorumController id=1] Fencing broker 3 at epoch 14 because its session has timed out.",
             KIND.BROKER_FENCED,
             None,

@@ -6,6 +6,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.reconcile.committed.judge import CommitJudge
+from kforensics.reconcile.committed.proofs import Moment
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import NoFacts, Restart
@@ -109,3 +110,81 @@ def test_what_is_possibly_committed_is_above_a_high_watermark_only_where_it_is(o
     run = next(run for run in judge.runs(mine, OffsetRange(20, 29)) if run.certainty == "possible")
 
     assert reason == run.reason
+
+
+@dataclass(frozen=True)
+class Recorded(NoFacts):
+    """States of the metadata log."""
+
+    states: tuple
+
+    def leaderships(self, partition, topic_id):
+        return self.states
+
+
+LED = leadership(1, 1, {1, 2}, 30)
+
+
+@pytest.mark.parametrize(
+    ("members", "end", "states", "found"),
+    [
+        ((1, 2), 40, (leadership(1, 0, {1}, 10), LED, leadership(2, 2, {2}, 50)), 25),
+        ((1, 2), 40, (LED, leadership(1, 1, {1}, 45), leadership(2, 2, {2}, 50)), 25),
+        # Another broker joined before the term ended: the copies may be of that time.
+        ((1, 2), 40, (LED, leadership(1, 1, {1, 2, 3}, 45), leadership(2, 2, {2}, 50)), None),
+        ((1,), 40, (LED, leadership(2, 2, {2}, 50)), 20),
+        ((1, 2, 2), 40, (LED, leadership(2, 2, {2}, 50)), 20),
+        ((1, 2), 20, (LED, leadership(2, 2, {2}, 50)), 20),
+        # What was written in leader epoch 1 is later than the metadata log of the snapshot.
+        ((1, 2), 40, (leadership(1, 0, {1, 2}, 10), replace(LED, recorded_at=45), leadership(2, 2, {2}, 50)), 20),
+    ],
+)
+def test_what_all_in_sync_held_in_an_earlier_snapshot_was_committed(members, end, states, found):
+    then = {1: LOG, 2: load_log(replica(2, [batch(0, 19, 0), batch(20, 24, 1)]))}
+    now = load_log(replica(2, [batch(0, 19, 0), batch(20, 29, 2)]))
+    judge = CommitJudge(
+        [LOG, now],
+        lambda one, other: 20 if one is now or other is now else 25,
+        Recorded(states),
+        MemoryReader({}),
+        moments=[Moment(end, tuple(then[member] for member in members))],
+    )
+
+    certain = [run for run in judge.runs(LOG, OffsetRange(0, 29)) if run.certainty == "certain"]
+
+    assert ([] if found is None else [found - 1]) == [run.offsets.last for run in certain]
+
+
+@dataclass(frozen=True)
+class OldLines(Lines):
+    """Lines of brokers before 3.7."""
+
+    def needed_in_sync(self, topic):
+        return 1
+
+
+ALONE = (
+    leadership(1, 0, {1, 2}, time_ms=0),
+    leadership(1, 1, {1}, time_ms=10_000),
+    leadership(1, 1, {1, 2}, time_ms=30_000),
+)
+
+
+@pytest.mark.parametrize(
+    ("states", "written", "found"),
+    [
+        (ALONE, 20_000, [29]),
+        (ALONE, 29_000, []),
+        (ALONE, 5_000, []),
+        (ALONE, None, []),
+        # Others were in sync when the term began.
+        ((ALONE[0], leadership(1, 1, {1, 2}, time_ms=9_000), *ALONE[1:]), 20_000, []),
+        (ALONE[:2], None, [29]),
+    ],
+)
+def test_a_log_last_written_to_while_its_leader_was_alone_in_sync_was_committed(states, written, found):
+    """A power loss took its end, the leader led on in its epoch, and another joined."""
+    times = {} if written is None else {id(LOG): written}
+    judge = CommitJudge([LOG], lambda one, other: 0, OldLines(states), MemoryReader({}), written_ms=times)
+
+    assert found == [run.offsets.last for run in judge.runs(LOG, OffsetRange(20, 29)) if run.certainty == "certain"]

@@ -65,14 +65,16 @@ def node(node_id, log_end_offset):
     )
 
 
-def test_a_moment_seems_later_where_the_times_of_files_and_the_ends_of_logs_both_say_so():
-    def written(end, at_ms):
-        return SnapshotNodes(nodes=(replace(node(1, end), newest_write_ms=at_ms, oldest_write_ms=at_ms - 1),))
+def test_a_moment_seems_later_by_the_times_of_files_unless_they_are_those_of_copying():
+    def written(end, at_ms, node_id=1):
+        return SnapshotNodes(nodes=(replace(node(node_id, end), newest_write_ms=at_ms, oldest_write_ms=at_ms - 1),))
 
     assert seems_later(written(10, 5), written(20, 9))
     assert not seems_later(written(20, 9), written(10, 5))
     assert not seems_later(written(10, 9), written(20, 5))
-    assert not seems_later(written(20, 5), written(10, 9))
+    assert seems_later(written(20, 5), written(10, 9))
+    assert not seems_later(written(20, 5), written(10, 9, node_id=2))
+    assert not seems_later(written(20, 5), written(10, 90_000))
 
 
 def test_a_node_that_is_there_twice_can_be_compared():

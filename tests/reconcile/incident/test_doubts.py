@@ -36,8 +36,8 @@ def earlier(rank, broker=1, *, end=9, **more):
     return log_copy(replica(broker, [batch(0, end, 0)], **{"clean": False, **more}), rank=rank, is_final=False)
 
 
-def elections_in_doubt(*copies, states=(LED, ALONE, NONE, AGAIN), moments=None, restarts=(45,), shortened=()):
-    """The doubts about elections that are left, once it is known which nodes had lost the end of any log."""
+def in_doubt(*copies, states=(LED, ALONE, NONE, AGAIN), moments=None, restarts=(45,), shortened=()):
+    """The doubts that are left, once it is known which nodes had lost the end of any log."""
     found = doubts_of(
         account(*states, restarts=restarts),
         FINAL[0],
@@ -47,7 +47,12 @@ def elections_in_doubt(*copies, states=(LED, ALONE, NONE, AGAIN), moments=None, 
         needed_in_sync=1 if ALONE in states else 2,
     )
     back = [one.doubt for one in found.dispelled if not one.holds({*shortened, *found.shortened})]
-    return [one.kind for one in (*found.open, *back) if one.kind is DoubtKind.ELECTION]
+    return [*found.open, *back]
+
+
+def elections_in_doubt(*copies, **more):
+    """The kinds of those about elections."""
+    return [one.kind for one in in_doubt(*copies, **more) if one.kind is DoubtKind.ELECTION]
 
 
 def test_without_a_copy_of_the_leader_before_it_is_open():
@@ -56,6 +61,24 @@ def test_without_a_copy_of_the_leader_before_it_is_open():
 
 def test_a_copy_of_a_broker_that_committed_alone_may_have_lost_its_tail_without_a_sign():
     assert [DoubtKind.ELECTION] == elections_in_doubt(earlier(0), earlier(1))
+
+
+@pytest.mark.parametrize(
+    ("copies", "asked", "is_input"),
+    [
+        ((), "a copy of the disks of broker 1 from before leader epoch 2", True),
+        ((earlier(1, 2),), "a copy of the disks of broker 1 from before leader epoch 2", True),
+        ((earlier(0),), "a later copy of the disks of broker 1 from before leader epoch 2 than those given, or ", True),
+        ((earlier(0), earlier(1)), "", False),
+    ],
+)
+def test_a_copy_that_is_given_is_not_asked_for(copies, asked, is_input):
+    """Snapshot 0 was taken while broker 1 ran, snapshot 1 after it had been killed."""
+    (found,) = (one for one in in_doubt(*copies) if one.kind is DoubtKind.ELECTION)
+
+    assert found.settled_by.startswith(asked)
+    assert (not is_input or "given" in asked) is ("the system log of " in found.settled_by)
+    assert is_input is found.is_input
 
 
 def test_after_a_clean_stop_the_copy_shows_all():

@@ -1,5 +1,7 @@
 """The incident of one partition, from logs in memory."""
 
+from dataclasses import replace
+
 import pytest
 
 from kforensics.damage import Absent
@@ -10,22 +12,24 @@ from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.units import TopicPartition
+from tests.builders.history import leadership
 from tests.builders.logs import MemoryReader, batch, record, replica
 
 
-def explained(*final, before=(), records=None, made=Incarnation()):  # noqa: B008
+def explained(*final, before=(), records=None, made=Incarnation(), facts=NoFacts(), **more):  # noqa: B008
     return explain_partition(
         TopicPartition("t", 0),
         final,
         [(0, one) for one in before],
         final_rank=1,
         evidence=IncidentEvidence(
-            facts=NoFacts(),
+            facts=facts,
             logged=(),
             incarnation=made,
             last_logged_ms=Absent.UNKNOWN,
             protocol_hints={},
             commits=(),
+            **more,
         ),
         reader=MemoryReader(records or {}),
     )
@@ -93,3 +97,28 @@ def test_a_file_older_than_its_topic_is_of_the_topic_whose_batches_it_holds():
     lost = [explained(replica(1, one), leader, made=Incarnation(created_ms=10**13)).losses for one in (same, other)]
 
     assert [[(10, 14), (15, 19)], []] == [[(loss.offsets.first, loss.offsets.last) for loss in found] for found in lost]
+
+
+class Led(NoFacts):
+    """Broker 1 leads, by the metadata log."""
+
+    def leaderships(self, partition, topic_id):
+        return (leadership(1, 0), leadership(1, 2))
+
+    def is_newest_metadata(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("in_doubt", "certainty", "state"), [(False, "certain", State.LOST), (True, "possible", State.MAYBE_LOST)]
+)
+def test_nothing_is_certain_where_the_order_of_the_snapshots_is_in_doubt(in_doubt, certainty, state):
+    one, other = (replica(broker, [batch(0, 9, 0), batch(10, 14, 2, 8)]) for broker in (1, 2))
+    before = replica(1, [batch(0, 19, 0)], high_watermark=20, name="b1-before")
+    before = replace(before, segments=(replace(before.segments[0], path="b1-before/0.log"),))
+
+    found = explained(one, other, before=[before], facts=Led(), is_order_in_doubt=in_doubt)
+
+    assert {certainty} == {loss.was_committed for loss in found.losses}
+    assert state is incident_state(found)
+    assert in_doubt is any(one.kind is DoubtKind.ORDER for one in found.doubts)

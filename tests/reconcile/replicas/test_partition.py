@@ -176,6 +176,24 @@ def test_deleted_and_stray_directories_are_set_aside():
     assert ["deleted"] == [r.state for r in report.set_aside]
 
 
+@pytest.mark.parametrize(
+    ("known", "topic_id", "is_deleted"), [(True, "a", True), (False, "a", False), (True, Absent.UNKNOWN, False)]
+)
+def test_a_topic_that_the_metadata_no_longer_knows_was_deleted(known, topic_id, is_deleted):
+    """A compacted metadata log holds no record of its removal; a log that is no voter's may be old."""
+
+    class Forgotten(NoFacts):
+        def has_metadata_log(self):
+            return True
+
+        def is_newest_metadata(self):
+            return known
+
+    report = judge(replica(1, [batch(0, 9, 0)], state="deleted", topic_id=topic_id), facts=Forgotten())
+
+    assert is_deleted is report.is_deleted
+
+
 @pytest.mark.parametrize("wanted", [1, 2])
 def test_the_leader_can_be_given(wanted):
     report = judge(OLD_LEADER, NEW_LEADER, wanted_leader=wanted)

@@ -1,0 +1,93 @@
+"""Brokers of 0.11 to 2.5 log that they lead, without the ISR; their controller logs which brokers are alive, and takes all others out of it."""
+
+import pytest
+
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
+from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.leadership import Risk, account_of
+from tests.builders.history import PARTITION, logged_events, shifted
+
+STARTED = "[KafkaServer id=1] started (kafka.server.KafkaServer)"
+
+
+def alive(brokers):
+    return f"[Controller id=2] Newly added brokers: , deleted brokers: , bounced brokers: , all live brokers: {brokers}"
+
+
+def led(broker, epoch, before):
+    return f"[Partition t-0 broker={broker}] t-0 starts at leader epoch {epoch} from offset 0 with high watermark 0. Previous leader epoch was {before}."
+
+
+def isr(words):
+    return f"[Partition t-0 broker=1] {words}"
+
+
+ALL_IN, ALONE, BACK = isr("ISR updated to [1,2,3]"), isr("ISR updated to [1]"), isr("ISR updated to [1,2]")
+ASKED = isr("Shrinking ISR from 1,2,3 to 1")
+QUIET = "nothing of note"
+
+
+def history(*of_leader, again=(STARTED,), silent=()):
+    """Broker 1 leads and dies, broker 2 takes over 20 s later, broker 1 comes back after 20 more; broker 3 has started only."""
+    lines = {
+        1: [(0, (STARTED, led(1, 0, -1), ALL_IN, *of_leader)), (40, again)],
+        2: [(0, (STARTED, alive("1,2,3"))), (20, (STARTED, alive("2"), led(2, 3, -1)))],
+        3: [(0, (STARTED,))],
+    }
+    events = [
+        shifted(event, at * 1_000)
+        for node, parts in lines.items()
+        if node not in silent
+        for at, part in parts
+        for event in logged_events(*part, node=node)
+    ]
+    return sorted(events, key=lambda event: event.time_ms)
+
+
+@pytest.mark.parametrize(
+    ("events", "is_unclean"),
+    [
+        (history(alive("1"), led(1, 2, 0)), True),
+        (history(ALONE), True),
+        (history(ASKED), False),
+        (history(ASKED, alive("1"), led(1, 2, 0)), True),
+        (history(ALONE, alive("1,2"), BACK), False),
+        # By the clock of broker 1 the other one joined later than it was elected.
+        (history(ALONE, *[QUIET] * 20, BACK), False),
+        (history(ALONE, again=()), False),
+        (history(ALONE, silent={3}), False),
+        (history(ALONE, silent={1}), False),
+    ],
+)
+def test_a_broker_that_its_leader_never_let_join_was_elected_uncleanly(events, is_unclean):
+    newest = logged_leaderships(events)[PARTITION][-1]
+
+    assert (2, 3, frozenset({2}), is_unclean) == (newest.leader, newest.leader_epoch, newest.isr, newest.unclean)
+
+
+def test_the_only_broker_alive_is_the_only_one_in_sync():
+    states = logged_leaderships(history(alive("1"), led(1, 2, 0)))[PARTITION]
+    others = logged_leaderships(history(alive("1,3"), led(1, 2, 0)))[PARTITION]
+    late = logged_leaderships(history(alive("1"), *[QUIET] * 11, led(1, 2, 0)))[PARTITION]
+
+    assert [frozenset({1})] == [one.isr for one in states if one.leader_epoch == 2]
+    assert not any(isinstance(one.isr, frozenset) for found in (others, late) for one in found if one.leader_epoch == 2)
+
+
+@pytest.mark.parametrize(
+    ("version", "silent", "is_open"),
+    [
+        (KafkaVersion(2, 5), (), False),
+        (KafkaVersion(2, 6), (), True),
+        (None, (), True),
+        (KafkaVersion(2, 5), (3,), True),
+    ],
+)
+def test_an_epoch_that_no_broker_says_to_lead_in_had_no_leader(version, silent, is_open):
+    """Nobody leads in epochs 1 and 2: a controller raises the epoch as often as it changes the ISR."""
+    facts = facts_from_logs(history(ALONE, silent=silent), NoFacts(), newest_version=version)
+    account = account_of(PARTITION, "", facts)
+
+    assert is_open is any("leader epochs 1 to 2" in gap.words for gap in account.gaps)
+    assert (not silent) is (Risk.UNCLEAN in {one.risk for one in account.elections})
