@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.captured.reading import captured_segment, has_records
 from kforensics.evidence.discovery.partition_dirs import TEXT_LIMIT, PartitionPlace, checkpoint_value, problem_of
 from kforensics.evidence.model import (
     CheckpointValue,
@@ -113,6 +112,8 @@ def as_captured(replica: Replica, root: Path) -> Replica:
     """
     if not isinstance(root, CapturePath):
         return replica
+    from kforensics.evidence.captured.reading import captured_segment, has_records  # noqa: PLC0415 - of captures alone
+
     segments, has_all = [], True
     for segment in replica.segments:
         with open_below(root, segment.path) as file:
@@ -126,7 +127,11 @@ def as_captured(replica: Replica, root: Path) -> Replica:
 
 def _has_records(place: PartitionPlace, segment: Segment) -> bool:
     with open_below(place.state.root, segment.path) as file:
-        return not isinstance(file, CapturedSegment) or not segment.batch_count or has_records(file)
+        if not isinstance(file, CapturedSegment) or not segment.batch_count:
+            return True
+        from kforensics.evidence.captured.reading import has_records  # noqa: PLC0415 - of captures alone
+
+        return has_records(file)
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
@@ -252,6 +257,8 @@ def _scan(place: PartitionPlace, path: str, base_offset: int, level: Level) -> S
     """One segment file, or what a capture holds of it."""
     with open_below(place.state.root, path) as file:
         if isinstance(file, CapturedSegment):
+            from kforensics.evidence.captured.reading import captured_segment  # noqa: PLC0415 - of captures alone
+
             return captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
         segment = scan_segment(file, path=path, base_offset=base_offset, level=level, mtime_ns=file.mtime_ns)
         return replace(segment, changed=file.changed())

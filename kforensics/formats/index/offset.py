@@ -9,8 +9,7 @@ batch at the position from 4.1;
 it need not be an offset of the log. Kafka: `OffsetIndex`, `AbstractIndex` (0.8 and later).
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +22,14 @@ OFFSET_INDEX_LAYOUT = FixedLayout(relative_offset=INT32, position=INT32)
 INDEX_ENTRY_LENGTH = OFFSET_INDEX_LAYOUT.length
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetIndex:
+class OffsetIndex(NamedTuple):
     """The entries of one index, as a view of the bytes they were parsed from."""
 
     entries: NDArray[Any]
     """Fields `relative_offset` and `position`, big-endian."""
     zero_tail: Span
     """Preallocated zeros behind the last entry; of length 0 where the file is trimmed."""
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
 
 def parse_offset_index(data: bytes | memoryview, length: int | None = None) -> OffsetIndex:

@@ -8,7 +8,6 @@ Kafka: `TimeIndex` (0.10.1 and later).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +22,14 @@ TIME_INDEX_LAYOUT = FixedLayout(timestamp=INT64, relative_offset=INT32)
 TIME_ENTRY_LENGTH = TIME_INDEX_LAYOUT.length
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeIndex:
+class TimeIndex(NamedTuple):
     """The entries of one time index, as a view of the bytes they were parsed from."""
 
     entries: NDArray[Any]
     """Fields `timestamp` (ms) and `relative_offset`, big-endian."""
     zero_tail: Span
     """Preallocated zeros behind the last entry; of length 0 where the file is trimmed."""
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
 
 def parse_time_index(data: bytes | memoryview, length: int | None = None) -> TimeIndex:
