@@ -10,7 +10,6 @@ import stat
 import time
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
@@ -83,12 +82,11 @@ class Obstacle(NamedTuple):
 Found = FoundDirectory | FoundFile | Obstacle
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """The entries of a directory by name, and the obstacles met while it was read."""
 
     entries: tuple[Entry, ...]
-    obstacles: tuple[Obstacle, ...] = field(default=())
+    obstacles: tuple[Obstacle, ...] = ()
 
 
 class Listings:

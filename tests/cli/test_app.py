@@ -195,6 +195,7 @@ NOT_FOR_ENDS = (
     *("kforensics.cli.fleet", "kforensics.cli.explain", "kforensics.render.text", "kforensics.render.html"),
     *("kforensics.evidence.broker_logs", "kforensics.formats.log_lines", "kforensics.reconcile.timeline"),
     *("kforensics.evidence.metadata.log", "kforensics.evidence.group_commits", "kforensics.formats.messages"),
+    *("kforensics.evidence.captured.reading", "kforensics.evidence.captured.digests"),
     *("kforensics.formats.columns.record_checks", "kforensics.formats.columns.record_stream"),
     *("kforensics.formats.log.message_set", "kforensics.formats.log.record_batch", "kforensics.reconcile.bugs"),
 )

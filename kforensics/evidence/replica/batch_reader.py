@@ -9,9 +9,6 @@ import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.digests import digest_record
-from kforensics.evidence.captured.reading import captured_batches, captured_records, has_records
-from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.model import (
     BUCKET_OFFSETS,
     Problem,
@@ -120,7 +117,7 @@ class FileBatchReader:
                         if not isinstance(record, Record):
                             continue
                         if first_offset <= record.offset <= last_offset:
-                            yield digest_record(record) if self._has_captures else record
+                            yield _digested(record) if self._has_captures else record
                         elif record.batch_base_offset > last_offset:
                             break
             except EvidenceError as error:
@@ -153,6 +150,8 @@ class FileBatchReader:
     def _captured_records(
         self, file: CapturedSegment, replica: Replica, segment: Segment, first_offset: int, last_offset: int
     ) -> Iterator[Record]:
+        from kforensics.evidence.captured.reading import captured_records, has_records  # noqa: PLC0415 - of captures alone
+
         found = False
         for record in captured_records(file):
             if first_offset <= record.offset <= last_offset:
@@ -246,6 +245,8 @@ class FileBatchReader:
     def _captured_rows(self, file: CapturedSegment, replica: Replica, segment: Segment) -> BatchTable:
         key = (replica.input, segment.path)
         if key not in self._captured:
+            from kforensics.evidence.captured.reading import captured_batches  # noqa: PLC0415 - of captures alone
+
             self._captured[key] = captured_batches(file)
             while len(self._captured) > _KEPT_TABLES:
                 self._captured.popitem(last=False)
@@ -285,10 +286,19 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
     return segment.first_offset <= last_offset and segment.last_offset >= first_offset
 
 
+def _digested(record: Record) -> Record:
+    from kforensics.evidence.captured.digests import digest_record  # noqa: PLC0415 - of captures alone
+
+    return digest_record(record)
+
+
 def _held_span(file: CapturedSegment, segment: Segment, first_offset: int, last_offset: int) -> Span | None:
     """Return where the batches that touch the offsets lie, none where the capture lacks bytes of theirs or may lack their rows."""
     if isinstance(segment.first_offset, Absent) or max(first_offset, segment.first_offset) < segment.batches_from:
         return None
+    from kforensics.evidence.captured.reading import captured_batches  # noqa: PLC0415 - of captures alone
+    from kforensics.evidence.captured.tail import readable_ranges  # noqa: PLC0415 - of captures alone
+
     rows = captured_batches(file)
     rows = rows[(rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset)]
     if not len(rows):

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.captured.reading import captured_segment, has_records
 from kforensics.evidence.discovery.partition_dirs import TEXT_LIMIT, PartitionPlace, checkpoint_value, problem_of
 from kforensics.evidence.model import (
     CheckpointValue,
@@ -114,6 +113,8 @@ def as_captured(replica: Replica, root: Path) -> Replica:
     """
     if not isinstance(root, CapturePath):
         return replica
+    from kforensics.evidence.captured.reading import captured_segment, has_records  # noqa: PLC0415 - of captures alone
+
     segments, has_all = [], True
     for segment in replica.segments:
         with open_below(root, segment.path) as file:
@@ -129,7 +130,11 @@ def _lacks_records(place: PartitionPlace, segment: Segment) -> bool:
     if not segment.batch_count or not isinstance(place.state.root, CapturePath):
         return False
     with open_below(place.state.root, segment.path) as file:
-        return isinstance(file, CapturedSegment) and not has_records(file)
+        if not isinstance(file, CapturedSegment):
+            return False
+        from kforensics.evidence.captured.reading import has_records  # noqa: PLC0415 - of captures alone
+
+        return not has_records(file)
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
@@ -286,6 +291,8 @@ def _scan(
     """One segment file, or what a capture holds of it; where the capture lacks its records, its path is added to those that do."""
     with open_below(place.state.root, path) as file:
         if isinstance(file, CapturedSegment):
+            from kforensics.evidence.captured.reading import captured_segment, has_records  # noqa: PLC0415 - of captures alone
+
             segment = captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
             if lacking is not None and segment.batch_count and not has_records(file):
                 lacking.append(path)

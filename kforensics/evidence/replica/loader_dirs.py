@@ -3,7 +3,7 @@
 import stat
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kforensics.errors import EvidenceError
@@ -97,7 +97,7 @@ def find_logs(
 def _left(listing: Listing, path: str, without: Collection[str]) -> Listing:
     if not without:
         return listing
-    return replace(listing, entries=tuple(one for one in listing.entries if join(path, one.name) not in without))
+    return listing._replace(entries=tuple(one for one in listing.entries if join(path, one.name) not in without))
 
 
 def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], without: Collection[str]) -> FoundLogs:

@@ -7,7 +7,7 @@ Kafka: `CleanShutdownFileHandler`. The presence of the file decides; a broker th
 """
 
 import json
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import FormatError
@@ -17,12 +17,11 @@ from kforensics.formats.primitives.text_lines import shown
 NO_BROKER_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanShutdown:
+class CleanShutdown(NamedTuple):
     """The content of the file: the epoch is `NOT_APPLICABLE` in the empty file of old brokers, and `NOT_WRITTEN` if it is -1."""
 
     broker_epoch: int | Absent
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
 
 def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:

@@ -9,7 +9,6 @@
 Kafka: `LeaderEpochCheckpointFile`, `LeaderEpochFileCache` (0.11.0 and later).
 """
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Damage, DamageKind, Span
@@ -33,12 +32,11 @@ class LeaderEpochLine(NamedTuple):
         return Span(self.position, self.length)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderEpochCheckpoint:
+class LeaderEpochCheckpoint(NamedTuple):
     """The content of the file, in its order."""
 
     lines: tuple[LeaderEpochLine, ...] = ()
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:

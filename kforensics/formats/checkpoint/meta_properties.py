@@ -10,7 +10,6 @@ Kafka: `MetaProperties`, `BrokerMetadataCheckpoint`, `PropertiesUtils`.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
@@ -48,8 +47,7 @@ class Property(NamedTuple):
     length: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """The node and cluster to which a log directory belongs; `entries` are all properties in the order of the file."""
 
     version: int
@@ -57,7 +55,7 @@ class MetaProperties:
     cluster_id: str | Absent
     directory_id: str | Absent
     entries: tuple[Property, ...] = ()
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
 
 def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:

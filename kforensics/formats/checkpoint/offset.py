@@ -12,7 +12,6 @@ Kafka: `CheckpointFile`, `OffsetCheckpointFile` (0.8.0 and later). `leader-epoch
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
@@ -53,12 +52,11 @@ class CheckpointEntry(NamedTuple):
         return Span(self.position, self.length)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """The content of one offset checkpoint, in the order of the file."""
 
     entries: tuple[CheckpointEntry, ...] = ()
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
 
 def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:

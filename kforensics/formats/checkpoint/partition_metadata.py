@@ -7,7 +7,7 @@ Kafka: `PartitionMetadataFile` (2.8 and later).
 """
 
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.errors import FormatError, UnsupportedFormat
@@ -32,13 +32,12 @@ MOST_LINES = 16
 _LINE = re.compile(rb"\s*([A-Za-z_]+)\s*:\s*(\S*)\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionMetadata:
+class PartitionMetadata(NamedTuple):
     """The topic id with the number of its line."""
 
     version: int
     topic_id: str | Absent
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
 
 def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:

@@ -10,8 +10,7 @@ it need not be an offset of the log. Kafka: `OffsetIndex`, `AbstractIndex` (0.8 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +23,14 @@ OFFSET_INDEX_LAYOUT = FixedLayout(relative_offset=INT32, position=INT32)
 INDEX_ENTRY_LENGTH = OFFSET_INDEX_LAYOUT.length
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparseIndex:
+class SparseIndex(NamedTuple):
     """The entries of one offset or time index, as a view of the bytes they were parsed from."""
 
     entries: NDArray[Any]
     """Big-endian fields of the layout: `relative_offset`, and `position` or `timestamp` (ms)."""
     zero_tail: Span
     """Preallocated zeros behind the last entry; of length 0 where the file is trimmed."""
-    damage: tuple[Damage, ...] = field(default=())
+    damage: tuple[Damage, ...] = ()
 
 
 def parse_offset_index(data: bytes | memoryview, length: int | None = None) -> SparseIndex:
