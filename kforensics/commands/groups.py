@@ -24,7 +24,7 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import read_log_tail
-from kforensics.findings.answers.groups import groups_answer
+from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention
@@ -84,7 +84,6 @@ class Groups:
     groups: tuple[GroupView, ...]
     setbacks: tuple[Change, ...]
     """The largest first."""
-    setback_count: int
     complete_since_ms: int | Absent
     """From when on the history has every commit; unknown where a part of the topic is missing."""
     skipped_records: int
@@ -170,7 +169,6 @@ def run(request: GroupsRequest) -> Result[Groups]:
         topic=topic,
         groups=groups,
         setbacks=tuple(_largest(setbacks)),
-        setback_count=count,
         complete_since_ms=_complete_since(asked, topic, request),
         skipped_records=skipped + shares.skipped,
         changes=lambda: (
@@ -183,9 +181,9 @@ def run(request: GroupsRequest) -> Result[Groups]:
             if request.wants(change.key) and (not request.expired or change.by == "expiry")
         ),
     )
-    answer = groups_answer(
-        groups,
-        body.setbacks,
+    answer = JudgedGroups(
+        groups=groups,
+        setbacks=body.setbacks,
         setback_count=count,
         topic=topic,
         asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
@@ -195,7 +193,7 @@ def run(request: GroupsRequest) -> Result[Groups]:
         at_ms=request.at_ms,
         share_topic=shares.topic,
         skipped_of_shares=shares.skipped,
-    )
+    ).answer()
     result = Result(
         command="groups",
         inputs=given.inputs.described,

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
@@ -37,10 +36,6 @@ from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
 from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
-
-if TYPE_CHECKING:
-    pass
-
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32

@@ -1,6 +1,6 @@
 """Records back out of everything that the inputs hold: the lost ones, those that will be discarded, or all, with a manifest of where each came from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +23,7 @@ from kforensics.evidence.carving import CarvedReader
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
 from kforensics.evidence.model import BatchReader, Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.findings.answers.model import Answer
 from kforensics.findings.answers.salvage import (
     CarvedFigures,
     Salvaged,
@@ -85,6 +86,20 @@ class SalvageRequest:
     is_stopped: bool = False
     jobs: int | None = None
 
+    @property
+    def scope(self) -> Scope:
+        """The partitions that are wanted, and whose log decides."""
+        return Scope(topics=self.topics, partitions=self.partitions, leader=self.leader, is_stopped=self.is_stopped)
+
+    @property
+    def filters(self) -> Filters:
+        """The records that are wanted of them."""
+        return Filters(
+            offsets=OffsetRange(*self.offsets) if self.offsets else None,
+            time_ms=self.time_ms,
+            with_aborted=self.with_aborted,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalvageReport:
@@ -126,33 +141,17 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     _check_options(request, form)
     check_folder(request.out, (*request.paths, *request.before))
     if request.images and request.what is None:
-        return _run_carving(request, form)
+        return _run_carving(request)
     what = What(request.what or What.LOST)
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     _require_local(evidence)
-    scope = Scope(
-        topics=request.topics,
-        partitions=request.partitions,
-        leader=request.leader,
-        is_stopped=request.is_stopped,
-    )
     jobs = request.jobs or default_jobs()
-    found = _tasks(what, evidence, scope, jobs)
+    found = _tasks(what, evidence, request.scope, jobs)
     image_problems: list[Problem] = []
     carved = carve(request.images, evidence.inputs, image_problems) if request.images else None
     inputs = evidence.inputs.described if carved is None else carved.inputs
     folder = OutFolder(request.out)
-    shared = _Shared(
-        evidence,
-        scope,
-        found.facts,
-        folder,
-        form,
-        _filters(request),
-        request.topic_id,
-        request.from_zero,
-        carved=carved,
-    )
+    shared = _Shared(request, evidence, found.facts, folder, carved=carved)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
     )
@@ -188,15 +187,10 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         chosen=_chosen(request),
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )
-    return Result(
-        command="salvage",
-        inputs=inputs,
-        body=report,
-        concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
-    )
+    return _result(inputs, report, answer, problems)
 
 
-def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageReport]:
+def _run_carving(request: SalvageRequest) -> Result[SalvageReport]:
     """Save what disk images hold and no given replica does."""
     problems: list[Problem] = []
     inputs = (
@@ -207,22 +201,10 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
     problems += inputs.problems
     carved = carve(request.images, inputs, problems)
     folder = OutFolder(request.out)
-    filters = _filters(request)
-    scope = Scope(topics=request.topics, partitions=request.partitions)
     partitions: list[SavedPartition] = []
     failure = ""
     files: tuple[WrittenFile, ...] = ()
-    shared = _Shared(
-        Evidence(inputs=inputs, ranks={}, final_rank=0),
-        scope,
-        None,
-        folder,
-        form,
-        filters,
-        request.topic_id,
-        request.from_zero,
-        carved=carved,
-    )
+    shared = _Shared(request, Evidence(inputs=inputs, ranks={}, final_rank=0), None, folder, carved=carved)
     try:
         partitions = _save_carved(shared, carved)
         problems += [problem for saved in partitions for problem in saved.problems]
@@ -232,7 +214,7 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
     figures = _figures_of(carved)
     report = SalvageReport(
         what=CARVED,
-        form=form.value,
+        form=request.form,
         out=str(request.out),
         partitions=tuple(partitions),
         files=files,
@@ -248,12 +230,14 @@ def _run_carving(request: SalvageRequest, form: FormName) -> Result[SalvageRepor
         has_replicas=bool(request.paths),
         is_incomplete=bool(problems),
     )
-    return Result(
-        command="salvage",
-        inputs=carved.inputs,
-        body=report,
-        concluded=Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems))),
-    )
+    return _result(carved.inputs, report, answer, problems)
+
+
+def _result(
+    inputs: tuple[Input, ...], report: SalvageReport, answer: Answer, problems: Iterable[Problem]
+) -> Result[SalvageReport]:
+    concluded = Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems)))
+    return Result(command="salvage", inputs=inputs, body=report, concluded=concluded)
 
 
 def _figures_of(carved: Carved) -> CarvedFigures:
@@ -265,14 +249,6 @@ def _figures_of(carved: Carved) -> CarvedFigures:
         old_batches=carved.old_batches,
         logs=len(carved.logs),
         named_logs=sum(log.partition is not None for log in carved.logs),
-    )
-
-
-def _filters(request: SalvageRequest) -> Filters:
-    return Filters(
-        offsets=OffsetRange(*request.offsets) if request.offsets else None,
-        time_ms=request.time_ms,
-        with_aborted=request.with_aborted,
     )
 
 
@@ -317,14 +293,10 @@ def _tasks(what: What, evidence: Evidence, scope: Scope, jobs: int) -> Tasks:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
+    request: SalvageRequest
     evidence: Evidence
-    scope: Scope
     facts: ClusterFacts | None
     folder: OutFolder
-    form: FormName
-    filters: Filters
-    topic_id: str | None
-    from_zero: bool
     jobs: int = 1
     """The processes that one partition may use."""
     carved: Carved | None = None
@@ -336,7 +308,7 @@ class _Shared:
 
     def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
         """Return the writer of whole batches."""
-        options = SegmentOptions(topic_id=self.topic_id or plan.topic_id, from_zero=self.from_zero)
+        options = SegmentOptions(topic_id=self.request.topic_id or plan.topic_id, from_zero=self.request.from_zero)
         return SegmentLog(self.folder, stem, plan.partition, options)
 
 
@@ -389,7 +361,7 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
         plans = plans_of(
             task,
             shared.evidence,
-            shared.scope,
+            shared.request.scope,
             shared.facts,
             problems,
             carved=copies,
@@ -411,8 +383,8 @@ def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPar
     return save_partition(
         plan,
         folder=shared.folder,
-        form=shared.form,
-        filters=shared.filters,
+        form=FormName(shared.request.form),
+        filters=shared.request.filters,
         roots=shared.roots,
         reader=reader,
         batch_writer=shared.batch_writer,
@@ -431,7 +403,7 @@ def _save_carved(shared: _Shared, carved: Carved, *, with_named: bool = True) ->
     try:
         shared.folder.make()
         for plan, reader in carved_plans(carved, FileBatchReader(shared.roots), with_named=with_named):
-            if plan.is_named and not is_wanted(plan.partition, shared.scope):
+            if plan.is_named and not is_wanted(plan.partition, shared.request):
                 continue
             saved = _save(shared, plan, reader)
             reader.close()

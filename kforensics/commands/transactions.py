@@ -33,7 +33,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import LoadFailure
-from kforensics.findings.answers.transactions import LackingLogs, transactions_answer
+from kforensics.findings.answers.transactions import JudgedTransactions, LackingLogs
 from kforensics.findings.coordinators import transaction_findings
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
@@ -187,17 +187,17 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         skipped_records=states.skipped,
         waiting=waiting,
     )
-    answer = transactions_answer(
-        asked,
-        coordinators,
-        {key: one.to_end_it for key, one in endings.items()},
+    answer = JudgedTransactions(
+        judged=asked,
+        coordinators=coordinators,
+        endings={key: one.to_end_it for key, one in endings.items()},
         waiting=body.waiting,
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
         lacking=lacking,
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
-    )
+    ).answer()
     result = Result(
         command="transactions",
         inputs=given.inputs.described,

@@ -26,7 +26,6 @@ def write(result: Result[FleetSummary], view: View) -> str:
         result: of `fleet audit` or `fleet report`.
         view: when the page is made.
     """
-    assert result.answer is not None
     return fleet_page(result.body, result.answer, made_ms=view.made_ms)
 
 

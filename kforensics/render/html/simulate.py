@@ -36,7 +36,6 @@ def write(result: Result[Replays], _view: View) -> Iterator[str]:
     Args:
         result: of `simulate replay`.
     """
-    assert result.answer is not None
     return page(result.body.replays, result.answer)
 
 

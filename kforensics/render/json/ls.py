@@ -35,7 +35,6 @@ def write_lines(result: Result[Listing], view: View) -> Iterator[str]:
         view: whether every file is listed, not only counts by kind.
     """
     inventory = result.body.inventory
-    assert result.answer is not None
     return typed_lines(
         ("answer", (plain_answer(result.answer),)),
         ("input", result.inputs),

@@ -41,7 +41,6 @@ def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
         result: of `verify`.
     """
     body = result.body
-    assert result.answer is not None
     return typed_lines(
         ("answer", (plain_answer(result.answer),)),
         ("input", result.inputs),

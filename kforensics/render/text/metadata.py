@@ -10,7 +10,7 @@ from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
 from kforensics.render.text.metadata_history import history_pieces, ids_text
-from kforensics.render.text.screen import column_lines
+from kforensics.render.text.screen import columns
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
 from kforensics.words import counted, form, listed
@@ -81,7 +81,7 @@ def _log_rows(comparison: LogComparison) -> Iterator[str]:
                 _standing(log, comparison),
             )
         )
-    yield from column_lines(rows)
+    yield from columns(rows)
 
 
 def _standing(log: ComparedLog, comparison: LogComparison) -> str:
@@ -106,12 +106,12 @@ def _state_lines(state: MetadataState, *, topic: str | None = None, partition: i
     ]
     yield f"At metadata offset {state.offset}"
     if partitions:
-        yield from column_lines([_partition_row(one) for one in partitions])
+        yield from columns([_partition_row(one) for one in partitions])
     else:
         yield "  no such partition" if topic is not None else "  no partitions"
     if topic is None:
         yield ""
-        yield from column_lines([_broker_row(one) for _, one in sorted(state.brokers.items())])
+        yield from columns([_broker_row(one) for _, one in sorted(state.brokers.items())])
 
 
 def _partition_row(state: PartitionState) -> tuple[str, ...]:

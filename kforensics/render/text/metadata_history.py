@@ -15,7 +15,7 @@ from kforensics.evidence.metadata.partitions import Rows
 from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, column_lines
+from kforensics.render.text.screen import INDENT, columns
 from kforensics.render.times import utc_text
 
 QUIET_KINDS = frozenset(
@@ -98,7 +98,7 @@ class _HistoryText:
             (str(event.when.offset), _time(event.when), event.kind.value, subject(event), _event_words(event))
             for event in shown
         ]
-        return "".join(f"{line}\n" for line in column_lines(rows, right=frozenset({0})))
+        return "".join(f"{line}\n" for line in columns(rows, right=frozenset({0})))
 
     def many(self, jobs: int) -> Iterator[str]:
         """Yield the lines in columns as wide as any cell may become; several processes make them if `jobs` allows."""

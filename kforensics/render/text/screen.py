@@ -124,7 +124,7 @@ def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None
     return lines
 
 
-def column_lines(
+def columns(
     rows: Sequence[Sequence[str]],
     *,
     right: frozenset[int] = frozenset(),
@@ -151,26 +151,6 @@ def column_lines(
         cells = [_padded(cell, widths[place], right=place in right) for place, cell in enumerate(row)]
         lines.append((indent + (" " * gap).join(cells)).rstrip())
     return lines
-
-
-def columns(
-    rows: Sequence[Sequence[str]],
-    *,
-    right: frozenset[int] = frozenset(),
-    indent: str = INDENT,
-    gap: int = 2,
-    least: Sequence[int] = (),
-) -> list[Text]:
-    """Return rows set in columns as `column_lines` does, as rich texts.
-
-    Args:
-        rows: may have fewer cells than others.
-        right: the columns that are flush right, from 0.
-        indent: before each line.
-        gap: blanks between columns.
-        least: the width of the first columns at least.
-    """
-    return [Text(line) for line in column_lines(rows, right=right, indent=indent, gap=gap, least=least)]
 
 
 def _width(cell: str) -> int:

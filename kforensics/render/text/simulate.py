@@ -127,7 +127,7 @@ def _way(violation: Violation) -> list[Line]:
     return lines
 
 
-def _state_lines(state: ModelState) -> list[Text]:
+def _state_lines(state: ModelState) -> list[Line]:
     rows = []
     for index, replica in enumerate(state.replicas):
         log = " ".join(f"{record.record_id}@e{record.leader_epoch}" for record in replica.log)
@@ -142,15 +142,13 @@ def _state_lines(state: ModelState) -> list[Text]:
     leader = "none" if controller.leader < 0 else str(controller.leader)
     epoch = "no epoch yet" if controller.leader_epoch < 0 else f"epoch {controller.leader_epoch}"
     isr = ",".join(map(str, sorted(controller.isr))) or "empty"
-    lines = columns(rows, indent=" " * 6)
-    lines.append(Text(f"      controller  leader {leader}, {epoch}, ISR {isr}", style=Style.QUIET))
-    return lines
+    beside = Text(f"      controller  leader {leader}, {epoch}, ISR {isr}", style=Style.QUIET)
+    return [*columns(rows, indent=" " * 6), beside]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[Text]:
-    lines = columns(rows)
-    lines[0].stylize(Style.QUIET)
-    return lines
+    heading, *lines = columns(rows)
+    return [Text(heading, style=Style.QUIET), *map(Text, lines)]
 
 
 def _five_numbers(row: Row) -> list[str]:
