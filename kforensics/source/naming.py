@@ -175,7 +175,7 @@ _SUFFIXES_OF_SNAPSHOTS = frozenset({FileSuffix.NONE, FileSuffix.DELETED, FileSuf
 
 
 @lru_cache(
-    maxsize=1 << 13
+    maxsize=1 << 14
 )  # one name is asked for several times, for each broker and for each pass over its directories
 def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
     """Parse the name of a partition directory (`LocalLog.parseTopicPartitionName`).
