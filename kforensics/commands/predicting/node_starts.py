@@ -207,10 +207,10 @@ class _NodeStarter:
                 self._metadata = start_metadata_log(node.first, number, one, self._log_dirs, conditions.version, reads)
 
     def _is_asked_for(self, name: str) -> bool:
-        partition = partition_named(name)
         topics, partitions = self._conditions.topics, self._conditions.partitions
         if not topics and not partitions:
             return True
+        partition = partition_named(name)
         return partition is not None and (
             (not topics or partition.topic in topics) and (not partitions or partition.partition in partitions)
         )

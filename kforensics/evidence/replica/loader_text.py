@@ -16,6 +16,8 @@ _BLANK = re.compile(r"[ \t\n\x0b\f\r]+")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _PAIR, _TRIPLE = 2, 3
+_SURELY_SHORT = 10
+"""Digits of a number that may not fit into 32 bits."""
 
 
 def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
@@ -134,6 +136,8 @@ def _fields(line: str) -> list[str]:
 
 
 def _integer(text: str, bits: int) -> int | None:
+    if len(text) < _SURELY_SHORT and text.isascii() and text.isdecimal():
+        return int(text)
     if _NUMBER.fullmatch(text) is None:
         return None
     digits = text.lstrip("+-").lstrip("0")

@@ -149,9 +149,10 @@ def _segments(directory: LoadedDirectory, rules: LoadingRules) -> _Segments | No
     if directory.name.endswith("-delete") or partition_of_directory(directory.name, rules) is None:
         return None
     names = sorted(files)
-    if _SHAPE.fullmatch("/".join(names)) is None:
+    joined = "/".join(names)
+    if _SHAPE.fullmatch(joined) is None:
         return None
-    if any(name.endswith(TXN_INDEX) and files[name] >= TXN_ENTRY_LENGTH for name in names):
+    if TXN_INDEX in joined and any(name.endswith(TXN_INDEX) and files[name] >= TXN_ENTRY_LENGTH for name in names):
         return None
     stems = [name.removesuffix(LOG) for name in names if name.endswith(LOG)]
     bases = [int(stem) for stem in stems]
