@@ -9,7 +9,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.columns import NO_CONTROL, BatchPacker, Columns, RecordPacker, narrow
+from kforensics.evidence.captured.columns import BatchPacker, Columns, RecordPacker, narrow
 from kforensics.evidence.captured.digests import controls, digest_record
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, IndexWatch
 from kforensics.evidence.captured.rows import digest_lists, segment_row
@@ -223,7 +223,8 @@ class _Watch:
         """Position and length of the first sound batch, and the position behind the last."""
 
     def see(self, batches: BatchTable) -> None:
-        sound = batches[batches["crc_valid"]]
+        is_sound = batches["crc_valid"]
+        sound = batches if is_sound.all() else batches[is_sound]  # a window is copied only where it has to be
         if len(sound) < len(batches) and self.unsound is not None:
             rows = batches[~batches["crc_valid"]]
             self.unsound += [list(one) for one in zip(*(rows[name].tolist() for name in UNSOUND), strict=True)]
@@ -247,11 +248,10 @@ class _Watch:
         if len(self._gaps) < MOST_STOPS:
             self._gaps += before[sound["position"] != before].tolist()
         self._end = int(ends[-1])
-        wanted = sound[sound["last_offset"] >= self._carried_from]
+        is_wanted = sound["last_offset"] >= self._carried_from
+        wanted = sound if is_wanted.all() else sound[is_wanted]
         if len(wanted):
-            found = [(NO_CONTROL, -1) if one is None else one for one in controls(wanted, self._source)]
-            types, epochs = (np.array(one) for one in zip(*found, strict=True))
-            columns = self.packer.pack(wanted, types.astype(np.int16), epochs.astype(np.int32))
+            columns = self.packer.pack(wanted, *controls(wanted, self._source))
             is_small = len(wanted) < _WORTH_NARROWING
             self.pieces.append(columns if is_small else {name: narrow(values) for name, values in columns.items()})
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kforensics.evidence.captured.columns import NO_CONTROL
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import read_exactly
@@ -43,17 +45,18 @@ def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]
         batches: a batch table of the segment.
         source: the segment.
     """
-    return [None if one is None else one[0] for one in controls(batches, source)]
+    return [None if one == NO_CONTROL else one for one in controls(batches, source)[0].tolist()]
 
 
-def controls(batches: BatchTable, source: SegmentBytes) -> list[tuple[int, int] | None]:
-    """Return the type of each control batch of magic 2 with the coordinator's epoch, -1 where it has none; none for all other batches and where it can't be read.
+def controls(batches: BatchTable, source: SegmentBytes) -> tuple[NDArray[np.int16], NDArray[np.int32]]:
+    """Return the type of each control batch of magic 2, and the coordinator's epoch, -1 where it has none; `NO_CONTROL` for all other batches and where it can't be read.
 
     Args:
         batches: a batch table of the segment.
         source: the segment, of which `CONTROL_BATCH_LIMIT` bytes of a batch are read at most.
     """
-    out: list[tuple[int, int] | None] = [None] * len(batches)
+    types = np.full(len(batches), NO_CONTROL, np.int16)
+    epochs = np.full(len(batches), -1, np.int32)
     for at in np.flatnonzero(((batches["attributes"] & CONTROL_BIT) != 0) & (batches["magic"] == 2)):
         length = min(int(batches["length"][at]), CONTROL_BATCH_LIMIT)
         data = read_exactly(source, int(batches["position"][at]), length)
@@ -61,5 +64,6 @@ def controls(batches: BatchTable, source: SegmentBytes) -> list[tuple[int, int] 
         if record is not None and record.key is not None and len(record.key) >= 4:
             kind, value = int.from_bytes(record.key[2:4], "big", signed=True), record.value or b""
             is_marker = kind in _MARKERS and len(value) >= _MARKER_LENGTH
-            out[at] = kind, int.from_bytes(value[2:_MARKER_LENGTH], "big", signed=True) if is_marker else -1
-    return out
+            types[at] = kind
+            epochs[at] = int.from_bytes(value[2:_MARKER_LENGTH], "big", signed=True) if is_marker else -1
+    return types, epochs

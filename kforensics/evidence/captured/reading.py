@@ -324,12 +324,12 @@ def _runs(file: CapturedSegment, name: str) -> tuple[Run, ...]:
     runs: list[Run] = []
     claimed = file.row.get(name) or []
     for one in claimed if isinstance(claimed, list) else [claimed]:
-        run = tuple(value for value in one if _is_number(value) and value >= 0) if isinstance(one, list) else ()
-        if len(run) != 3 or len(one) != 3 or (runs and run[0] <= runs[-1][0]):
+        is_run = isinstance(one, list) and len(one) == 3 and {*map(type, one)} == {int}
+        if not is_run or min(one) < 0 or max(one) > _LARGEST or (runs and one[0] <= runs[-1][0]):
             raise file.capture.refuse(
                 f"what it says of the {name} of {file.inner} is impossible: {one!r} as a run of rows"
             )
-        runs.append(run)
+        runs.append(tuple(one))
     return tuple(runs)
 
 

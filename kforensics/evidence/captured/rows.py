@@ -89,21 +89,12 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 # ---------------------------------------------------------------- segments
 
 
-_WITHOUT_VALUE = {
-    **dict.fromkeys(("first_offset", "last_offset", "recovered_end_offset", "max_timestamp_ms"), Absent.NOT_APPLICABLE),
-    "longest_batch": Absent.UNKNOWN,
-}
-"""Columns that may have no value, and what that means."""
-
 _COLUMNS = (
     *("base_offset", "length", "valid_length", "first_offset", "last_offset", "recovered_end_offset"),
     *("batch_count", "record_count", "recovered_batch_count", "recovered_record_count", "magics", "max_timestamp_ms"),
     *("is_thinned", "longest_batch", "changed", "mtime_ns"),
 )
 """Columns that are a field of a segment, under the same name."""
-
-_PLACE = ("path", "base_offset", "length", "mtime_ns")
-"""Columns of a segment's file, whether it was read or not."""
 
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
@@ -179,21 +170,28 @@ def segment_of(
         KeyError: a column is missing.
     """
     place = row if place is None else place
-    absences = {**_WITHOUT_VALUE, "max_timestamp_ms": no_timestamp}
-    columns = {name: known_or(row.get(name), absent) for name, absent in absences.items()}
-    columns |= {name: row[name] for name in _COLUMNS if name not in columns and name not in _PLACE}
-    columns |= {name: place[name] for name in _PLACE}
-    columns |= {
-        "magics": frozenset(row["magics"] or ()),
-        "is_thinned": bool(row["is_thinned"]),
-        "changed": bool(row["changed"]),
-    }
     return Segment(
-        **columns,
-        epochs=tuple(EpochEntry(epoch, start) for epoch, start in epochs),
+        path=place["path"],
+        base_offset=place["base_offset"],
+        length=place["length"],
+        valid_length=row["valid_length"],
+        recovered_end_offset=known_or(row["recovered_end_offset"], Absent.NOT_APPLICABLE),
+        first_offset=known_or(row["first_offset"], Absent.NOT_APPLICABLE),
+        last_offset=known_or(row["last_offset"], Absent.NOT_APPLICABLE),
+        batch_count=row["batch_count"],
+        record_count=row["record_count"],
+        epochs=tuple([EpochEntry(epoch, start) for epoch, start in epochs]),
+        magics=frozenset(row["magics"] or ()),
+        max_timestamp_ms=known_or(row["max_timestamp_ms"], no_timestamp),
         digests=digests_of(digests),
         batches=batches,
-        damage=damage_of(row["damage"]),
+        damage=damage_of(row["damage"]) if row["damage"] else (),
+        changed=bool(row["changed"]),
+        mtime_ns=place["mtime_ns"],
+        recovered_batch_count=row["recovered_batch_count"],
+        recovered_record_count=row["recovered_record_count"],
+        is_thinned=bool(row["is_thinned"]),
+        longest_batch=known_or(row.get("longest_batch"), Absent.UNKNOWN),
         batches_from=batches_from,
         unread_below=unread_below,
     )

@@ -1,7 +1,7 @@
 """A replica after its broker has loaded the log: the offsets, leader epochs and high watermark that the protocol uses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -168,6 +168,9 @@ _OF_SEGMENT = attrgetter(
 )
 
 
+_FIELDS = frozenset(field.name for field in fields(LoadedLog))
+
+
 def _like(log: LoadedLog, replica: Replica) -> LoadedLog | None:
     """Return a replica as another one of its partition was loaded, none where anything that loading looks at differs, or is damaged."""
     other = log.replica
@@ -190,11 +193,11 @@ def _like(log: LoadedLog, replica: Replica) -> LoadedLog | None:
     recorded = _value_of(replica.high_watermark)
     if not isinstance(recorded, Absent) and recorded > log.log_end_offset:
         return None
-    known = {**vars(log), **{name: getattr(log, name) for name in _SHARED}}
-    known.pop("state", None)
+    shared = {name: getattr(log, name) for name in _SHARED}
     like = object.__new__(LoadedLog)  # as `replace` does it, with the properties that are known
     vars(like).update(
-        known,
+        {name: value for name, value in vars(log).items() if name in _FIELDS},
+        **shared,
         replica=replica,
         segments=replica.segments,
         high_watermark=loaded_high_watermark(recorded, log.log_start_offset, log.log_end_offset),
