@@ -11,7 +11,7 @@ from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
-from kforensics.reconcile.observed.live_brokers import LiveBrokers, members_of
+from kforensics.reconcile.observed.live_brokers import LiveBrokers, members_of, with_missing_files
 from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
@@ -267,9 +267,9 @@ def facts_from_logs(
     )
 
 
-def _are_starts_logged(events: Iterable[LoggedEvent], newest: KafkaVersion | None) -> bool:
+def _are_starts_logged(events: Sequence[LoggedEvent], newest: KafkaVersion | None) -> bool:
     """Whether every version that any broker names writes its starts as leader to server.log; later ones write them to state-change.log."""
-    if newest is None or newest >= _STARTS_ELSEWHERE:
+    if newest is None or newest >= _STARTS_ELSEWHERE or with_missing_files(events):
         return False
     named = {item.event.fields.get("version") for item in events if item.event.kind is Kind.VERSION}
     try:

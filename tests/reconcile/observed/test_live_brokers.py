@@ -1,5 +1,7 @@
 """Brokers of 0.11 to 2.5 log that they lead, without the ISR; their controller logs which brokers are alive, and takes all others out of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from kforensics.protocol.versions import KafkaVersion
@@ -64,6 +66,25 @@ def test_a_broker_that_its_leader_never_let_join_was_elected_uncleanly(events, i
     newest = logged_leaderships(events)[PARTITION][-1]
 
     assert (2, 3, frozenset({2}), is_unclean) == (newest.leader, newest.leader_epoch, newest.isr, newest.unclean)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_whole"),
+    [
+        (("server.log", "server.log.1", "server.log.2.gz"), True),
+        (("server.log", "server.log.2.gz"), False),
+        (("server.log.3", "server.log.5"), False),
+    ],
+)
+def test_a_rolled_file_that_is_missing_may_hold_the_line(names, is_whole):
+    events = history(ALONE)
+    files = [replace(events[0].file, path=name) for name in names]
+    ours = [event for event in events if event.node_id == 1]
+    of_file = {id(event): files[at % len(files)] for at, event in enumerate(ours)}
+    named = [event._replace(file=of_file.get(id(event), event.file)) for event in events]
+
+    assert is_whole is logged_leaderships(named)[PARTITION][-1].unclean
+    assert is_whole is facts_from_logs(named, NoFacts(), newest_version=KafkaVersion(2, 5)).starts_are_logged
 
 
 def test_the_only_broker_alive_is_the_only_one_in_sync():
