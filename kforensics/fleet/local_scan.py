@@ -17,7 +17,7 @@ from kforensics.findings.model import Finding, by_gravity
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, Named, PlannedInput, find_sources, scan_manifest
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name, place_of
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name
 from kforensics.fleet.report_rows import finding_rows, input_row, problem_of, problem_row
 from kforensics.fleet.rows import replica_of
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
@@ -143,7 +143,6 @@ class _Scanner:
             read = scan_piece(
                 task,
                 rows,
-                place_of=place_of,
                 earlier=EarlierLooks([self._tables]),
                 keeper=None if self._digests_only else keeper,
             )

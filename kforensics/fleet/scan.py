@@ -17,13 +17,13 @@ from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.fleet.audit_tables import AuditTables
-from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, wanted_evidence
+from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of, wanted_evidence
 from kforensics.fleet.report_rows import problem_row
 from kforensics.fleet.rows import replica_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.segment.walk import Level, SegmentBytes
+from kforensics.formats.segment.walk import SegmentBytes
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
@@ -220,9 +220,7 @@ def scan_piece(
     task: LogDirTask,
     rows: Sequence[Mapping[str, Any]],
     *,
-    place_of: Callable[[LogDirTask, Mapping[str, Any]], Any],
     earlier: EarlierLooks,
-    level: Level = Level.CRC,
     keeper: Keeper | None = None,
 ) -> Scanned:
     """Read what a run of a log directory's listing names; what can't be read becomes a problem.
@@ -230,9 +228,7 @@ def scan_piece(
     Args:
         task: the log directory.
         rows: of its listing.
-        place_of: makes a partition directory out of its row.
         earlier: what need not be read again.
-        level: how deep batches are checked.
         keeper: receives what is read, where some of it is kept; the run is one of whole partition directories then.
     """
     out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
@@ -256,7 +252,7 @@ def scan_piece(
             if keeper:
                 keeper.directory(row)
         elif row["path"] not in reused:
-            _read_segment(task, row, place, out, problems, level=level, keeper=keeper)
+            _read_segment(task, row, place, out, problems, keeper=keeper)
         elif keeper:
             keeper.taken_over(row)
     if keeper:
@@ -272,7 +268,6 @@ def _read_segment(
     out: Scanned,
     problems: list[Problem],
     *,
-    level: Level,
     keeper: Keeper | None,
 ) -> None:
     started = time.time_ns()
@@ -285,7 +280,6 @@ def _read_segment(
                     file,
                     path=row["path"],
                     base_offset=row["base_offset"],
-                    level=level,
                     mtime_ns=file.mtime_ns,
                     watch=keeper.segment(row, file) if keeper else None,
                 )

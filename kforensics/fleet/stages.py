@@ -17,7 +17,7 @@ from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
 from kforensics.fleet.places import LISTERS, FoundSources
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name, place_of
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
 from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
@@ -263,7 +263,7 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
                 continue
             places = [scan.tables, *([scan.since] if scan.since else [])]
             earlier = EarlierLooks(places if scan.run > 1 else places[1:])
-            read = scan_piece(task, listing, place_of=place_of, earlier=earlier)
+            read = scan_piece(task, listing, earlier=earlier)
         part = f"{task.source}-run-{scan.run:04d}-{number:06d}"
         for table, content in read.tables().items():
             assert isinstance(content, pa.Table)

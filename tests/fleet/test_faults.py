@@ -15,7 +15,7 @@ from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.places import find_sources
-from kforensics.fleet.plan import list_rows, log_dir_tasks, place_of
+from kforensics.fleet.plan import list_rows, log_dir_tasks
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
 from kforensics.source.foreign import Entry, ForeignPath
@@ -57,7 +57,7 @@ def first_task(place):
 
 
 def scanned(task, rows):
-    return scan_piece(task, rows, place_of=place_of, earlier=EarlierLooks([]))
+    return scan_piece(task, rows, earlier=EarlierLooks([]))
 
 
 def test_a_file_that_vanishes_is_named(broker):
