@@ -1,7 +1,12 @@
 """Starts that lie in recordings: predicted from the snapshot before, and held against what the brokers logged and left."""
 
+from pathlib import Path
+
 import pytest
 
+from kforensics.commands.predict import PredictRequest, run
+from kforensics.commands.predicting import node_starts
+from tests.builders.directories import copied
 from tests.started import compare
 
 
@@ -20,6 +25,32 @@ def test_a_start_after_a_power_cut_does_what_was_predicted(incident):
 
 def test_strays_of_a_start_are_those_predicted(incident):
     check(incident("recreated-topic-4.x"), 1, 21)
+
+
+def test_logs_that_other_processes_look_at_are_predicted_as_here(incident, tmp_path, monkeypatch):
+    found = []
+
+    def spread(*given, **options):
+        found.extend(one for ahead in real(*given, **options) for one in ahead)
+        return real(*given, **options)
+
+    real = node_starts.spread
+    broker = tmp_path / "broker-1"
+    copied(incident("silent-divergence-4.x") / "snapshots" / "99-final" / "broker-1", broker)
+    next(broker.glob("*/*.timeindex")).unlink()
+    request = PredictRequest(paths=(Path(broker),), kafka="4.1.0", now_ms=1_790_000_000_000)
+    here = run(request)
+    for name, value in {
+        "WORTH_A_PROCESS": 1,
+        "LOGS_OF_A_TASK": 2,
+        "default_jobs": lambda: 2,
+        "spread": spread,
+    }.items():
+        monkeypatch.setattr(node_starts, name, value)
+
+    assert run(request) == here
+    assert None in found
+    assert sum(one is not None for one in found) >= 3
 
 
 @pytest.mark.slow

@@ -16,9 +16,9 @@ def double(task, progress):
     return task * 2, os.getpid()
 
 
-def run(work, tasks, jobs):
+def run(work, tasks, jobs, *, joins=False):
     told: list[int] = []
-    results = spread(work, tasks, weights=[WORTH_A_PROCESS] * len(tasks), jobs=jobs, progress=told.append)
+    results = spread(work, tasks, weights=[WORTH_A_PROCESS] * len(tasks), jobs=jobs, progress=told.append, joins=joins)
     return results, sum(told)
 
 
@@ -28,6 +28,13 @@ def test_results_come_in_the_order_of_the_tasks(jobs):
     assert [value for value, _ in results] == [task * 2 for task in range(20)]
     assert told == sum(range(20))
     assert ({process for _, process in results} == {os.getpid()}) is (jobs == 1)
+
+
+def test_this_process_takes_tasks_too():
+    results, told = run(double, list(range(200)), 2, joins=True)
+    assert [value for value, _ in results] == [task * 2 for task in range(200)]
+    assert told == sum(range(200))
+    assert os.getpid() in {process for _, process in results}
 
 
 def test_little_work_is_done_here():
