@@ -1,6 +1,6 @@
 """The report on a partition's replicas: verdicts, expected truncations, what each possible leader would lose, and which replica alone holds what."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -63,7 +63,7 @@ class WhatIf(NamedTuple):
 
     leader: LoadedLog
     truncations: tuple[tuple[LoadedLog, ExpectedTruncation], ...] = ()
-    discarded: CommittedCounts = field(default_factory=CommittedCounts)
+    discarded: CommittedCounts = CommittedCounts()
     """Distinct records that truncations discard and this leader does not hold."""
     lost_certain: int = 0
     lost_possible: int = 0
