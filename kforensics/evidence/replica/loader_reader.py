@@ -153,8 +153,8 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool) -> Batches:
         if checked and not batch.is_valid:
             break
         position += length + LOG_OVERHEAD
-    header = _OFFSET_LENGTH(window.at(position, LOG_OVERHEAD)) if position < size - LOG_OVERHEAD else None
-    return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt, header_at_end=header)
+    left = _OFFSET_LENGTH(window.at(position, LOG_OVERHEAD)) if position < size - LOG_OVERHEAD else None
+    return Batches(batches=tuple(found), end=position, end_is_corrupt=corrupt, header_at_end=left)
 
 
 def reader_at(file: EvidenceFile, position: int) -> ReaderStep:
