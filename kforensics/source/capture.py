@@ -349,7 +349,7 @@ class _Inside(EvidenceFile):
     inner: str
 
     @cached_property
-    def path(self) -> CapturePath:  # type: ignore[override] # of thousands of files only a message needs it
+    def path(self) -> CapturePath:  # of thousands of files only a message needs it
         """The path of the file in its capture."""
         return CapturePath(self.capture.path, self.inner)
 
