@@ -358,7 +358,7 @@ class _Inside(EvidenceFile):
     inner: str
 
     @cached_property
-    def path(self) -> CapturePath:
+    def path(self) -> CapturePath:  # of thousands of files only a message needs it
         """The path of the file in its capture."""
         return CapturePath(self.capture.path, self.inner)
 

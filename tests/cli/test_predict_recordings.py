@@ -6,6 +6,7 @@ import pytest
 
 from kforensics.commands.predict import PredictRequest, run
 from kforensics.commands.predicting import node_starts
+from kforensics.commands.processes import spread
 from tests.builders.directories import copied
 from tests.started import compare
 
@@ -28,13 +29,12 @@ def test_strays_of_a_start_are_those_predicted(incident):
 
 
 def test_logs_that_other_processes_look_at_are_predicted_as_here(incident, tmp_path, monkeypatch):
-    found = []
+    found: list[object] = []
 
-    def spread(*given, **options):
-        found.extend(one for ahead in real(*given, **options) for one in ahead)
-        return real(*given, **options)
+    def counted(*given, **options):
+        found.extend(one for ahead in spread(*given, **options) for one in ahead)
+        return spread(*given, **options)
 
-    real = node_starts.spread
     broker = tmp_path / "broker-1"
     copied(incident("silent-divergence-4.x") / "snapshots" / "99-final" / "broker-1", broker)
     next(broker.glob("*/*.timeindex")).unlink()
@@ -44,7 +44,7 @@ def test_logs_that_other_processes_look_at_are_predicted_as_here(incident, tmp_p
         "WORTH_A_PROCESS": 1,
         "LOGS_OF_A_TASK": 2,
         "default_jobs": lambda: 2,
-        "spread": spread,
+        "spread": counted,
     }.items():
         monkeypatch.setattr(node_starts, name, value)
 
