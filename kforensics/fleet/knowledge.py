@@ -39,7 +39,7 @@ MOST_METADATA_LOGS = 16
 class _MetadataOnly(FoundInput):
     """An input of which only the metadata log is looked at."""
 
-    def walk(self, *, within: Callable[[str], bool] | None = None, in_outline: bool = False) -> Iterator[Found]:  # noqa: ARG002 - of one log all files are wanted
+    def walk(self, *, within: Callable[[str], bool] | None = None, in_outline: bool = False) -> Iterator[Found]:  # noqa: ARG002 - the files of this log are always wanted
         """Yield the files of the metadata log."""
         for log_dir in self.log_dirs:
             if not log_dir.is_metadata_dir:
