@@ -268,7 +268,8 @@ def _one_entry(kind: str, parse: Callable[[bytes], Any]) -> Entries:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {one.name: getattr(value, one.name) for one in fields(value) if one.name != "damage"}
+    names = value._fields if isinstance(value, tuple) else tuple(one.name for one in fields(value))
+    return {name: getattr(value, name) for name in names if name != "damage"}
 
 
 def _lock(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:

@@ -24,7 +24,7 @@ def test_a_defect_in_what_is_read_of_a_directory_is_a_problem_of_its_partition(t
     def fail(*_given):
         raise ValueError("epochs that can't be")
 
-    monkeypatch.setattr(collect, "_read_directory", fail)
+    monkeypatch.setattr(collect, "_read_own_files", fail)
     key = ("", place.topic_partition.topic, place.topic_partition.partition)
     judge._judge_by_ends(key, [judge._Listed({}, place)], [], nothing, nothing, out)
 
