@@ -21,7 +21,9 @@ from tests.captures import differences, document
 CONTENT_ALONE = frozenset({"KF204", "KF205", "KF206", "KF208"})
 """Codes of findings about content: it differs, it differs by compaction, it is damaged, its offsets do not rise."""
 
-WORDS = frozenset({"answer", "depth", "exit_code", "not_compared_below", "unread_below", "conclusion"})
+WORDS = frozenset(
+    {"answer", "depth", "exit_code", "not_compared_below", "open_questions", "unread_below", "conclusion"}
+)
 """Fields that say what was looked at, or sum up what others say."""
 
 CALM = {"agree": "same-ends"}
