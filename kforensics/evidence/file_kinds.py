@@ -268,7 +268,7 @@ def _one_entry(kind: str, parse: Callable[[bytes], Any]) -> Entries:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    names = value._fields if isinstance(value, tuple) else tuple(one.name for one in fields(value))
+    names = getattr(value, "_fields", None) or tuple(one.name for one in fields(value))
     return {name: getattr(value, name) for name in names if name != "damage"}
 
 
