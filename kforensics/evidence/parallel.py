@@ -214,7 +214,7 @@ class InTurn(Generic[Task, Result]):
             os.close(one)
 
     def submit(self, task: Task) -> Iterator[Result]:
-        """Give a task to the next process, and yield the results that had to be asked for before.
+        """Give a task to the next process, and yield the results that had to be asked for before; where that process has ended, those before what it raised.
 
         Args:
             task: the processes take tasks in turn, so that results come in the order of tasks.
@@ -234,8 +234,7 @@ class InTurn(Generic[Task, Result]):
         try:
             _write(self._tasks[number], message)
         except BrokenPipeError:
-            for _ in self.results():
-                pass  # one of them raises
+            yield from self.results()  # one of them raises
             raise ChildProcessError(_KILLED) from None
 
     def results(self) -> Iterator[Result]:

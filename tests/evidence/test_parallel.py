@@ -31,7 +31,18 @@ def test_results_come_in_the_order_of_the_tasks(jobs):
 
 
 def test_this_process_takes_tasks_too():
-    results, told = run(double, list(range(200)), 2, joins=True)
+    taken_here, take_here = os.pipe()
+
+    def work(task, progress):
+        if os.getpid() == PARENT:
+            os.write(take_here, b"." * 300)
+        else:
+            os.read(taken_here, 1)  # the other process, however fast, waits until a task was taken here
+        return double(task, progress)
+
+    results, told = run(work, list(range(200)), 2, joins=True)
+    os.close(taken_here)
+    os.close(take_here)
     assert [value for value, _ in results] == [task * 2 for task in range(200)]
     assert told == sum(range(200))
     assert os.getpid() in {process for _, process in results}
@@ -131,8 +142,13 @@ def test_what_a_process_raises_in_turn_is_raised_behind_the_results_before_it(pl
             raise EvidenceUnreadable("a.log", "the disk gives an I/O error")
         return task
 
+    def tasks():
+        yield from range(10)
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # the next task is for the process that has failed
+        yield from range(10, 20)
+
     work, then = (fail, str) if place == "work" else (int, fail)
-    results = in_turn(work, then, range(20))
+    results = in_turn(work, then, tasks())
 
     assert list(range(7)) == [int(next(results)) for _ in range(7)]
     with pytest.raises(EvidenceUnreadable, match="the disk gives an I/O error"):
