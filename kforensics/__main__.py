@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import sys
+from contextlib import suppress
 
 
 def main() -> None:
@@ -25,7 +26,8 @@ def main() -> None:
 def _leave(exit_codes: list[int]) -> None:
     """End the process without freeing its objects one by one, which takes 8 ms; by then all threads and exit functions have ended."""
     for code in exit_codes:
-        sys.stderr.flush()  # standard output was flushed where a failure could still be reported
+        with suppress(OSError):
+            sys.stderr.flush()  # standard output was flushed where a failure could still be reported
         os._exit(code)
 
 

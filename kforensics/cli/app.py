@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -122,6 +123,11 @@ def main() -> None:
         # Inherited from a parent that ignores it, it would leave no exit code of any process to ask for.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no algebra is done here, and numpy's idle threads take 50 ms
+    for name in ("stdout", "stderr"):
+        if (
+            getattr(sys, name) is None
+        ):  # it was closed by whoever started the program: nothing is to be read there, and the exit code is true
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     code = run(sys.argv[1:])
@@ -166,7 +172,12 @@ def run(arguments: Sequence[str]) -> int:
     except KforensicsError as error:
         _say(error_words(error))
         if isinstance(error, EvidenceError) and _wants_document(arguments):
-            write_refusal(error)
+            try:
+                write_refusal(error)
+            except BrokenPipeError:
+                return ExitCode.PIPE_CLOSED
+            except UsageError as full:
+                _say(error_words(full))
         return ExitCode.USAGE if isinstance(error, (UsageError, MissingExtra)) else ExitCode.INCOMPLETE
     except OSError as error:
         if error.errno not in _NO_ROOM:
@@ -275,4 +286,5 @@ def _help_for(arguments: Sequence[str]) -> str:
 
 
 def _say(words: str) -> None:
-    typer.echo(words, err=True)
+    with suppress(OSError):  # where nothing can be said, the exit code still is
+        typer.echo(words, err=True)

@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 import typer
@@ -261,3 +262,24 @@ def test_a_full_disk_behind_standard_output_is_no_defect(tmp_path, arguments):
         done = subprocess.run([*PROGRAM, *arguments, str(tmp_path)], stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == ExitCode.USAGE
     assert done.stderr.startswith(b"kforensics: standard output can't be written: No space left on device")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")  # noqa: PTH110
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_inputs_that_are_refused_are_no_findings_where_that_can_not_be_written(monkeypatch, tmp_path, stream):
+    with open("/dev/full", "w", encoding="utf-8", buffering=1) as full:  # noqa: PTH123
+        monkeypatch.setattr(sys, stream, full)
+        assert ExitCode.INCOMPLETE == run(["diff", "--format", "json", str(tmp_path / "mistyped")])
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()
+
+
+def test_the_exit_code_is_true_where_standard_output_is_closed(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "argv", ["kforensics", "ls", str(tmp_path / "mistyped")])
+    with pytest.raises(SystemExit) as caught:
+        app_module.main()
+    sys.stdout.close()
+
+    assert ExitCode.INCOMPLETE == caught.value.code
