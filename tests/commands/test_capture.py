@@ -421,6 +421,12 @@ def test_two_nodes_are_refused(tmp_path):
     assert [] == list(tmp_path.iterdir())
 
 
+def test_no_capture_is_taken_of_a_capture(taken, tmp_path):
+    for given in (taken, taken.parent):
+        with pytest.raises(UsageError, match="copy it as it is"):
+            take([given], tmp_path.parent / f"{tmp_path.name}-again.kfc")
+
+
 def test_passwords_in_settings_are_not_taken_along(tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()

@@ -17,7 +17,7 @@ from kforensics.commands.capturing.stakes import (
 )
 from kforensics.commands.capturing.tally import Tally
 from kforensics.commands.processes import default_jobs
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import (
     WHOLE_INPUT,
     FoundInput,
@@ -39,6 +39,7 @@ from kforensics.evidence.discovery.partition_dirs import (
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import stream
+from kforensics.source.capture import CapturePath
 from kforensics.source.locks import is_locked
 from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import Found, join, walk_directory, walk_log_dir
@@ -152,7 +153,7 @@ def plan_capture(
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
-        UsageError: they are of more than one node.
+        UsageError: they are of more than one node, or captures.
     """
     roots: list[RootPlan] = []
     inputs: list[FoundInput] = []
@@ -166,6 +167,10 @@ def plan_capture(
             problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=problem_words(error)))
             inputs.append(unusable_input(given))
             continue
+        if any(isinstance(one.root, CapturePath) for one in found.found):
+            raise UsageError(
+                f"{given} is a capture, or holds one: a capture is taken of directories, so copy it as it is"
+            )
         problems += [
             Problem(input=one.input + len(inputs), path=one.path, message=one.message) for one in found.problems
         ]
