@@ -16,7 +16,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands import salvage as salvage_command
 from kforensics.commands.salvaging import part_files, saving
-from kforensics.commands.salvaging.folder import OutFile, WriteFailed
+from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed
 from kforensics.evidence import parallel
 from tests import salvaged
 from tests.builders.directories import copied
@@ -371,6 +371,40 @@ def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, mon
 
     assert len(started) == count
     assert files_in(tmp_path / "one") == files_in(tmp_path / "several")
+
+
+def test_files_of_a_partition_of_which_one_is_missing_are_not_taken_for_all(capsys, lost, tmp_path, monkeypatch):
+    monkeypatch.setattr(part_files, "LARGEST_PART", 200)
+    save = saving._Saver._save_part
+
+    def full(saver, task):
+        if task.number == 1:
+            raise WriteFailed("out/part-00001.parquet", OSError(28, "No space left on device"))
+        return save(saver, task)
+
+    monkeypatch.setattr(saving._Saver, "_save_part", full)
+
+    code = run(["salvage", *map(str, lost), "--what", "all", "--form", "parquet", "--jobs", "1"])
+    words = capsys.readouterr().out
+    left = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
+
+    assert (3, {"part-00000.parquet.partial"}) == (code, left)
+    assert "NOT ALL IS WRITTEN" in words
+    assert "no partition is written whole" in words
+
+
+def test_two_processes_may_make_the_same_folder_at_once(tmp_path, monkeypatch):
+    make = Path.mkdir
+
+    def made_before(path, *arguments, **options):
+        os.mkdir(path)  # noqa: PTH102 - by the other process
+        make(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", made_before)
+
+    OutFolder(tmp_path).write("orders-0/part-00000.parquet", b"rows")
+
+    assert {"orders-0/part-00000.parquet": b"rows"} == files_in(tmp_path)
 
 
 @pytest.mark.process

@@ -295,8 +295,10 @@ class OutFolder:
         try:
             for part in name.split("/")[:-1]:
                 folder /= part
-                if not folder.is_dir() or folder.is_symlink():
+                with suppress(FileExistsError):  # another process may have made it a moment ago
                     folder.mkdir(mode=_FOLDER_MODE)
+                if not folder.is_dir() or folder.is_symlink():
+                    raise FileExistsError(17, "File exists")
         except OSError as error:
             raise WriteFailed(str(folder), error) from error
         file = OutFile(self.root, name)
@@ -313,6 +315,17 @@ class OutFolder:
             for path in (self.root / name, self.root / (name + PARTIAL)):
                 path.unlink(missing_ok=True)
         self._names.clear()
+
+    def take_back(self, name: str) -> None:
+        """Let the names of all files in a folder end in `.partial`, since others that belong to them are missing.
+
+        Args:
+            name: of the folder, relative to the directory.
+        """
+        for path in sorted((self.root / name).glob("*")):
+            if path.suffix != PARTIAL:
+                with suppress(OSError):  # the failure that is reported came before
+                    path.rename(f"{path}{PARTIAL}")
 
     def write(self, name: str, data: bytes) -> WrittenFile:
         """Write a whole file, and return what the manifest says of it.

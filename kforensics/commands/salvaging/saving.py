@@ -104,6 +104,7 @@ class _Saver:
         jobs: int,
     ) -> None:
         self._plan = plan
+        self._folder = folder
         self._form = form
         self._filters = filters
         self._files = files
@@ -157,6 +158,7 @@ class _Saver:
 
     def run(self) -> SavedPartition:
         """Save it."""
+        is_whole = False
         try:
             if self._part_length is not None:
                 self._parts = PartFiles(self._part_length, self._save_part, jobs=self._jobs)
@@ -172,6 +174,7 @@ class _Saver:
             self._finish()
             if self._parts is not None:
                 add_parts(self._saved, self._parts.finish())
+            is_whole = True
         except ChildProcessError as error:
             raise WriteFailed(self._outputs.stem(None), error) from error
         finally:
@@ -179,6 +182,8 @@ class _Saver:
                 self._processes.close()
             if self._parts is not None:
                 self._parts.close()
+                if not is_whole:
+                    self._folder.take_back(self._outputs.stem(None))
             self._outputs.close()
         alternates = [one.offsets for label in self._saved.labels if label.owner for one in label.runs]
         self._saved.gaps = without_held(self._saved.gaps, alternates)

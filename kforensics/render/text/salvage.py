@@ -118,7 +118,7 @@ def _tail(body: SalvageReport, view: View) -> Iterator[Line]:
     files = [file for one in body.partitions for label in one.labels for file in label.files]
     every = [*files, *body.files]
     if not every:
-        yield Words("nothing was written")
+        yield Words("no partition is written whole" if body.failure else "nothing was written")
         return
     names = [f"{file.path} {byte_count(file.bytes)}" for file in every]
     shown = listed(names, most=len(names) if view.verbose else MOST_FILES)
