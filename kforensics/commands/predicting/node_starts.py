@@ -396,7 +396,7 @@ class _NodeStarter:
         disk, found = directory.disk, directory.within.logs
         outcome = None
         if not directory.links and not directory.obstacles:
-            outcome = disk.load_clean(
+            outcome = disk.load_after_clean_shutdown(
                 recovery_point=offset_or_zero(found.recovery_points, directory.partition),
                 log_start_offset=offset_or_zero(found.log_starts, directory.partition),
                 settings=self._settings_of(directory.partition),

@@ -167,7 +167,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
-    from kforensics.commands.diff import compare  # noqa: PLC0415 - as in `lost_tasks`
+    from kforensics.commands.diff import compare  # noqa: PLC0415 - for what is at risk alone
     from kforensics.commands.partition_comparison import DiffOptions  # noqa: PLC0415
 
     options = DiffOptions(

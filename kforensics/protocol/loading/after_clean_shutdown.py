@@ -61,7 +61,7 @@ _EPOCHS = Need(EPOCH_FILE, Content.EPOCHS)
 _TOPIC_ID = Need(METADATA_FILE, Content.PARTITION_METADATA)
 
 
-def load_clean(
+def load_after_clean_shutdown(
     directory: LoadedDirectory,
     *,
     recovery_point: int,
