@@ -151,8 +151,8 @@ def outputs(pyz: Path, interpreter: list[str], work: Path) -> tuple[dict[str, st
 FOUND = (0, 1, 3)
 """Exit codes of commands that came to an answer: the recording has an unclean leader election in it."""
 
-SECONDS = re.compile(r"\b[0-9.,]+ (?:s|seconds?|ms|[kMG]B/s)\b")
-"""What the speed of a machine shows in."""
+SECONDS = re.compile(r"\b[0-9.,]+ (?:s|seconds?|ms|[kMG]B/s)\b|(?<=Sealed )\S+")
+"""What the speed of a machine and the time of the run show in."""
 
 
 if __name__ == "__main__":
