@@ -75,7 +75,7 @@ MOST_STARTS = 4
 ELR_FEATURE = "eligible.leader.replicas.version"
 NOTHING_LOST = LostRecords()
 WORTH_A_PROCESS = 500
-"""Logs for which a second process pays."""
+"""The number of logs from which a second process saves time."""
 LOGS_OF_A_TASK = 100
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
@@ -132,7 +132,7 @@ class _Ahead(NamedTuple):
 
     topic_id: str | Absent
     log: PredictedLog
-    """With the likely fate."""
+    """The log as it is predicted to load, with its likely fate."""
 
 
 def start_node(

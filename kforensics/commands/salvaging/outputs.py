@@ -78,7 +78,7 @@ class Outputs:
         self.use()
 
     def use(self) -> None:
-        """Let files be closed only when what is to be hashed of them is."""
+        """Have files closed only once all that is to be hashed of them has been hashed."""
         self._files.before_close = self.background.wait
 
     def finish(self) -> list[SavedLabel]:

@@ -103,7 +103,7 @@ class CommitRun(NamedTuple):
     decode: Callable[[Sequence[int]], Iterator[Commit]]
     """Gives the commits at places of the run, which rise."""
     last: Place
-    """Where the last record lies."""
+    """The place of the last record."""
 
 
 class _PlainCommits(NamedTuple):
