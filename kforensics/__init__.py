@@ -63,7 +63,7 @@ def ls(*paths: AnyPaths) -> "Result[Listing]":
         TypeError: something given is no path.
         ValueError: no path at all.
     """
-    from kforensics.commands.ls import LsRequest, run  # noqa: PLC0415
+    from kforensics.commands.ls import LsRequest, run  # noqa: PLC0415 - `import kforensics` loads no command
 
     return run(LsRequest(paths=_given(paths)))
 
@@ -83,7 +83,7 @@ def dump(*paths: AnyPaths, records: bool = False) -> "Result[DumpContent]":
         TypeError: something given is no path.
         ValueError: no path at all.
     """
-    from kforensics.commands.dump import DumpRequest, run  # noqa: PLC0415
+    from kforensics.commands.dump import DumpRequest, run  # noqa: PLC0415 - `import kforensics` loads no command
 
     return run(DumpRequest(paths=_given(paths), records=records))
 
@@ -116,8 +116,8 @@ def diff(
         TypeError: something given is no path.
         ValueError: no path at all, no such protocol, or no such depth.
     """
-    from kforensics.commands.diff import DiffRequest, run  # noqa: PLC0415
-    from kforensics.units import Depth  # noqa: PLC0415
+    from kforensics.commands.diff import DiffRequest, run  # noqa: PLC0415 - `import kforensics` loads no command
+    from kforensics.units import Depth  # noqa: PLC0415 - `import kforensics` loads no command
 
     return run(
         DiffRequest(
@@ -148,7 +148,7 @@ def verify(*paths: AnyPaths, level: str = "records", jobs: int | None = None) ->
         TypeError: something given is no path.
         ValueError: no path at all, or no such level.
     """
-    from kforensics.commands.verify import VerifyRequest, run  # noqa: PLC0415
+    from kforensics.commands.verify import VerifyRequest, run  # noqa: PLC0415 - `import kforensics` loads no command
 
     return run(VerifyRequest(paths=_given(paths), level=level, jobs=jobs))
 
@@ -179,8 +179,8 @@ def explain(
         TypeError: something given is no path.
         ValueError: no path at all, or no such depth.
     """
-    from kforensics.commands.explain import ExplainRequest, run  # noqa: PLC0415
-    from kforensics.units import Depth  # noqa: PLC0415
+    from kforensics.commands.explain import ExplainRequest, run  # noqa: PLC0415 - `import kforensics` loads no command
+    from kforensics.units import Depth  # noqa: PLC0415 - `import kforensics` loads no command
 
     return run(
         ExplainRequest(
@@ -219,7 +219,7 @@ def metadata(
         UsageError: the log does not know what was asked for.
         ValueError: no path at all.
     """
-    from kforensics.commands.metadata import MetadataRequest, run  # noqa: PLC0415
+    from kforensics.commands.metadata import MetadataRequest, run  # noqa: PLC0415 - `import kforensics` loads no command
 
     return run(MetadataRequest(paths=_given(paths), topic=topic, partition=partition, broker=broker, at=at))
 
@@ -243,7 +243,7 @@ def seal(
         TypeError: something given is no path.
         ValueError: no path at all.
     """
-    from kforensics.commands.seal import SealRequest, run  # noqa: PLC0415
+    from kforensics.commands.seal import SealRequest, run  # noqa: PLC0415 - `import kforensics` loads no command
 
     return run(SealRequest(paths=_given(paths), case_id=case_id, operator=operator, jobs=jobs))
 
@@ -264,7 +264,7 @@ def check_seal(manifest: AnyPath, *paths: AnyPaths, jobs: int | None = None) -> 
         TypeError: something given is no path.
         UsageError: other paths than those that were sealed.
     """
-    from kforensics.commands.seal import SealCheckRequest, check  # noqa: PLC0415
+    from kforensics.commands.seal import SealCheckRequest, check  # noqa: PLC0415 - `import kforensics` loads no command
 
     return check(SealCheckRequest(manifest=Path(manifest), paths=tuple(_paths(paths)), jobs=jobs))
 

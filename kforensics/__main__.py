@@ -12,7 +12,7 @@ def main() -> None:
     exit_codes: list[int] = []
     atexit.register(_leave, exit_codes)  # what is registered first is called last
     gc.disable()  # nothing that is loaded is garbage: a search for some takes 7 ms
-    from kforensics.cli.app import main as run  # noqa: PLC0415 - see above
+    from kforensics.cli.app import main as run  # noqa: PLC0415 - loaded while no garbage is looked for
 
     gc.enable()
     try:

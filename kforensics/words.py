@@ -81,7 +81,7 @@ def duration(length_ms: int) -> str:
 
 
 def name_text(name: str | bytes) -> str:
-    """Return a name as text; what is no UTF-8 in it is replaced.
+    """Return a name as text for sentences and findings; bytes that are not UTF-8 become U+FFFD, since a JSON string can't hold them.
 
     Args:
         name: of a file, as text or as the bytes that a file system gave.

@@ -26,7 +26,7 @@ class CitedFile:
 
     input: int
     path: str
-    """Relative to the input; `.` where the input is the file."""
+    """The path relative to the input; `.` where the input is the file."""
     length: int | Absent
     """Bytes; absent where it can't be read."""
     sha256: str | Absent

@@ -23,7 +23,7 @@ from kforensics.reconcile.replicas.directories import Given, GivenBroker
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
-    from kforensics.commands.logged_evidence import LoggedEvidence
+    from kforensics.commands.broker_log_evidence import LoggedEvidence
     from kforensics.commands.sealing.report import CheckedSeal
     from kforensics.evidence.broker_logs import LogFile
     from kforensics.evidence.discovery.log_spans import LogSpan
@@ -105,7 +105,7 @@ def gather_cluster_evidence(
     not_read: Mapping[LogPlace, LogSpan] = {} if read is None else read.logs_not_read
     logged = None
     if find_logs(inputs) if read is None else read.log_files:
-        from kforensics.commands.logged_evidence import logged_evidence, logs_of_cluster, logs_outside, read_logs  # noqa: PLC0415 - what reads broker logs
+        from kforensics.commands.broker_log_evidence import logged_evidence, logs_of_cluster, logs_outside, read_logs  # noqa: PLC0415 - what reads broker logs
 
         problems: Sequence[Problem] = ()
         if read is None:

@@ -8,7 +8,7 @@ from typing import Any
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
-from kforensics.protocol.loading.clean import load_clean
+from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
 from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
@@ -80,7 +80,7 @@ class DirectoryOnDisk:
             # The file can't be read: what the broker does then is played.
             contents.missing.add(outcome.file)
 
-    def load_clean(
+    def load_after_clean_shutdown(
         self, *, recovery_point: int, log_start_offset: int, settings: LoadSettings, rules: LoadingRules
     ) -> LoadOutcome | None:
         """Load the log where its log directory was closed cleanly and only derived files change, for which little is read.
@@ -97,7 +97,7 @@ class DirectoryOnDisk:
         directory = LoadedDirectory(
             name=self.folder.name, files=self.files, folders=self.folders, contents=_Contents(self)
         )
-        return load_clean(
+        return load_after_clean_shutdown(
             directory, recovery_point=recovery_point, log_start_offset=log_start_offset, settings=settings, rules=rules
         )
 

@@ -208,7 +208,7 @@ def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
         raise UsageError(
             "--order compares the brokers of one stopped cluster: name the log directories of all of them, each once"
         )
-    from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - much to load, for few
+    from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - for `--order` alone
 
     return find_order(request.paths, keep_going=request.keep_going, depth=request.depth)
 
@@ -217,7 +217,7 @@ def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
     """Server logs among the inputs."""
     if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in inputs.found):
         return ()
-    from kforensics.commands.logged_evidence import logs_of_cluster, read_logs  # noqa: PLC0415 - much to load, for few
+    from kforensics.commands.broker_log_evidence import logs_of_cluster, read_logs  # noqa: PLC0415 - for broker logs alone
 
     log_files, met = read_logs(inputs)
     problems += met

@@ -196,7 +196,7 @@ def _require_room(directory: Path, length: int) -> None:
 
 
 def _cluster(request: WriteRequest, protocol: ProtocolName) -> "SimulatedCluster":
-    from kforensics.simulation.cluster import SimulatedCluster  # noqa: PLC0415 - likewise
+    from kforensics.simulation.cluster import SimulatedCluster  # noqa: PLC0415 - a fleet needs none of them
     from kforensics.simulation.partition import SimulatedPartition  # noqa: PLC0415
     from kforensics.simulation.random_history import random_cluster  # noqa: PLC0415
 

@@ -17,7 +17,7 @@ from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.result import Conclusion, Result
-from kforensics.commands.state_log import StateLogs
+from kforensics.commands.transaction_state_log import StateLogs
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.open_transactions import (

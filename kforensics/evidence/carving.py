@@ -4,7 +4,7 @@ Batches that touch each other inside of a block of the file system were written 
 continues only where the next offset follows the last one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -128,13 +128,12 @@ class CarvedImage:
     chains: tuple[Chain, ...]
 
 
-def carve_image(path: Path, image: int, progress: Callable[[int], None] | None = None) -> CarvedImage:
+def carve_image(path: Path, image: int) -> CarvedImage:
     """Find every chain of batches in a disk image or on a block device; memory grows with the pieces of files, not with their length.
 
     Args:
         path: of the image.
         image: its index.
-        progress: called with the bytes of each run that was read.
 
     Raises:
         EvidenceError: it can't be read.
@@ -148,8 +147,6 @@ def carve_image(path: Path, image: int, progress: Callable[[int], None] | None =
                         chains[-1].add(rows)
                     else:
                         chains.append(_chain(image, rows))
-            if progress is not None:
-                progress(end - start)
         return CarvedImage(size=file.size, chains=tuple(chains))
 
 

@@ -170,17 +170,14 @@ class Replica:
         """The owner of the replica in words: its broker, or the input where no broker is known."""
         return f"input {self.input + 1}" if isinstance(self.broker_id, Absent) else f"broker {self.broker_id}"
 
-    def cite(
-        self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE, line: int | Absent = Absent.NOT_APPLICABLE
-    ) -> Citation:
+    def cite(self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE) -> Citation:
         """Return a citation of a file in the replica's directory, or of the directory.
 
         Args:
             name: of the file; empty for the directory.
             span: the bytes in it, where it is some of them.
-            line: the number of the line, from 1, where it has lines.
         """
-        return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span, line=line)
+        return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,7 @@ class _Spread(Generic[Task, Result]):
                     self._take_frames(buffers[key.fd])
 
     def _take(self, read_token: int) -> bool:
-        """Do the next tasks here; whether there were any."""
+        """Do the next tasks in this process, and return whether there were any."""
         token = os.read(read_token, _TOKEN.size)
         for at in self._groups[_TOKEN.unpack(token)[0]] if token else ():
             self._results[at] = self._work(self._tasks[at], self._progress)

@@ -60,7 +60,7 @@ class Condition:
     expression: Any
     schema: pa.Schema
     columns: frozenset[str]
-    """Those that it asks for."""
+    """The columns that it asks for."""
 
     def mask(self, rows: pa.RecordBatch) -> pa.ChunkedArray:
         """Return whether each row passes: true, false or null.

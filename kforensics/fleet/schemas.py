@@ -4,18 +4,19 @@ import pyarrow as pa
 
 _TEXT, _SHORT, _INT, _LONG, _BOOL = pa.string(), pa.int16(), pa.int32(), pa.int64(), pa.bool_()
 
+
+def _columns(*groups: tuple[pa.DataType, str]) -> list[tuple[str, pa.DataType]]:
+    """Return columns in their order, from groups of a type and the names of the columns that have it."""
+    return [(name, kind) for kind, names in groups for name in names.split()]
+
+
 DAMAGE = pa.struct(
-    [
-        ("path", _TEXT),
-        ("position", _LONG),
-        ("length", _LONG),
-        ("kind", _TEXT),
-        ("expected", _TEXT),
-        ("found", _TEXT),
-        ("gravity", _TEXT),
-        ("first_offset_lost", _LONG),
-        ("last_offset_lost", _LONG),
-    ]
+    _columns(
+        (_TEXT, "path"),
+        (_LONG, "position length"),
+        (_TEXT, "kind expected found gravity"),
+        (_LONG, "first_offset_lost last_offset_lost"),
+    )
 )
 """One damaged place of a file."""
 
@@ -24,257 +25,179 @@ EPOCH = pa.struct([("leader_epoch", _INT), ("start_offset", _LONG)])
 CITATION = pa.struct([("input", _INT), ("path", _TEXT), ("position", _LONG), ("length", _LONG), ("line", _LONG)])
 
 NODES = pa.schema(
-    [
-        ("input", _INT),
-        ("path", _TEXT),
-        ("kind", _TEXT),
-        ("node_id", _INT),
-        ("cluster_id", _TEXT),
-        ("rack", _TEXT),
-        ("kafka_version_hint", _TEXT),
-        ("is_evidence", _BOOL),
-        ("log_dirs", pa.list_(_TEXT)),
-        ("replicas", _LONG),
-        ("segments", _LONG),
-        ("bytes", _LONG),
-        ("problems", _LONG),
-        ("absent", pa.list_(_TEXT)),
-    ]
+    _columns(
+        (_INT, "input"),
+        (_TEXT, "path kind"),
+        (_INT, "node_id"),
+        (_TEXT, "cluster_id rack kafka_version_hint"),
+        (_BOOL, "is_evidence"),
+        (pa.list_(_TEXT), "log_dirs"),
+        (_LONG, "replicas segments bytes problems"),
+        (pa.list_(_TEXT), "absent"),
+    )
 )
 
 REPLICAS = pa.schema(
-    [
-        ("input", _INT),
-        ("node_id", _INT),
-        ("source", _TEXT),
-        ("sequence", _INT),
-        ("topic", _TEXT),
-        ("partition", _INT),
-        ("state", _TEXT),
-        ("path", _TEXT),
-        ("log_dir", _TEXT),
-        ("topic_id", _TEXT),
-        ("checkpoint_epochs", pa.list_(EPOCH)),
-        ("high_watermark", _LONG),
-        ("recovery_point", _LONG),
-        ("log_start", _LONG),
-        ("cleaner_point", _LONG),
-        ("checkpoint_lines", pa.list_(_INT)),
-        ("clean_shutdown", _BOOL),
-        ("producer_snapshots", pa.list_(_LONG)),
-        ("orphan_indexes", pa.list_(pa.struct([("base_offset", _LONG), ("path", _TEXT)]))),
-        ("segment_files", _INT),
-        ("damage", pa.list_(DAMAGE)),
-        ("content", _TEXT),
-        ("absent", pa.list_(_TEXT)),
-    ]
+    _columns(
+        (_INT, "input node_id"),
+        (_TEXT, "source"),
+        (_INT, "sequence"),
+        (_TEXT, "topic"),
+        (_INT, "partition"),
+        (_TEXT, "state path log_dir topic_id"),
+        (pa.list_(EPOCH), "checkpoint_epochs"),
+        (_LONG, "high_watermark recovery_point log_start cleaner_point"),
+        (pa.list_(_INT), "checkpoint_lines"),
+        (_BOOL, "clean_shutdown"),
+        (pa.list_(_LONG), "producer_snapshots"),
+        (pa.list_(pa.struct([("base_offset", _LONG), ("path", _TEXT)])), "orphan_indexes"),
+        (_INT, "segment_files"),
+        (pa.list_(DAMAGE), "damage"),
+        (_TEXT, "content"),
+        (pa.list_(_TEXT), "absent"),
+    )
 )
 """The facts of a partition directory; the evidence of `fleet scan`."""
 
 JUDGED_REPLICAS = pa.schema(
     [
         *REPLICAS,
-        ("segments", _INT),
-        ("bytes", _LONG),
-        ("damaged_places", _INT),
-        ("verdict", _TEXT),
-        ("log_start_offset", _LONG),
-        ("log_end_offset", _LONG),
-        ("protocol", _TEXT),
-        ("truncate_to", _LONG),
-        ("records_cut", _LONG),
-        ("lost_certain", _LONG),
-        ("lost_possible", _LONG),
-        ("first_divergence", _LONG),
-        ("divergence_kind", _TEXT),
+        *_columns(
+            (_INT, "segments"),
+            (_LONG, "bytes"),
+            (_INT, "damaged_places"),
+            (_TEXT, "verdict"),
+            (_LONG, "log_start_offset log_end_offset"),
+            (_TEXT, "protocol"),
+            (_LONG, "truncate_to records_cut lost_certain lost_possible first_divergence"),
+            (_TEXT, "divergence_kind"),
+        ),
     ]
 )
 
 SEGMENTS = pa.schema(
-    [
-        ("input", _INT),
-        ("node_id", _INT),
-        ("source", _TEXT),
-        ("topic", _TEXT),
-        ("partition", _INT),
-        ("directory", _TEXT),
-        ("path", _TEXT),
-        ("is_deleted", _BOOL),
-        ("base_offset", _LONG),
-        ("length", _LONG),
-        ("valid_length", _LONG),
-        ("first_offset", _LONG),
-        ("last_offset", _LONG),
-        ("recovered_end_offset", _LONG),
-        ("batch_count", _LONG),
-        ("record_count", _LONG),
-        ("recovered_batch_count", _LONG),
-        ("recovered_record_count", _LONG),
-        ("magics", pa.list_(_SHORT)),
-        ("max_timestamp_ms", _LONG),
-        ("is_thinned", _BOOL),
-        ("longest_batch", _LONG),
-        ("changed", _BOOL),
-        ("mtime_ns", _LONG),
-        ("scanned_ns", _LONG),
-        ("damage", pa.list_(DAMAGE)),
-    ]
+    _columns(
+        (_INT, "input node_id"),
+        (_TEXT, "source topic"),
+        (_INT, "partition"),
+        (_TEXT, "directory path"),
+        (_BOOL, "is_deleted"),
+        (
+            _LONG,
+            "base_offset length valid_length first_offset last_offset recovered_end_offset batch_count record_count recovered_batch_count recovered_record_count",
+        ),
+        (pa.list_(_SHORT), "magics"),
+        (_LONG, "max_timestamp_ms"),
+        (_BOOL, "is_thinned"),
+        (_LONG, "longest_batch"),
+        (_BOOL, "changed"),
+        (_LONG, "mtime_ns scanned_ns"),
+        (pa.list_(DAMAGE), "damage"),
+    )
 )
 
 DIGESTS = pa.schema(
-    [
-        ("source", _TEXT),
-        ("path", _TEXT),
-        ("bucket", _LONG),
-        ("low", _LONG),
-        ("high", _LONG),
-        ("batches", _LONG),
-        ("position", _LONG),
-    ]
+    _columns(
+        (_TEXT, "source path"),
+        (_LONG, "bucket low high batches position"),
+    )
 )
 
 LINEAGE = pa.schema([("source", _TEXT), ("path", _TEXT), ("leader_epoch", _INT), ("start_offset", _LONG)])
 
 CARRIED_BATCHES = pa.schema(
-    [
-        ("path", _TEXT),
-        ("base_offset", _LONG),
-        ("last_offset", _LONG),
-        ("position", _LONG),
-        ("length", _INT),
-        ("partition_leader_epoch", _INT),
-        ("crc", _LONG),
-        ("magic", pa.int8()),
-        ("attributes", _SHORT),
-        ("count", _INT),
-        ("producer_id", _LONG),
-        ("control", _SHORT),
-    ]
+    _columns(
+        (_TEXT, "path"),
+        (_LONG, "base_offset last_offset position"),
+        (_INT, "length partition_leader_epoch"),
+        (_LONG, "crc"),
+        (pa.int8(), "magic"),
+        (_SHORT, "attributes"),
+        (_INT, "count"),
+        (_LONG, "producer_id"),
+        (_SHORT, "control"),
+    )
 )
 """Every sound batch of the segments of a partition directory; only in the evidence of `fleet scan`."""
 
 CARRIED_RECORDS = pa.schema(
-    [
-        ("path", _TEXT),
-        ("record_offset", _LONG),
-        ("offset", _LONG),
-        ("timestamp_ms", _LONG),
-        ("key_digest", pa.binary()),
-        ("value_digest", pa.binary()),
-        ("headers_digest", pa.binary()),
-        ("batch_position", _LONG),
-        ("batch_base_offset", _LONG),
-        ("producer_id", _LONG),
-        ("magic", pa.int8()),
-        ("is_transactional", _BOOL),
-        ("is_control", _BOOL),
-    ]
+    _columns(
+        (_TEXT, "path"),
+        (_LONG, "record_offset offset timestamp_ms"),
+        (pa.binary(), "key_digest value_digest headers_digest"),
+        (_LONG, "batch_position batch_base_offset producer_id"),
+        (pa.int8(), "magic"),
+        (_BOOL, "is_transactional is_control"),
+    )
 )
-
 """`offset`, which SQL reserves, is an alias of `record_offset` until the next release."""
 
 CARRIED_COMMITS = pa.schema(
-    [
-        ("path", _TEXT),
-        ("topic", _TEXT),
-        ("partition", _INT),
-        ("group_id", _TEXT),
-        ("group", _TEXT),
-        ("committed_offset", _LONG),
-        ("leader_epoch", _INT),
-        ("time_ms", _LONG),
-        ("position", _LONG),
-    ]
+    _columns(
+        (_TEXT, "path topic"),
+        (_INT, "partition"),
+        (_TEXT, "group_id group"),
+        (_LONG, "committed_offset"),
+        (_INT, "leader_epoch"),
+        (_LONG, "time_ms position"),
+    )
 )
 """The highest offset of each group in each leader epoch, by segment of the topic in which groups commit; `group`, which SQL reserves, is an alias of `group_id` until the next release."""
 
 PARTITIONS = pa.schema(
-    [
-        ("cluster_id", _TEXT),
-        ("topic", _TEXT),
-        ("partition", _INT),
-        ("topic_id", _TEXT),
-        ("state", _TEXT),
-        ("verdict", _TEXT),
-        ("verdict_rank", _SHORT),
-        ("leader", _INT),
-        ("leader_epoch", _INT),
-        ("leader_source", _TEXT),
-        ("holders", pa.list_(_INT)),
-        ("assigned", pa.list_(_INT)),
-        ("isr", pa.list_(_INT)),
-        ("missing", pa.list_(_INT)),
-        ("excess", pa.list_(_INT)),
-        ("is_offline", _BOOL),
-        ("is_under_replicated", _BOOL),
-        ("shares_rack", _BOOL),
-        ("unclean_elections", _INT),
-        ("replicas", _INT),
-        ("bytes", _LONG),
-        ("lost_certain", _LONG),
-        ("lost_possible", _LONG),
-        ("concerns", _TEXT),
-        ("report", _TEXT),
-    ]
+    _columns(
+        (_TEXT, "cluster_id topic"),
+        (_INT, "partition"),
+        (_TEXT, "topic_id state verdict"),
+        (_SHORT, "verdict_rank"),
+        (_INT, "leader leader_epoch"),
+        (_TEXT, "leader_source"),
+        (pa.list_(_INT), "holders assigned isr missing excess"),
+        (_BOOL, "is_offline is_under_replicated shares_rack"),
+        (_INT, "unclean_elections replicas"),
+        (_LONG, "bytes lost_certain lost_possible"),
+        (_TEXT, "concerns report"),
+    )
 )
 
 FINDINGS = pa.schema(
-    [
-        ("finding_id", _TEXT),
-        ("code", _TEXT),
-        ("severity", _TEXT),
-        ("severity_rank", _SHORT),
-        ("confidence", _TEXT),
-        ("confidence_rank", _SHORT),
-        ("statement", _TEXT),
-        ("meaning", _TEXT),
-        ("advice", _TEXT),
-        ("cluster_id", _TEXT),
-        ("topic", _TEXT),
-        ("partition", _INT),
-        ("node_id", _INT),
-        ("first_offset", _LONG),
-        ("last_offset", _LONG),
-        ("citations", pa.list_(CITATION)),
-        ("reference_ids", pa.list_(_TEXT)),
-        ("references", pa.list_(_TEXT)),
-        ("absent", pa.list_(_TEXT)),
-    ]
+    _columns(
+        (_TEXT, "finding_id code severity"),
+        (_SHORT, "severity_rank"),
+        (_TEXT, "confidence"),
+        (_SHORT, "confidence_rank"),
+        (_TEXT, "statement meaning advice cluster_id topic"),
+        (_INT, "partition node_id"),
+        (_LONG, "first_offset last_offset"),
+        (pa.list_(CITATION), "citations"),
+        (pa.list_(_TEXT), "reference_ids references absent"),
+    )
 )
 """`references`, which SQL reserves, is an alias of `reference_ids` until the next release."""
 
 PROBLEMS = pa.schema(
-    [
-        ("input", _INT),
-        ("path", _TEXT),
-        ("topic", _TEXT),
-        ("partition", _INT),
-        ("position", _LONG),
-        ("message", _TEXT),
-    ]
+    _columns(
+        (_INT, "input"),
+        (_TEXT, "path topic"),
+        (_INT, "partition"),
+        (_LONG, "position"),
+        (_TEXT, "message"),
+    )
 )
 
 PLAN = pa.schema(
-    [
-        ("at", _LONG),
-        ("sequence", _INT),
-        ("kind", _SHORT),
-        ("path", _TEXT),
-        ("topic", _TEXT),
-        ("partition", _INT),
-        ("state", _TEXT),
-        ("directory", _TEXT),
-        ("length", _LONG),
-        ("mtime_ns", _LONG),
-        ("base_offset", _LONG),
-        ("high_watermark", _LONG),
-        ("recovery_point", _LONG),
-        ("log_start", _LONG),
-        ("cleaner_point", _LONG),
-        ("checkpoint_lines", pa.list_(_INT)),
-        ("unreadable", pa.list_(_TEXT)),
-        ("segment_files", _INT),
-    ]
+    _columns(
+        (_LONG, "at"),
+        (_INT, "sequence"),
+        (_SHORT, "kind"),
+        (_TEXT, "path topic"),
+        (_INT, "partition"),
+        (_TEXT, "state directory"),
+        (_LONG, "length mtime_ns base_offset high_watermark recovery_point log_start cleaner_point"),
+        (pa.list_(_INT), "checkpoint_lines"),
+        (pa.list_(_TEXT), "unreadable"),
+        (_INT, "segment_files"),
+    )
 )
 """The files to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
 

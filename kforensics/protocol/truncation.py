@@ -95,7 +95,6 @@ def follower_truncation(
     protocol: ProtocolName,
     rules: EpochRules = CURRENT_RULES,
     leader_rules: EpochRules | None = None,
-    initial_fetch_offset: int | Absent = Absent.NOT_APPLICABLE,
 ) -> TruncationOutcome:
     """Compute what a follower of `protocol` truncates against `leader`, until it can fetch records.
 
@@ -105,9 +104,8 @@ def follower_truncation(
         protocol: the rule in force.
         rules: the epoch cache of the follower's version.
         leader_rules: the epoch cache of the leader's version; the follower's if it is not given.
-        initial_fetch_offset: the offset to which a fall-back truncates; the follower's high watermark if it is not given.
     """
-    walk = _Walk(follower, leader, rules, leader_rules or rules, initial_fetch_offset)
+    walk = _Walk(follower, leader, rules, leader_rules or rules)
     match protocol:
         case ProtocolName.HW:
             walk.truncate_to_high_watermark(TruncationRule.HIGH_WATERMARK)
@@ -128,21 +126,12 @@ def follower_truncation(
 class _Walk:
     """The state of one follower on its way to the first record it can fetch."""
 
-    def __init__(
-        self,
-        follower: LogState,
-        leader: LogState,
-        rules: EpochRules,
-        leader_rules: EpochRules,
-        initial_fetch_offset: int | Absent,
-    ) -> None:
+    def __init__(self, follower: LogState, leader: LogState, rules: EpochRules, leader_rules: EpochRules) -> None:
         self.start = self.log = follower
         self.leader = leader
         self.rules = rules
         self.leader_rules = leader_rules
-        self.fall_back = (
-            follower.loaded_high_watermark if isinstance(initial_fetch_offset, Absent) else initial_fetch_offset
-        )
+        self.fall_back = follower.loaded_high_watermark
         self.steps: list[TruncationStep] = []
         self.full_restart = self.endless = False
 

@@ -154,7 +154,7 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
     if chosen not in offered:
         raise UsageError(f"--format {chosen} is not offered by this command; it has {', '.join(offered)}")
     if chosen is OutputFormat.HTML and any(WRITERS.get((shape, chosen)) != "html.simulate:write" for shape in shapes):
-        from kforensics.render.html.pages import require_engine  # noqa: PLC0415 - pages are few
+        from kforensics.render.html.pages import require_engine  # noqa: PLC0415 - for pages alone
 
         require_engine()
 
@@ -197,7 +197,7 @@ def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
     """
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
         return None
-    from kforensics.render.json.diff import flatten  # noqa: PLC0415 - where it is used
+    from kforensics.render.json.diff import flatten  # noqa: PLC0415 - for JSON alone
 
     return flatten
 
@@ -208,7 +208,7 @@ def headline(result: "Result[Any]") -> str:
     Args:
         result: concluded.
     """
-    from kforensics.render.escape import escape_text  # noqa: PLC0415 - as everything that `--help` does not need
+    from kforensics.render.escape import escape_text  # noqa: PLC0415 - `--help` does not need it
 
     return f"{escape_text(result.answer.headline)}\n"
 
@@ -219,7 +219,7 @@ def truth_json(value: object) -> str:
     Args:
         value: of dataclasses and plain values.
     """
-    from kforensics.render.json.document import json_line  # noqa: PLC0415 - likewise
+    from kforensics.render.json.document import json_line  # noqa: PLC0415 - `--help` does not need it
 
     return json_line(value)
 
@@ -230,6 +230,6 @@ def refusal_document(error: "EvidenceError") -> str:
     Args:
         error: an `InputsRefused` says of each path what is wrong with it.
     """
-    from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - likewise
+    from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - `--help` does not need it
 
     return write(error)

@@ -8,7 +8,7 @@ of the JSON documents.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -29,35 +29,15 @@ _LEVELS = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING
 
 
 def write(result: Result[Any], _view: View) -> str:
-    """Return a result of any command as a SARIF log.
+    """Return a result of any command as a SARIF log with one run, ending in a line break.
 
     Args:
         result: with findings and problems; its body is not in it.
-    """
-    return sarif_document(
-        result.command,
-        inputs=result.inputs,
-        findings=result.findings,
-        problems=result.problems,
-        exit_code=result.exit_code,
-    )
-
-
-def sarif_document(
-    command: str, *, inputs: Sequence[Input], findings: Sequence[Finding], problems: Iterable[Problem], exit_code: int
-) -> str:
-    """Return one SARIF log with one run, ending in a line break.
-
-    Args:
-        command: the name of the command, which is part of the run's id.
-        inputs: the roots that paths are relative to.
-        findings: the results of the run.
-        problems: what could not be read; each is a notification of the tool.
-        exit_code: of the process; 0 and 1 count as a successful execution.
 
     Returns:
-        JSON of SARIF 2.1.0.
+        JSON of SARIF 2.1.0. Problems are notifications of the tool, and exit codes 0 and 1 count as a successful execution.
     """
+    findings, exit_code = result.findings, result.exit_code
     codes = sorted({one.code for one in findings})
     run = {
         "tool": {
@@ -68,13 +48,13 @@ def sarif_document(
                 "rules": [_rule(code) for code in codes],
             }
         },
-        "automationDetails": {"id": f"kforensics/{command}/"},
-        "originalUriBaseIds": {_base_id(number): _base(one) for number, one in enumerate(inputs)},
+        "automationDetails": {"id": f"kforensics/{result.command}/"},
+        "originalUriBaseIds": {_base_id(number): _base(one) for number, one in enumerate(result.inputs)},
         "invocations": [
             {
                 "executionSuccessful": exit_code in {0, 1},
                 "exitCode": int(exit_code),
-                "toolExecutionNotifications": [_notification(one) for one in problems],
+                "toolExecutionNotifications": [_notification(one) for one in result.problems],
             }
         ],
         "results": [_result(one, codes.index(one.code)) for one in findings],

@@ -36,7 +36,6 @@ class SimulatedCluster:
         replication_factor: int,
         protocol: ProtocolName,
         settings: Settings,
-        topic: str = "orders",
         racks: Mapping[int, str] | None = None,
     ) -> "SimulatedCluster":
         """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them.
@@ -47,32 +46,30 @@ class SimulatedCluster:
             replication_factor: how many replicas each partition gets.
             protocol: by which replicas truncate.
             settings: of the topic and the brokers.
-            topic: the name.
             racks: the rack of every broker; None where racks do not count.
 
         Raises:
             UsageError: more replicas than brokers.
         """
-        cluster = cls(tuple(brokers), protocol, settings, topic, racks=racks or {})
+        cluster = cls(tuple(brokers), protocol, settings, racks=racks or {})
         if racks:
             assignment = assign_replicas(brokers, partitions, replication_factor, racks=racks)
         else:
             assignment = assign_in_turn(brokers, partitions, replication_factor)
         for number, replicas in enumerate(assignment):
-            cluster.partitions[TopicPartition(topic, number)] = SimulatedPartition(replicas, protocol, settings)
+            cluster.partitions[TopicPartition(cluster.topic, number)] = SimulatedPartition(replicas, protocol, settings)
         cluster._begin()
         return cluster
 
     @classmethod
-    def of_partition(cls, partition: SimulatedPartition, *, topic: str = "orders") -> "SimulatedCluster":
+    def of_partition(cls, partition: SimulatedPartition) -> "SimulatedCluster":
         """Make a cluster of one partition with its history.
 
         Args:
             partition: is taken into the cluster, not copied.
-            topic: the name.
         """
-        cluster = cls(tuple(sorted(partition.brokers)), partition.protocol, partition.settings, topic)
-        cluster.partitions[TopicPartition(topic, 0)] = partition
+        cluster = cls(tuple(sorted(partition.brokers)), partition.protocol, partition.settings)
+        cluster.partitions[TopicPartition(cluster.topic, 0)] = partition
         cluster.broker_events = list(partition.broker_events)
         cluster._begin()
         return cluster

@@ -1,6 +1,5 @@
 """Search every interleaving of a small configuration breadth-first for the shortest history that breaks an invariant."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -117,26 +116,6 @@ class Explorer:
             depth=depth,
             violation=violation,
         )
-
-    def states(self, *, max_states: int | None = None) -> Iterator[ModelState]:
-        """Yield every reachable state, the nearest first.
-
-        Args:
-            max_states: behind this number no further states are looked for; None for all.
-        """
-        start = self._transitions.encode(self.size.initial_state())
-        seen, level = {start}, [start]
-        while level:
-            following: list[int] = []
-            for code in level:
-                yield self._transitions.decode(code)
-                for delta in self._transitions.expand(code)[-1]:
-                    if code + delta not in seen:
-                        seen.add(code + delta)
-                        following.append(code + delta)
-                if max_states is not None and len(seen) >= max_states:
-                    following.clear()
-            level = following
 
     def _holds(self, invariant: Invariant | None, code: int, *, weak: bool, strong: bool) -> bool:
         match invariant:

@@ -44,6 +44,8 @@ _START_MS = 1_700_000_000_000
 _FAULT_EVERY = 10
 _FEWEST_BATCHES = 8
 """The fewest batches of a log: enough for two leader epochs and a fault between them."""
+_REPLICATION_FACTOR = 3
+"""How many replicas each partition gets, limited to the brokers."""
 _FILLING = b"v"
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")
 
@@ -92,9 +94,7 @@ class FleetTruth:
     partitions: tuple[FleetPartition, ...]
 
 
-def write_fleet(
-    directory: Path, *, brokers: int, partitions: int, total_length: int, replication_factor: int = 3
-) -> FleetTruth:
+def write_fleet(directory: Path, *, brokers: int, partitions: int, total_length: int) -> FleetTruth:
     """Write the data directories of a fleet below a new directory, and return what is true of them.
 
     Args:
@@ -102,7 +102,6 @@ def write_fleet(
         brokers: how many.
         partitions: how many, each of a topic as the plan says.
         total_length: bytes of segments over all replicas.
-        replication_factor: how many replicas each partition gets, limited to the brokers.
 
     Raises:
         UsageError: the directory is there, or so few bytes are not enough for a log on every replica.
@@ -110,7 +109,7 @@ def write_fleet(
     broker_ids = tuple(range(1, brokers + 1))
     template = _template(_FILLING)
     other = _template(b"w")
-    assignment = assign_replicas(broker_ids, partitions, min(replication_factor, brokers))
+    assignment = assign_replicas(broker_ids, partitions, min(_REPLICATION_FACTOR, brokers))
     replicas = sum(len(members) for members in assignment)
     batches = total_length // replicas // len(template)
     if batches < _FEWEST_BATCHES:

@@ -267,7 +267,7 @@ class EvidenceFile:
 
     def sha256(self) -> str:
         """Return the SHA-256 of the file as hexadecimal digits."""
-        import hashlib  # noqa: PLC0415  # loads OpenSSL, which few commands need
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, which few commands need
 
         digest = hashlib.sha256()
         buffer = memoryview(bytearray(min(WINDOW_LENGTH, self.size + 1)))  # most files are small

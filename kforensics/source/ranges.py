@@ -92,18 +92,17 @@ def _threads(most: int) -> "ThreadPoolExecutor":
 
 
 @contextmanager
-def at_hand(wanted: Iterable[Range], *, requests: int = MOST_REQUESTS) -> Iterator[None]:
+def at_hand(wanted: Iterable[Range]) -> Iterator[None]:
     """Hold ranges of files in memory for as long as the block runs: a read that lies within one of them does not wait for a disk.
 
     Blocks may be nested; all that is held is let go with the outer one. What could not be read is not held, so that whoever reads it meets the error.
 
     Args:
         wanted: as for `read_ranges`.
-        requests: likewise.
     """
     is_outer = not held_ranges
     try:
-        for one in read_ranges(wanted, requests=requests):
+        for one in read_ranges(wanted):
             if one.data and one.version is not None:
                 held_ranges.add(str(one.wanted.path), one.version, one.wanted.position, one.data)
         yield

@@ -352,14 +352,13 @@ def walk_partition(listings: Listings, relative: str = "", *, name: str | None =
     yield from _walk_below(listings, relative, "", directory, DEEPEST)
 
 
-def walk_files(listings: Listings, relative: str = "") -> Iterator[Found]:
+def walk_files(listings: Listings) -> Iterator[Found]:
     """Yield every file below a directory that is no data directory, such as a directory of server logs.
 
     Args:
-        listings: those of the input.
-        relative: the directory, relative to their root.
+        listings: those of the directory.
     """
-    yield from _walk_below(listings, relative, "", Absent.NOT_APPLICABLE, DEEPEST)
+    yield from _walk_below(listings, "", "", Absent.NOT_APPLICABLE, DEEPEST)
 
 
 def walk_directory(listings: Listings, log_dir: str, name: str) -> Iterator[Found]:

@@ -1,6 +1,25 @@
-"""The elements of an HTML page."""
+"""Pages of explanations and of audits, and the elements of a page."""
 
 import html.parser
+from dataclasses import replace
+
+from kforensics.commands.result import Conclusion, Result
+from kforensics.render.html import explain_page, fleet_page
+from kforensics.render.view import View
+
+
+def page_of(explained, files=(), *, answer=None, exit_code=1, made_ms=None, is_redacted=False):
+    """The page of an explanation."""
+    found = Conclusion(answer or explained.answer, explained.findings, explained.problems, exit_code)
+    body = replace(explained, files=files, is_redacted=is_redacted)
+    return explain_page.write(Result(command="explain", body=body, concluded=found), View(made_ms=made_ms))
+
+
+def audit_page_of(summary, answer, made_ms=None):
+    """The page of an audit."""
+    return fleet_page.write(
+        Result(command="fleet audit", body=summary, concluded=Conclusion(answer)), View(made_ms=made_ms)
+    )
 
 
 class Outline(html.parser.HTMLParser):

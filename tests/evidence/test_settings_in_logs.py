@@ -1,6 +1,6 @@
 """What the logs of brokers and the metadata log say of versions, against recordings."""
 
-from kforensics.commands.logged_evidence import protocol_hints, read_logs
+from kforensics.commands.broker_log_evidence import protocol_hints, read_logs
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
 from kforensics.protocol.outcome import ProtocolName

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import (
-    batch_columns,
     captured_batches,
+    captured_columns,
     captured_commits,
     captured_controls,
     captured_extent,
     captured_records,
     captured_segment,
     captured_tail,
-    record_columns,
 )
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.captured_loading import captured_content, lacks_rows, rows_between
@@ -210,8 +209,8 @@ def _opened(path: CapturePath) -> bool:
                 captured_controls,
                 captured_records,
                 captured_commits,
-                batch_columns,
-                record_columns,
+                functools.partial(captured_columns, kind="batches"),
+                functools.partial(captured_columns, kind="records"),
                 functools.partial(rows_between, start=0, end=file.size),
                 functools.partial(lacks_rows, lowest=0),
                 lambda _: tail_bytes(path),

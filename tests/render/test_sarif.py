@@ -8,10 +8,13 @@ import jsonschema
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Span
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
-from kforensics.render.sarif import sarif_document
+from kforensics.render.sarif import write
+from kforensics.render.view import View
 from kforensics.units import OffsetRange, TopicPartition
 
 SCHEMAS = [Path(__file__).with_name("sarif-2.1.0-subset.schema.json")]
@@ -104,5 +107,6 @@ def test_an_incomplete_look_is_no_success(exit_code, successful):
 
 
 def document(findings, problems=(), exit_code=1):
-    inputs = [Input(path="/data/broker-1", kind="broker", broker_id=1), Input(path="c:d/x", kind="log-file")]
-    return sarif_document("verify", inputs=inputs, findings=findings, problems=problems, exit_code=exit_code)
+    inputs = (Input(path="/data/broker-1", kind="broker", broker_id=1), Input(path="c:d/x", kind="log-file"))
+    found = Conclusion(Answer(state=State.SOUND, headline="It is so."), findings, problems, exit_code)
+    return write(Result(command="verify", inputs=inputs, body=None, concluded=found), View())

@@ -5,6 +5,7 @@ follow, its cut by look-ups (`protocol.truncation`) is compared with the record 
 common prefix.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -17,9 +18,9 @@ from kforensics.protocol.truncation import (
     follower_truncation,
     leader_after_election,
 )
-from kforensics.simulation.explore import Explorer
-from kforensics.simulation.model_values import ModelRecord, ModelReplica, ModelSize
+from kforensics.simulation.model_values import ModelRecord, ModelReplica, ModelSize, ModelState
 from kforensics.simulation.models import MODELS, Side, last_match
+from kforensics.simulation.transitions import Transitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +56,30 @@ def epochs_of(log: tuple[ModelRecord, ...], rules: EpochRules = CURRENT_RULES) -
     return epochs
 
 
+def reachable_states(model: str, size: ModelSize, max_states: int | None) -> Iterator[ModelState]:
+    """Every reachable state, the nearest first; behind this number no further states are looked for."""
+    transitions = Transitions(MODELS[model], size)
+    start = transitions.encode(size.initial_state())
+    seen, level = {start}, [start]
+    while level:
+        following: list[int] = []
+        for code in level:
+            yield transitions.decode(code)
+            for delta in transitions.expand(code)[-1]:
+                if code + delta not in seen:
+                    seen.add(code + delta)
+                    following.append(code + delta)
+            if max_states is not None and len(seen) >= max_states:
+                following.clear()
+        level = following
+
+
 def compare_truncations(model: str, size: ModelSize, *, max_states: int | None = None) -> CutAgreement:
     """Compare at every pair of a follower and a request that it can take in a reachable state."""
     rules = MODELS[model]
     known: dict[tuple[ModelReplica, ModelReplica, int], tuple[bool, bool, bool, int]] = {}
     pairs = truncating = agreeing = below = rounds = 0
-    for state in Explorer(model, size).states(max_states=max_states):
+    for state in reachable_states(model, size, max_states):
         for leader_epoch, request in enumerate(state.controller.requests):
             if request.leader < 0:
                 continue

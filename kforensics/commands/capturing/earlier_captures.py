@@ -19,11 +19,10 @@ from kforensics.evidence.captured.columns import (
     unpack_batches,
 )
 from kforensics.evidence.captured.reading import (
-    batch_columns,
+    captured_columns,
     captured_segment,
     carried_from,
     has_records,
-    record_columns,
 )
 from kforensics.source.capture import CapturedSegment, open_capture
 from kforensics.source.capture_file import Capture
@@ -167,7 +166,7 @@ def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan
     start = carried_from(file)
     if is_above and (start is None or start > task.carried_from):
         return None
-    columns = batch_columns(file)
+    columns = captured_columns(file, "batches")
     rows = unpack_batches(columns, file.row["first"]) if columns else None
     batches: list[Columns] = []
     first: dict[str, int] = {}
@@ -192,7 +191,7 @@ def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan
     row["carried_from"] = task.carried_from if batches else None
     row["first"] = first
     row["records"] = [] if task.by_record else None
-    records = [record_columns(file)] if task.by_record else []
+    records = [captured_columns(file, "records")] if task.by_record else []
     return ReusedScan(
         scan=CapturedScan(
             content={"segment": row},

@@ -85,13 +85,13 @@ class StartedDirectory:
         return self.opened
 
     def release(self) -> None:
-        """Let go what was read of a directory that no start has changed yet, where it is not asked for again."""
+        """Forget what was read of a directory that no start has changed yet, where it is not asked for again."""
         disk = self.opened
         if not self.within.keeps_reads and disk is not None and not disk.unreadable and not disk.is_advanced:
             self.forget()
 
     def forget(self) -> None:
-        """Let go what was read of it: it can be had again."""
+        """Forget what was read of it, which can be read again."""
         self.opened = None
         self.found.forget()
 

@@ -75,7 +75,7 @@ MOST_STARTS = 4
 ELR_FEATURE = "eligible.leader.replicas.version"
 NOTHING_LOST = LostRecords()
 WORTH_A_PROCESS = 500
-"""Logs for which a second process pays."""
+"""The number of logs from which a second process saves time."""
 LOGS_OF_A_TASK = 100
 RETENTION_DELAY_MS = 30_000
 """After which retention runs first (`log.initial.task.delay.ms`)."""
@@ -132,7 +132,7 @@ class _Ahead(NamedTuple):
 
     topic_id: str | Absent
     log: PredictedLog
-    """With the likely fate."""
+    """The log as it is predicted to load, with its likely fate."""
 
 
 def start_node(
@@ -396,7 +396,7 @@ class _NodeStarter:
         disk, found = directory.disk, directory.within.logs
         outcome = None
         if not directory.links and not directory.obstacles:
-            outcome = disk.load_clean(
+            outcome = disk.load_after_clean_shutdown(
                 recovery_point=offset_or_zero(found.recovery_points, directory.partition),
                 log_start_offset=offset_or_zero(found.log_starts, directory.partition),
                 settings=self._settings_of(directory.partition),

@@ -9,14 +9,13 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
+from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.protocol.loading.names import LOG, TIME_INDEX, padded
 from kforensics.protocol.loading.retention import AgedSegment, due_segments
 from kforensics.protocol.loading.values import LoadOutcome
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import DueSegments
-
-NO_TIMESTAMP = -1
 
 
 def find_due_segments(

@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 _BUFFER_LENGTH = 1 << 20
 _PIECE_LENGTH = 256 << 10
 _WRITTEN_AT_ONCE = 1 << 20
-"""Larger writes make Linux look for larger pieces of free memory, which takes longer than copying."""
+"""The most bytes of one write: for larger ones Linux looks for larger pieces of free memory, which takes longer than copying."""
 _LEFT_IN_MEMORY = 64 << 20
 """Bytes at the end of a file that is written which the page cache may keep; what lies before them is asked to be written and dropped."""
 _DROPPED_AT_ONCE = 8 << 20

@@ -148,9 +148,9 @@ def record_writer(
 
         return ParquetRecords(folder, stem, partition, beside=beside)
     if form is FormName.JSONL:
-        from kforensics.commands.salvaging.jsonl import JsonRecords  # noqa: PLC0415 - as its siblings
+        from kforensics.commands.salvaging.jsonl import JsonRecords  # noqa: PLC0415 - for this form alone
 
         return JsonRecords(folder, stem, partition)
-    from kforensics.commands.salvaging.delimited import DelimitedRecords  # noqa: PLC0415 - as its siblings
+    from kforensics.commands.salvaging.delimited import DelimitedRecords  # noqa: PLC0415 - for this form alone
 
     return DelimitedRecords(folder, stem, partition, form)

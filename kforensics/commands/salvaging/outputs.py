@@ -13,8 +13,9 @@ from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedLab
 from kforensics.commands.salvaging.reading import CopyFiles, Run
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
+from kforensics.formats.log.batch_table import NO_EPOCH
 from kforensics.formats.primitives.word_buffer import SegmentBytes
-from kforensics.reconcile.salvage.best_copy import MAIN, NO_EPOCH, Label
+from kforensics.reconcile.salvage.best_copy import MAIN, Label
 from kforensics.units import OffsetRange
 
 _PIECE = 256 << 10
@@ -77,7 +78,7 @@ class Outputs:
         self.use()
 
     def use(self) -> None:
-        """Let files be closed only when what is to be hashed of them is."""
+        """Have files closed only once all that is to be hashed of them has been hashed."""
         self._files.before_close = self.background.wait
 
     def finish(self) -> list[SavedLabel]:

@@ -22,7 +22,7 @@ ROW_GROUP_BYTES = 4 << 20
 ROW_GROUP_RECORDS = 1 << 17
 
 LEVEL = -1
-"""Of zstd: what does not compress costs a third of the time of level 1, and what does becomes a few hundredths larger."""
+"""The level of zstd: bytes that do not compress take a third of the time of level 1, and others become some hundredths larger."""
 
 _HEADER = pa.struct([pa.field("name", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 _WORDS = pa.dictionary(pa.int8(), pa.string())

@@ -24,12 +24,12 @@ MOST_PROCESSES = 2
 
 
 class PartTask(NamedTuple):
-    """What one file gets."""
+    """What one file is made of."""
 
     number: int | None
-    """From 0 on; None where it is the only file."""
+    """The number of the file, from 0; None where it is the only one."""
     items: list[tuple[Run | Merge, list[Gap]]]
-    """Each with the gaps before it."""
+    """The batches of the file, each with the gaps before it."""
     is_one_of_many: bool
     """Whether other processes write other files meanwhile, so that threads have no core of their own."""
 

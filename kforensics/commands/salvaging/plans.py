@@ -18,13 +18,14 @@ from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Rep
 from kforensics.evidence.replica.collect import collect_replica, segment_paths
 from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, parts_of, scan_part
 from kforensics.findings.answers.model import State
+from kforensics.formats.log.batch_table import NO_EPOCH
 from kforensics.formats.primitives.distinct import distinct
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
-from kforensics.reconcile.salvage.best_copy import NO_EPOCH, Wanted, identities
+from kforensics.reconcile.salvage.best_copy import Wanted, identities
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
 from kforensics.units import OffsetRange, TopicPartition
@@ -166,7 +167,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     now = replace(
         evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
     )
-    from kforensics.commands.diff import compare  # noqa: PLC0415 - as in `lost_tasks`
+    from kforensics.commands.diff import compare  # noqa: PLC0415 - for what is at risk alone
     from kforensics.commands.partition_comparison import DiffOptions  # noqa: PLC0415
 
     options = DiffOptions(

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -267,30 +267,18 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
     return columns["control"].astype(np.int64), columns["coordinator_epoch"].astype(np.int64)
 
 
-def batch_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """Return the columns of the batches that were taken along, as `unpack_batches` takes them; empty where there are none.
+def captured_columns(file: CapturedSegment, kind: Literal["batches", "records"]) -> dict[str, NDArray[Any]]:
+    """Return the columns of the batches or of the digested records, as `unpack_batches` and `unpack_records` take them; empty where there are none.
 
     Args:
         file: the captured segment.
+        kind: which of the two.
 
     Raises:
         EvidenceUnreadable: its rows can't be used.
     """
-    runs = _runs(file, "batches")
-    return _gathered(file, runs, "batches", BATCH_COLUMNS) if runs else {}
-
-
-def record_columns(file: CapturedSegment) -> dict[str, NDArray[Any]]:
-    """Return the columns of the digested records, as `unpack_records` takes them; empty where there are none.
-
-    Args:
-        file: the captured segment.
-
-    Raises:
-        EvidenceUnreadable: its rows can't be used.
-    """
-    runs = _runs(file, "records")
-    return _gathered(file, runs, "records", RECORD_COLUMNS) if runs else {}
+    runs = _runs(file, kind)
+    return _gathered(file, runs, kind, BATCH_COLUMNS if kind == "batches" else RECORD_COLUMNS) if runs else {}
 
 
 def captured_records(file: CapturedSegment) -> Iterator[Record]:

@@ -101,14 +101,13 @@ class PartitionContext:
             return False
         return isinstance(self.recovery_point, Absent) or self.recovery_point.value <= end_offset
 
-    def of_kind(self, kind: FileKind, suffix: FileSuffix = FileSuffix.NONE) -> tuple[FoundFile, ...]:
-        """Return the directory's files of a kind in the order of their offsets.
+    def of_kind(self, kind: FileKind) -> tuple[FoundFile, ...]:
+        """Return the directory's files of a kind that are in use, in the order of their offsets.
 
         Args:
             kind: by the grammar of names.
-            suffix: what is appended to the plain name, such as `.deleted`.
         """
-        chosen = [file for file in self.files if file.name.kind is kind and file.name.suffix is suffix]
+        chosen = [file for file in self.files if file.name.kind is kind and file.name.suffix is FileSuffix.NONE]
         return tuple(sorted(chosen, key=lambda file: (base_offset_of(file), file.path)))
 
 

@@ -61,7 +61,7 @@ def _end_damage(file: EvidenceFile, row: Any, wanted: str, place: str) -> list[D
 def _type_of(file: EvidenceFile, row: Any, span: Span) -> str:
     if not int(row["attributes"]) & CONTROL_BIT:
         return "a batch of metadata records"
-    from kforensics.formats.messages.control import parse_control_record  # noqa: PLC0415  # its message tables take a while to load
+    from kforensics.formats.messages.control import parse_control_record  # noqa: PLC0415 - its message tables take a while to load
 
     try:
         for record in iter_batch_records(

@@ -17,7 +17,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.columns.known_keys import KnownKeys
 from kforensics.formats.columns.record_runs import part_of
 from kforensics.formats.columns.record_stream import RecordChunk
-from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CONTROL_BIT, NO_PRODUCER, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType, parse_control_record
 from kforensics.formats.messages.group import GROUP_TABLES, parse_group_record
 from kforensics.formats.messages.schema import Decoded
@@ -26,8 +26,6 @@ from kforensics.units import EpochEntry
 
 Name = str | bytes
 """A name out of the log; as bytes where it is no UTF-8."""
-
-NO_PRODUCER = -1
 
 
 class CommitKey(NamedTuple):
@@ -105,7 +103,7 @@ class CommitRun(NamedTuple):
     decode: Callable[[Sequence[int]], Iterator[Commit]]
     """Gives the commits at places of the run, which rise."""
     last: Place
-    """Where the last record lies."""
+    """The place of the last record."""
 
 
 class _PlainCommits(NamedTuple):

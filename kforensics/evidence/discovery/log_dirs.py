@@ -128,7 +128,7 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     quorum: QuorumState | Absent = Absent.NOT_APPLICABLE
     if metadata:
         from kforensics.evidence.discovery.quorum_voters import quorum_voters  # noqa: PLC0415 - of nodes of a quorum alone
-        from kforensics.formats.checkpoint.quorum_state import parse_quorum_state  # noqa: PLC0415 - likewise
+        from kforensics.formats.checkpoint.quorum_state import parse_quorum_state  # noqa: PLC0415 - of nodes of a quorum alone
 
         voters = quorum_voters(listings, join(path, metadata))
         quorum = _parsed(root, join(join(path, metadata), "quorum-state"), parse_quorum_state)

@@ -14,7 +14,7 @@ class LogPlace(NamedTuple):
     root: Path
     """The real path of the input."""
     path: str
-    """Relative to the input; `.` where the input is the file."""
+    """The path relative to the input; `.` where the input is the file."""
     input: int
 
     @property

@@ -35,7 +35,7 @@ def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Abs
 
 def _voters_of(path: Path) -> frozenset[int] | None:
     from kforensics.formats.messages.control import ControlType, parse_control_record  # noqa: PLC0415 - the tables of messages take a while to load
-    from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - likewise
+    from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - the tables of messages take a while to load
 
     try:
         with open_evidence(path) as file:

@@ -21,7 +21,6 @@ from kforensics.evidence.replica.tails import read_tails
 from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
-from kforensics.formats.segment.walk import Level
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import open_below
 from kforensics.source.naming import (
@@ -46,7 +45,6 @@ class CollectedReplica(NamedTuple):
 def collect_replica(
     place: PartitionPlace,
     *,
-    level: Level = Level.CRC,
     scanned: Mapping[str, Segment] | None = None,
     left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,),
     depth: Depth = Depth.CONTENT,
@@ -55,7 +53,6 @@ def collect_replica(
 
     Args:
         place: the directory.
-        level: how deep batches are checked.
         scanned: segments that were read already, by path.
         left_over: states of segments that no broker reads any more, which are collected as `deleted_segments`.
         depth: how much of the segments in use is read; what a capture says of them is never less than all.
@@ -63,14 +60,12 @@ def collect_replica(
     problems: list[Problem] = []
     files = _list(place, problems)
     own = _read_own_files(place, files, problems)
-    segments = _ends(place, files, _replica(place, files, own), level, problems) if depth is Depth.TAILS else None
+    segments = _ends(place, files, _replica(place, files, own), problems) if depth is Depth.TAILS else None
     lacking: list[str] = []
     if segments is None:
-        segments = _segments(place, files, FileSuffix.NONE, level, problems, scanned or {}, lacking)
+        segments = _segments(place, files, FileSuffix.NONE, problems, scanned or {}, lacking)
     has_records = not lacking
-    deleted = [
-        segment for state in left_over for segment in _segments(place, files, state, level, problems, scanned or {})
-    ]
+    deleted = [segment for state in left_over for segment in _segments(place, files, state, problems, scanned or {})]
     is_whole = not problems
     replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
     if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
@@ -149,22 +144,13 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
-def stitch_replica(
-    directory: Replica,
-    segments: Sequence[Segment],
-    deleted: Sequence[Segment],
-    *,
-    is_read_whole: bool = True,
-    has_records: bool = True,
-) -> Replica:
+def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
     """Return a partition directory together with its segments, each in the order of their base offsets.
 
     Args:
         directory: as `collect_directory` returned it.
         segments: those of the log.
         deleted: those whose files carry `.deleted`.
-        is_read_whole: whether the directory could be listed, and all of its segments read.
-        has_records: whether its records, or digests that show which are equal, can be read.
     """
     segments = _by_base(segments)
     return replace(
@@ -172,8 +158,6 @@ def stitch_replica(
         segments=segments,
         deleted_segments=_by_base(deleted),
         lineage=_lineage(segments, directory.log_start),
-        is_read_whole=directory.is_read_whole and is_read_whole,
-        has_records=directory.has_records and has_records,
     )
 
 
@@ -269,25 +253,22 @@ def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (F
     return tuple(path for _, _, path in read)
 
 
-def scan_place(place: PartitionPlace, path: str, level: Level = Level.CRC) -> Segment | None:
+def scan_place(place: PartitionPlace, path: str) -> Segment | None:
     """Return one segment file of a partition directory as it was read, none where it can't be.
 
     Args:
         place: the directory.
         path: of the segment, relative to the input.
-        level: how much of each batch is checked.
     """
     name = parse_file_name(path.rpartition("/")[2])
     assert isinstance(name.base_offset, int)
     try:
-        return _scan(place, path, name.base_offset, level)
+        return _scan(place, path, name.base_offset)
     except EvidenceError:
         return None
 
 
-def _scan(
-    place: PartitionPlace, path: str, base_offset: int, level: Level, lacking: list[str] | None = None
-) -> Segment:
+def _scan(place: PartitionPlace, path: str, base_offset: int, lacking: list[str] | None = None) -> Segment:
     """One segment file, or what a capture holds of it; where the capture lacks its records, its path is added to those that do."""
     with open_below(place.state.root, path) as file:
         if isinstance(file, CapturedSegment):
@@ -297,7 +278,7 @@ def _scan(
             if lacking is not None and segment.batch_count and not has_records(file):
                 lacking.append(path)
             return segment
-        segment = scan_segment(file, path=path, base_offset=base_offset, level=level, mtime_ns=file.mtime_ns)
+        segment = scan_segment(file, path=path, base_offset=base_offset, mtime_ns=file.mtime_ns)
         return replace(segment, changed=file.changed())
 
 
@@ -305,7 +286,6 @@ def _ends(
     place: PartitionPlace,
     files: Sequence[FoundFile],
     directory: Replica,
-    level: Level,
     problems: list[Problem],
 ) -> tuple[Segment, ...] | None:
     """Return the segments in use read from the recovery point or the end of the log on, none where all of them have to be read."""
@@ -315,7 +295,7 @@ def _ends(
 
     def scan(found: FoundFile) -> Segment:
         assert isinstance(found.name.base_offset, int)
-        return _scan(place, found.path, found.name.base_offset, level)
+        return _scan(place, found.path, found.name.base_offset)
 
     segments = read_tails(place, wanted, directory, scan)
     problems += [
@@ -339,7 +319,6 @@ def _segments(
     place: PartitionPlace,
     files: Sequence[FoundFile],
     suffix: FileSuffix,
-    level: Level,
     problems: list[Problem],
     scanned: Mapping[str, Segment],
     lacking: list[str] | None = None,
@@ -350,7 +329,7 @@ def _segments(
         segment = scanned.get(found.path)
         if segment is None:
             try:
-                segment = _scan(place, found.path, found.name.base_offset, level, lacking)
+                segment = _scan(place, found.path, found.name.base_offset, lacking)
             except EvidenceError as error:
                 problems.append(problem_of(place.state.input, found.path, error))
                 continue

@@ -6,13 +6,11 @@ from kforensics.damage import Absent, Gravity
 from kforensics.evidence.captured.reading import captured_tail
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.positions import indexed_start
+from kforensics.formats.log.batch_table import NO_EPOCH, NO_TIMESTAMP
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile
 from kforensics.units import Depth
-
-NO_EPOCH = -1
-"""The value in batch tables of a batch without a leader epoch."""
 
 
 class LogTail(NamedTuple):
@@ -96,7 +94,7 @@ def _captured_tail(segment: CapturedSegment) -> LogTail | None:
     return LogTail(
         end,
         Absent.NOT_APPLICABLE if epoch == NO_EPOCH else epoch,
-        Absent.NOT_WRITTEN if timestamp == NO_EPOCH else timestamp,
+        Absent.NOT_WRITTEN if timestamp == NO_TIMESTAMP else timestamp,
     )
 
 
@@ -113,6 +111,6 @@ def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:
         tail = LogTail(
             int(sound["last_offset"].max()) + 1,
             Absent.NOT_APPLICABLE if epoch == NO_EPOCH else epoch,
-            Absent.NOT_WRITTEN if timestamp == NO_EPOCH else timestamp,
+            Absent.NOT_WRITTEN if timestamp == NO_TIMESTAMP else timestamp,
         )
     return tail

@@ -20,14 +20,12 @@ from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Se
 from kforensics.evidence.replica.positions import IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.index.time import read_last_time_entry
-from kforensics.formats.log.batch_table import empty_batches
+from kforensics.formats.log.batch_table import NO_EPOCH, empty_batches
 from kforensics.formats.log.headers import BATCH_HEADER, LOG_OVERHEAD
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.walk import FoundFile
 from kforensics.units import METADATA_TOPICS, EpochEntry
-
-NO_EPOCH = -1
 
 Scan = Callable[[FoundFile], Segment]
 

@@ -22,9 +22,9 @@ class JudgedGroups:
 
     groups: Sequence[GroupView]
     setbacks: Sequence[Change]
-    """The largest first."""
+    """The set-backs, the largest first."""
     setback_count: int
-    """Of all of them."""
+    """The number of set-backs, those that are not listed included."""
     topic: CoordinatorTopic
     """What is known of `__consumer_offsets`."""
     asked: Collection[str]

@@ -119,7 +119,7 @@ class PredictedCluster:
     leaving: Sequence[LeavingReplica] = ()
     """Replicas that a reassignment removes from their nodes."""
     order: StartOrder | None = None
-    """In which to start the brokers, where it was asked for."""
+    """The order in which to start the brokers, where it was asked for."""
     lost: Sequence[LostDirectory] = ()
     """Partitions that checkpoints name and of which their node holds no directory."""
     allows_older: bool = False
@@ -129,7 +129,7 @@ class PredictedCluster:
     twice: Sequence[int] = ()
     """Inputs of nodes that are given as they were at several moments."""
     is_partial: bool = False
-    """Some partitions alone were played."""
+    """Whether only some partitions were asked for."""
     has_problems: bool = False
 
     def answer(self) -> Answer:

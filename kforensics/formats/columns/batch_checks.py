@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError, UnsupportedFormat
-from kforensics.formats.columns.limits import ExactReads
+from kforensics.formats.columns.decoding_limits import ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.formats.log.records import SMALLEST_RECORD, CountMismatch, TooManyHeaders

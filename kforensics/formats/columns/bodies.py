@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.errors import FormatError
-from kforensics.formats.columns.limits import PAYLOAD_LENGTH
+from kforensics.formats.columns.decoding_limits import PAYLOAD_LENGTH
 from kforensics.formats.columns.record_chain import Lanes
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.log.headers import BATCH_HEADER

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Span
 from kforensics.errors import FormatError
-from kforensics.formats.columns.limits import ExactReads
+from kforensics.formats.columns.decoding_limits import ExactReads
 from kforensics.formats.columns.record_chain import Lanes, Piece, chain_pieces
 from kforensics.formats.columns.varint_lanes import Flags, Positions, Values, read_varints, read_varlongs, skip_varlongs
 from kforensics.formats.log.records import MOST_HEADERS, RecordLayout, iter_record_layouts, skip_headers

@@ -44,6 +44,10 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 NO_TIMESTAMP = -1
 """The timestamp of a batch or a record that has none (`RecordBatch.NO_TIMESTAMP`)."""
+NO_EPOCH = -1
+"""The leader epoch of a batch that has none (`RecordBatch.NO_PARTITION_LEADER_EPOCH`)."""
+NO_PRODUCER = -1
+"""The producer id of a batch that has none (`RecordBatch.NO_PRODUCER_ID`)."""
 
 
 def empty_batches(count: int = 0) -> BatchTable:
@@ -53,3 +57,28 @@ def empty_batches(count: int = 0) -> BatchTable:
         count: the number of rows.
     """
     return np.zeros(count, dtype=BATCH_DTYPE)
+
+
+class BatchesByOffset:
+    """Batches in the order of their base offsets, to be looked up by offset.
+
+    Args:
+        rows: a batch table in any order.
+    """
+
+    def __init__(self, rows: BatchTable) -> None:
+        self.rows: BatchTable = rows[np.argsort(rows["base_offset"], kind="stable")]
+        # Old logs may hold offsets twice, so that the last offsets need not rise with the first ones.
+        self._reached = np.maximum.accumulate(self.rows["last_offset"])
+
+    def over(self, first: int, last: int) -> BatchTable:
+        """Return the batches that have any of the offsets.
+
+        Args:
+            first: the first offset.
+            last: the last one.
+        """
+        begin = int(np.searchsorted(self._reached, first, side="left"))
+        end = int(np.searchsorted(self.rows["base_offset"], last, side="right"))
+        near = self.rows[begin:end]
+        return near[near["last_offset"] >= first]

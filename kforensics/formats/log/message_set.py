@@ -40,18 +40,17 @@ class Message(NamedTuple):
     crc: int = 0
 
 
-def parse_message(data: Buffer, start: int = 0, end: int | None = None) -> tuple[Message, int]:
+def parse_message(data: Buffer, start: int = 0) -> tuple[Message, int]:
     """Read the message at `start` and return it with the position behind it; the CRC is not checked.
 
     Args:
         data: the bytes that hold the message.
         start: the position of the message in `data`.
-        end: the position that the message must not cross; the end of `data` if it is not given.
 
     Raises:
         FormatError: the bytes are no message of magic 0 or 1.
     """
-    end = len(data) if end is None else end
+    end = len(data)
     if end - start < MESSAGE_HEADER_0.length:
         raise UnexpectedEnd(
             Span(start, end - start),

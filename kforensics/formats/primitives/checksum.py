@@ -15,7 +15,7 @@ CRC32C_POLYNOMIAL = 0x11EDC6F41
 
 def reference_crc32c() -> Callable[[Buffer], int]:
     """Return crcmod's CRC-32C, which is table-driven and independent of the processor."""
-    import crcmod  # noqa: PLC0415  # only needed as reference and fallback
+    import crcmod  # noqa: PLC0415 - only needed as reference and fallback
 
     function: Callable[[Buffer], int] = crcmod.mkCrcFun(CRC32C_POLYNOMIAL, initCrc=0, rev=True, xorOut=0xFFFFFFFF)
     return function

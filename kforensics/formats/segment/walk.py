@@ -12,7 +12,7 @@ import numpy as np
 
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, open_wrappers
-from kforensics.formats.columns.limits import PAYLOAD_LENGTH, ExactReads
+from kforensics.formats.columns.decoding_limits import PAYLOAD_LENGTH, ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
 from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.formats.log.records import Record
@@ -236,7 +236,7 @@ class _Walk:
         in_order = batches.sound.copy()
         found.damage += self._places.isolated(entries, self._order.last_offset)
         if self._level is Level.RECORDS and is_held:
-            from kforensics.formats.columns.record_checks import check_records  # noqa: PLC0415 - as above
+            from kforensics.formats.columns.record_checks import check_records  # noqa: PLC0415 - for records alone
 
             check_records(batches)
         elif self._level is Level.RECORDS:

@@ -5,13 +5,13 @@ from typing import cast
 
 from kforensics.evidence.replica.loader_values import AbortedEntry, Content
 from kforensics.formats.index.time import TimeEnds
+from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.values import LARGEST_INT32, NotModelledError, thrown
 
 OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH = 8, 12, 34
 WARM_LENGTH = 8_192
 """Bytes at the end of an index that a lookup tries first (`AbstractIndex.warmEntries`)."""
-NO_TIMESTAMP = -1
 EXTENDED = "active-index-extended"
 """The rule by which the indexes of the last segment get their full length."""
 

@@ -5,7 +5,7 @@ from typing import TypeVar, cast
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
-from kforensics.protocol.loading.clean import load_clean
+from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.names import (
@@ -65,7 +65,7 @@ def load_partition(
     """
     settings, rules = settings or LoadSettings(), rules or LoadingRules()
     if clean_shutdown:
-        found = load_clean(
+        found = load_after_clean_shutdown(
             directory, recovery_point=recovery_point, log_start_offset=log_start_offset, settings=settings, rules=rules
         )
         if found is not None:
@@ -89,7 +89,7 @@ def load_step_by_step(
     settings: LoadSettings,
     rules: LoadingRules,
 ) -> LoadOutcome | Need | Unpredictable:
-    """Load one partition directory step by step, as `load_partition` does where `load_clean` has no answer.
+    """Load one partition directory step by step, as `load_partition` does where `load_after_clean_shutdown` has no answer.
 
     Args:
         directory: its files, and what has been read of them.

@@ -5,10 +5,10 @@ from typing import cast
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
+from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import (
-    NO_TIMESTAMP,
     NoTimeIndex,
     OffsetIndex,
     TimeIndex,

@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from kforensics.evidence.coordinators.group_log import (
-    NO_PRODUCER,
     Commit,
     CommitKey,
     CommitRun,
@@ -23,6 +22,7 @@ from kforensics.evidence.coordinators.group_log import (
 )
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
+from kforensics.formats.log.batch_table import NO_PRODUCER
 from kforensics.reconcile.groups.state import GroupState, GroupType, changed
 from kforensics.words import counted
 

@@ -18,15 +18,19 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
-from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
+from kforensics.formats.log.batch_table import (
+    CONTROL_BIT,
+    NO_EPOCH,
+    NO_PRODUCER,
+    TRANSACTIONAL_BIT,
+    BatchesByOffset,
+    BatchTable,
+)
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge, CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
-
-NO_EPOCH = -1
-NO_PRODUCER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,22 +168,12 @@ def _key(row: np.void) -> tuple[int, int, int, int]:
     return (int(row["base_offset"]), int(row["last_offset"]), int(row["crc"]), int(row["length"]))
 
 
-class _Held:
+class _Held(BatchesByOffset):
     """The offsets at which a log holds batches, in a range."""
 
     def __init__(self, view: LoadedLog, offsets: OffsetRange, reader: BatchReader) -> None:
         rows = reader.batches(view.replica, offsets.first, offsets.last)
-        rows = rows[rows["last_offset"] < view.log_end_offset]
-        self.rows = rows[np.argsort(rows["base_offset"], kind="stable")]
-        # Old logs may hold offsets twice, so that the last offsets need not rise with the first ones.
-        self._reached = np.maximum.accumulate(self.rows["last_offset"]) if len(self.rows) else self.rows["last_offset"]
-
-    def over(self, first: int, last: int) -> BatchTable:
-        """Return batches that touch the offsets."""
-        begin = int(np.searchsorted(self._reached, first, side="left"))
-        end = int(np.searchsorted(self.rows["base_offset"], last, side="right"))
-        near = self.rows[begin:end]
-        return near[near["last_offset"] >= first]
+        super().__init__(rows[rows["last_offset"] < view.log_end_offset])
 
     def split(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
         """Yield the offsets in runs that are held, or not held."""

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader
 from kforensics.evidence.replica.segments import add_digests
-from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.formats.log.batch_table import NO_EPOCH, BatchesByOffset, BatchTable, empty_batches
 from kforensics.formats.primitives.distinct import distinct, first_of_each
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.units import OffsetRange
 
-NO_EPOCH = -1
 MAIN = 0
 """The number of the label of what is no alternate."""
 
@@ -308,18 +307,16 @@ def _digests_of(copy: LogCopy) -> dict[int, tuple[int, int, int]]:
     return {int(row["bucket"]): (int(row["low"]), int(row["high"]), int(row["batches"])) for row in found}
 
 
-class _Taken:
+class _Taken(BatchesByOffset):
     """The batches of a bucket that are taken already, by offsets and by identity."""
 
     def __init__(self) -> None:
-        self._tables: list[BatchTable] = []
-        self._rows = empty_batches()
-        self._reached: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        super().__init__(empty_batches())
         self._seen: NDArray[np.void] | None = None
 
     @property
     def is_empty(self) -> bool:
-        return not len(self._rows)
+        return not len(self.rows)
 
     def are_new(self, rows: BatchTable) -> NDArray[np.bool_]:
         """Whether no batch of the same offsets, length and checksum was seen before."""
@@ -338,16 +335,7 @@ class _Taken:
         if not len(rows):
             return
         self.remember(rows)
-        joined = np.concatenate([self._rows, rows])
-        self._rows = joined[np.argsort(joined["base_offset"], kind="stable")]
-        self._reached = np.maximum.accumulate(self._rows["last_offset"])
-
-    def over(self, first: int, last: int) -> BatchTable:
-        """Return batches that are taken and touch the offsets."""
-        begin = int(np.searchsorted(self._reached, first, side="left"))
-        end = int(np.searchsorted(self._rows["base_offset"], last, side="right"))
-        near = self._rows[begin:end]
-        return near[near["last_offset"] >= first]
+        super().__init__(np.concatenate([self.rows, rows]))
 
 
 _IDENTITY = np.dtype([("base_offset", "<i8"), ("last_offset", "<i8"), ("crc", "<u4"), ("length", "<i4")])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from kforensics.commands.cited import CitedCapture, CitedFile
 from kforensics.commands.explain import Explanation
 from kforensics.commands.result import Result
-from kforensics.commands.sealing.report import CheckedSeal, seal_sentence
+from kforensics.commands.sealing.report import seal_sentence
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.answers.explain import behind_headline
@@ -83,121 +83,88 @@ class _References:
 
 
 def write(result: Result[Explanation], view: View) -> str:
-    """Return the page of an explanation.
+    """Return the page of an explanation; the same values give the same bytes.
 
     Args:
         result: of `explain`.
         view: when the page is made.
-    """
-    body = replace(result.body, findings=result.findings, problems=result.problems)
-    return explain_html(
-        body,
-        body.files,
-        answer=result.answer,
-        exit_code=result.exit_code,
-        seal=result.seal,
-        is_redacted=body.is_redacted,
-        made_ms=view.made_ms,
-    )
-
-
-def explain_html(
-    result: Explanation,
-    files: Sequence[CitedFile],
-    *,
-    answer: Answer,
-    exit_code: int,
-    seal: CheckedSeal | None = None,
-    is_redacted: bool = False,
-    made_ms: int | None = None,
-) -> str:
-    """Return the page; the same values give the same bytes.
-
-    Args:
-        result: the explanation of the incident.
-        files: the files that the result cites, with their hashes.
-        answer: the answer of the command, with the headline of the page and what to do.
-        exit_code: the exit code of the command, which the page states.
-        seal: the seal that the command has checked, which the page names.
-        is_redacted: whether names in the result are pseudonyms.
-        made_ms: when the page is made; not stated where None.
 
     Raises:
         MissingExtra: jinja2 is not installed.
     """
-    references = _References(result.inputs, files)
-    truncations = [truncation for incident in result.incidents for truncation in incident.truncations]
+    answer, seal = result.answer, result.seal
+    body = replace(result.body, findings=result.findings, problems=result.problems)
+    references = _References(body.inputs, body.files)
+    truncations = [truncation for incident in body.incidents for truncation in incident.truncations]
     losses = [
         loss
-        for incident in result.incidents
+        for incident in body.incidents
         if incident.partition.topic not in METADATA_TOPICS
         for loss in incident.losses
     ]
-    findings = by_gravity(result.findings)
-    anchors = _anchors(result.incidents)
+    findings = by_gravity(body.findings)
+    anchors = _anchors(body.incidents)
     return fill_page(
         "explain.html",
-        verdict=verdict_of(answer, is_whole=result.depth is Depth.CONTENT),
+        verdict=verdict_of(answer, is_whole=body.depth is Depth.CONTENT),
         headline=answer.headline,
-        conclusion=_rest_of_conclusion(result, answer),
-        identity=identity_of(result),
-        made_ms=made_ms,
-        root=_root_cause(result, references),
+        conclusion=_rest_of_conclusion(body, answer),
+        identity=identity_of(body),
+        made_ms=view.made_ms,
+        root=_root_cause(body, references),
         advice=advice_of(answer),
-        figures=_figures_of(result, answer, losses, truncations),
-        is_redacted=is_redacted,
+        figures=_figures_of(body, answer, losses, truncations),
+        is_redacted=body.is_redacted,
         seal=seal and seal_sentence(seal),
         seal_holds=seal is not None and seal.holds,
         losses=[_loss_row(loss, references, anchors) for loss in losses[:MOST_LOSSES]],
         more_losses=max(0, len(losses) - MOST_LOSSES),
-        partitions=_partitions(result, references, anchors),
+        partitions=_partitions(body, references, anchors),
         most_figures=MOST_FIGURES,
-        more_partitions=max(0, len(result.incidents) - MOST_PARTITIONS),
-        **_timeline(result, truncations, references),
+        more_partitions=max(0, len(body.incidents) - MOST_PARTITIONS),
+        **_timeline(body, truncations, references),
         truncations=[
             _truncation_entry(truncation, references, anchors) for truncation in truncations[:MOST_TRUNCATIONS]
         ],
         more_truncations=max(0, len(truncations) - MOST_TRUNCATIONS),
-        groups=_groups(result, references),
+        groups=_groups(body, references),
         transactions=[
             (str(incident.partition), transaction)
-            for incident in result.incidents
+            for incident in body.incidents
             for transaction in incident.torn_transactions.transactions
         ],
         producers=[
             (str(incident.partition), back)
-            for incident in result.incidents
+            for incident in body.incidents
             for back in incident.torn_transactions.producers
         ],
         findings=[(item, references.of(item.citations)) for item in findings[:MOST_FINDINGS]],
         more_findings=max(0, len(findings) - MOST_FINDINGS),
-        bugs=_bugs(result, references),
-        operations=[(one, references.of(one.citations)) for one in result.operations[:MOST_FINDINGS]],
-        more_operations=max(0, len(result.operations) - MOST_FINDINGS),
-        residuals=_residuals(result, references),
-        unknowns=unknowns(result),
-        notes=result.notes,
-        missing=result.missing,
+        bugs=_bugs(body, references),
+        operations=[(one, references.of(one.citations)) for one in body.operations[:MOST_FINDINGS]],
+        more_operations=max(0, len(body.operations) - MOST_FINDINGS),
+        residuals=_residuals(body, references),
+        unknowns=unknowns(body),
+        notes=body.notes,
+        missing=body.missing,
         problems=[
             (references.full_path(problem.input, problem.path), problem.message)
-            for problem in result.problems[:MOST_PROBLEMS]
+            for problem in body.problems[:MOST_PROBLEMS]
         ],
-        more_problems=max(0, len(result.problems) - MOST_PROBLEMS),
+        more_problems=max(0, len(body.problems) - MOST_PROBLEMS),
         files=[
             {
                 "path": file.path if isinstance(file, CitedCapture) else references.full_path(file.input, file.path),
                 "length": file.length,
                 "sha256": file.sha256,
             }
-            for file in files
+            for file in body.files
         ],
-        inputs=result.inputs,
+        inputs=body.inputs,
         clocks=[
-            (path, clock)
-            for path, clock in result.clocks
-            if clock.shift_ms or clock.skew_ms or clock.source == "assumed"
+            (path, clock) for path, clock in body.clocks if clock.shift_ms or clock.skew_ms or clock.source == "assumed"
         ],
-        exit_code=exit_code,
+        exit_code=result.exit_code,
         known=_known,
         utc=_utc,
         is_absent=lambda value: isinstance(value, Absent),

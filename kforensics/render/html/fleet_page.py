@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.findings.answers.model import Answer
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
 from kforensics.render.html.fleet_causes import cause_groups
@@ -25,21 +24,11 @@ def write(result: Result[FleetSummary], view: View) -> str:
     Args:
         result: of `fleet audit` or `fleet report`.
         view: when the page is made.
-    """
-    return fleet_page(result.body, result.answer, made_ms=view.made_ms)
-
-
-def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = None) -> str:
-    """Return the page.
-
-    Args:
-        summary: of the audit.
-        answer: to whether the fleet is sound.
-        made_ms: when the page is made; not stated where None.
 
     Raises:
         MissingExtra: jinja2 is not installed.
     """
+    summary, answer = result.body, result.answer
     problems = summary.problems[:MOST_PROBLEMS]
     return fill_page(
         "fleet.html",
@@ -47,7 +36,7 @@ def fleet_page(summary: FleetSummary, answer: Answer, *, made_ms: int | None = N
         answer=answer,
         advice=advice_of(answer),
         identity=_identity(summary),
-        made_ms=made_ms,
+        made_ms=view.made_ms,
         decision=() if summary.gate is None else summary.gate.sentences(),
         failing=() if summary.gate is None else summary.gate.failing_ids,
         figures=_figures(summary),

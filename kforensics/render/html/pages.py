@@ -47,7 +47,7 @@ def fill_page(template: str, *, identity: Sequence[tuple[str, str]], made_ms: in
 
 @cache
 def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # an extra, and slow to load
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra, and slow to load
 
     made = Environment(
         # Finds the templates in a zip too, as spark-submit ships the package.

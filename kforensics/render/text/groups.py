@@ -7,7 +7,6 @@ from rich.text import Text
 from kforensics.commands.groups import Groups
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.coordinators.group_log import Name
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
@@ -60,7 +59,7 @@ def _group_lines(group: GroupView, *, verbose: bool) -> Iterator[Line]:
         words = (
             f"{state.name}, {counted(state.member_count, 'member')}, generation {state.generation} ({state.type.value})"
         )
-    yield Words(f"{_name(group.name)}: {words}", style=Style.HEADING)
+    yield Words(f"{escape_text(group.name)}: {words}", style=Style.HEADING)
     positions = sorted(group.positions, key=lambda one: (one.is_past_the_end is not True, -_lag(one)))
     shown = group.positions if verbose or len(positions) <= MOST_POSITIONS else tuple(positions[:MOST_POSITIONS])
     rows = [("partition", "committed", "log end", "lag", "at")] if shown else []
@@ -68,7 +67,9 @@ def _group_lines(group: GroupView, *, verbose: bool) -> Iterator[Line]:
     yield from columns(rows, right=frozenset({1, 2, 3}))
     for one in shown:
         if one.share is not None and one.share.deliveries:
-            words = f"{_name(one.topic)}-{one.partition} from {one.position.offset:,} on: {_deliveries(one.share)}"
+            words = (
+                f"{escape_text(one.topic)}-{one.partition} from {one.position.offset:,} on: {_deliveries(one.share)}"
+            )
             yield hanging(words)
     if len(shown) < len(group.positions):
         yield Text(f"{INDENT}and {len(group.positions) - len(shown)} more positions, less far behind (-v lists them)")
@@ -79,7 +80,7 @@ def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
     lag = "unknown" if isinstance(one.lag, Absent) else f"{one.lag:,}"
     past = "  PAST THE END" if one.is_past_the_end is True else ""
     return (
-        f"{_name(one.topic)}-{one.partition}",
+        f"{escape_text(one.topic)}-{one.partition}",
         f"{one.position.offset:,}",
         end,
         lag,
@@ -111,7 +112,7 @@ def _change_words(change: Change) -> str:
     before = "" if change.previous is None else f" (before: {change.previous:,})"
     back = ", SET BACK" if change.set_back else ""
     return (
-        f"{utc_text(change.time_ms)}  {_name(key.group)} {_name(key.topic)}-{key.partition} {offset}{before}{back}, by {change.by} "
+        f"{utc_text(change.time_ms)}  {escape_text(key.group)} {escape_text(key.topic)}-{key.partition} {offset}{before}{back}, by {change.by} "
         f"({change.confidence}): {escape_text(change.reason)}"
     )
 
@@ -127,7 +128,3 @@ def _complete(body: Groups) -> str:
 
 def _lag(one: GroupPosition) -> int:
     return -1 if isinstance(one.lag, Absent) else one.lag
-
-
-def _name(name: Name) -> str:
-    return escape_text(name.decode(errors="backslashreplace") if isinstance(name, bytes) else name)

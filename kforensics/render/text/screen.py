@@ -129,7 +129,6 @@ def columns(
     *,
     right: frozenset[int] = frozenset(),
     indent: str = INDENT,
-    gap: int = 2,
     least: Sequence[int] = (),
 ) -> list[str]:
     """Return rows set in columns that are as wide as their widest cell.
@@ -138,7 +137,6 @@ def columns(
         rows: may have fewer cells than others.
         right: the columns that are flush right, from 0.
         indent: before each line.
-        gap: blanks between columns.
         least: the width of the first columns at least.
     """
     widths = [
@@ -149,7 +147,7 @@ def columns(
     lines = []
     for row in rows:
         cells = [_padded(cell, widths[place], right=place in right) for place, cell in enumerate(row)]
-        lines.append((indent + (" " * gap).join(cells)).rstrip())
+        lines.append((indent + "  ".join(cells)).rstrip())
     return lines
 
 

@@ -98,7 +98,7 @@ def _open_lines(body: Transactions, partition: PartitionTransactions, one: Judge
     ending, judged = body.ending(partition, one), one.judgement
     count = "" if isinstance(one.open.records, Absent) else f", {counted(one.open.records, 'record')}"
     since = f", since {utc_text(one.open.first_time_ms)}" if one.open.first_time_ms >= 0 else ""
-    whose = "" if isinstance(judged.transactional_id, Absent) else f" ({_name(judged.transactional_id)})"
+    whose = "" if isinstance(judged.transactional_id, Absent) else f" ({escape_text(judged.transactional_id)})"
     rows = [
         (
             f"producer {one.open.producer_id}{whose}",
@@ -118,7 +118,7 @@ def _open_lines(body: Transactions, partition: PartitionTransactions, one: Judge
 
 
 def _groups(groups: tuple[Name, ...]) -> str:
-    return f"; read by {listed([_name(one) for one in groups])}" if groups else ""
+    return f"; read by {listed([escape_text(one) for one in groups])}" if groups else ""
 
 
 def _torn_words(one: TornTransaction) -> str:
@@ -131,10 +131,6 @@ def _torn_words(one: TornTransaction) -> str:
 def _state_words(state: TransactionState) -> str:
     when = utc_text(state.time_ms)
     if state.is_removed:
-        return f"{when}  {_name(state.transactional_id)}: removed, the id expired"
+        return f"{when}  {escape_text(state.transactional_id)}: removed, the id expired"
     where = f" of {', '.join(escape_text(str(one)) for one in state.partitions)}" if state.partitions else ""
-    return f"{when}  {_name(state.transactional_id)}: {status_name(state.status)}{where}, producer {state.producer_id}, epoch {state.producer_epoch}"
-
-
-def _name(name: Name) -> str:
-    return escape_text(name.decode(errors="backslashreplace") if isinstance(name, bytes) else name)
+    return f"{when}  {escape_text(state.transactional_id)}: {status_name(state.status)}{where}, producer {state.producer_id}, epoch {state.producer_epoch}"

@@ -6,7 +6,7 @@ import pytest
 
 from kforensics.damage import Damage, DamageKind
 from kforensics.formats.columns import bodies, record_stream
-from kforensics.formats.columns.limits import ExactReads
+from kforensics.formats.columns.decoding_limits import ExactReads
 from kforensics.formats.columns.record_chain import FEW_LANES, Lanes
 from kforensics.formats.columns.record_columns import LaneDamage, find_damaged_lanes, iter_columns
 from kforensics.formats.log.message_set import Message, encode_message, encode_message_set

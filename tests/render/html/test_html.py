@@ -9,13 +9,11 @@ from kforensics.commands.cited import CitedFile
 from kforensics.damage import Absent
 from kforensics.errors import MissingExtra
 from kforensics.findings.answers.model import Answer, State
-from kforensics.render.html.explain_page import explain_html
-from kforensics.render.html.fleet_page import fleet_page
 from kforensics.render.html.lanes import MOST_LANES, _ticks, draw_figure
 from kforensics.words import Prohibition
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
-from tests.builders.pages import outline
+from tests.builders.pages import audit_page_of, outline, page_of
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -54,8 +52,7 @@ def page(word, **options):
         CitedFile(input=0, path=f"dir/{word}.log", length=10, sha256="ab" * 32),
         CitedFile(input=1, path=".", length=Absent.UNREADABLE, sha256=Absent.UNREADABLE),
     )
-    explained = explanation(word)
-    return explain_html(explained, files, **{"answer": explained.answer, "exit_code": 1, **options})
+    return page_of(explanation(word), files, **options)
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
@@ -172,7 +169,7 @@ def test_a_calm_explanation_makes_a_calm_page():
         conclusion=("Nothing that was committed is missing in 9 partitions.",),
     )
 
-    text = explain_html(calm, (), answer=calm.answer, exit_code=0)
+    text = page_of(calm, exit_code=0)
 
     assert "No committed record is lost" in text
     assert "tone-good" in text
@@ -273,7 +270,7 @@ def test_hostile_texts_change_nothing_in_the_page_of_an_audit(hostile):
         answer = Answer(
             state=State.AT_RISK, headline=f"headline{word}", now=(Prohibition(f"Do not {word}"), word), unknown=(word,)
         )
-        return outline(fleet_page(fleet_summary(word), answer))
+        return outline(audit_page_of(fleet_summary(word), answer))
 
     harmless, attacked = parsed("abc"), parsed(hostile)
 

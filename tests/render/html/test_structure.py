@@ -13,13 +13,12 @@ from kforensics.commands.simulate import ReplayRequest, run
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
 from kforensics.render.emit import OutputFormat, emit
-from kforensics.render.html.explain_page import explain_html
-from kforensics.render.html.fleet_page import fleet_page
 from kforensics.render.html.lanes import COLOURS
 from kforensics.render.view import View
 from kforensics.words import Prohibition
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
+from tests.builders.pages import audit_page_of, page_of
 from tests.render.html.page_checks import SIGHTS, Tree, colours, complaints, contrast, difference
 
 TEMPLATES = Path(kforensics.render.html.__file__).parent / "templates"
@@ -35,7 +34,7 @@ ON_EPOCHS = [("on-light" if at % 2 else "on-dark", f"c{at}") for at in range(COL
 
 
 def incident_page():
-    return explain_html(explanation(""), FILES, answer=explanation("").answer, exit_code=1, made_ms=1_795_316_400_000)
+    return page_of(explanation(""), FILES, made_ms=1_795_316_400_000)
 
 
 def calm_page():
@@ -43,14 +42,14 @@ def calm_page():
         explanation(""), incidents=(), timeline=(), findings=(), problems=(), operations=(), broker_bugs=()
     )
     answer = Answer(state=State.NOTHING_LOST, headline="Nothing that was committed is lost from 9 partitions.")
-    return explain_html(replace(nothing, conclusion=(answer.headline,)), (), answer=answer, exit_code=0)
+    return page_of(replace(nothing, conclusion=(answer.headline,)), answer=answer, exit_code=0)
 
 
 def audit_page():
     answer = Answer(
         state=State.AT_RISK, headline="56 committed records are at risk.", now=(Prohibition("Do not start broker 1."),)
     )
-    return fleet_page(fleet_summary(), answer, made_ms=1_795_316_400_000)
+    return audit_page_of(fleet_summary(), answer, made_ms=1_795_316_400_000)
 
 
 def scenario_page():
@@ -130,7 +129,7 @@ def test_every_epoch_has_a_label_and_not_a_colour_alone():
 
 @pytest.mark.parametrize("state", STATES["explain"])
 def test_only_a_calm_page_has_a_tick(state):
-    page = explain_html(explanation(""), FILES, exit_code=1, answer=Answer(state=State(state), headline="It is so."))
+    page = page_of(explanation(""), FILES, answer=Answer(state=State(state), headline="It is so."))
 
     assert ("✓" in page) == (state in CALM)
 

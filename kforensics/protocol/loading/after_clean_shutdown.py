@@ -61,7 +61,7 @@ _EPOCHS = Need(EPOCH_FILE, Content.EPOCHS)
 _TOPIC_ID = Need(METADATA_FILE, Content.PARTITION_METADATA)
 
 
-def load_clean(
+def load_after_clean_shutdown(
     directory: LoadedDirectory,
     *,
     recovery_point: int,
@@ -134,7 +134,7 @@ class _Segments(NamedTuple):
     """The files of a log that has no others, by the segments that they belong to."""
 
     bases: list[int]
-    """Base offsets, rising."""
+    """The base offsets of the segments, rising."""
     snapshots: list[int]
     """The offsets of producer snapshots, rising."""
     stem: str

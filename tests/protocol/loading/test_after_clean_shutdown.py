@@ -8,7 +8,7 @@ import pytest
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.protocol.loading.clean import load_clean
+from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
 from kforensics.protocol.loading.partition import load_step_by_step
 from kforensics.protocol.loading.values import LoadedDirectory, LoadSettings
 from kforensics.protocol.loading.versions import loading_rules
@@ -50,7 +50,7 @@ def loaded_both_ways(case, folder, version, settings=None):
     short, long = Contents(folder), Contents(folder)
     at = {"recovery_point": case.recovery_point, "log_start_offset": case.log_start, "settings": settings}
     directory = LoadedDirectory(name=folder.name, files=files, folders=folders, contents=short)
-    found = load_clean(directory, rules=rules, **at)
+    found = load_after_clean_shutdown(directory, rules=rules, **at)
     if found is not None:
         directory = replace(directory, contents=long)
         assert found == load_step_by_step(directory, clean_shutdown=True, rules=rules, **at)
@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_read_is_left_to_the_steps(tmp_path):
     for name in sorted(files):
         (folder / name).rename(tmp_path / name)
         disk = DirectoryOnDisk(folder, files)
-        if disk.load_clean(**at) is None:
+        if disk.load_after_clean_shutdown(**at) is None:
             assert list(disk.unreadable) == [name]
         else:
             assert name.endswith(".timeindex")
