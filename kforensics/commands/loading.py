@@ -112,8 +112,12 @@ class DirectoryOnDisk:
         Args:
             outcome: of a load of this directory; nothing is written to the disk.
         """
-        origins = {name: self.origins.get(before, before) for name, before in outcome.origins.items()}
-        return replace(self, files=outcome.tree, origins=origins, written=outcome.written)
+        names = {before: name for name, before in outcome.origins.items()}
+        # What an earlier start wrote, and this one left, is not what lies on disk under that name.
+        made = {need.file for need in self.written}
+        kept = {need._replace(file=names[need.file]): one for need, one in self.written.items() if need.file in names}
+        origins = {name: self.origins.get(before, before) for before, name in names.items() if before not in made}
+        return replace(self, files=outcome.tree, origins=origins, written={**kept, **outcome.written})
 
 
 class _Contents(Mapping[Need, object]):
