@@ -16,6 +16,6 @@ def test_priority_is_lowered_in_a_process_of_its_own():
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_lowered, args=(sender,))
     process.start()
-    assert receiver.recv() == 19
+    assert receiver.recv() == min(19, os.nice(0) + 19)
     process.join()
-    assert os.nice(0) < 19
+    assert os.nice(0) < 19  # this process keeps its own
