@@ -428,7 +428,10 @@ class _Words:
         unsure = self.of(ConcernKind.TAIL, *risky) + [
             item for item in self.of(ConcernKind.DISCARD, *risky) if item[1].guess
         ]
-        return waiting | {one.leader for _, one in unsure if one.leader and one.leader not in one.owners}
+        waiting |= {one.leader for _, one in unsure if one.leader and one.leader not in one.owners}
+        # A log directory that is not given may be empty, and what it should hold is led by its broker then.
+        missing = _owners(self.of(ConcernKind.MISSING, State.UNKNOWN))
+        return waiting | {owner.removeprefix(OTHER_DISKS) for owner in missing if owner.startswith(OTHER_DISKS)}
 
     def _copy(self, items: Sequence[Item]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))

@@ -215,6 +215,20 @@ def test_one_that_may_lack_an_end_that_others_hold_is_not_started_first():
     assert any(line.startswith("Copy the directory of broker 1") for line in both.now)
 
 
+def test_a_broker_of_which_another_log_directory_is_not_given_is_not_started_first():
+    alone = judged(log(1, 24), log(2, 20), facts=led(1, {1}, replicas=(1, 2)))
+    given = GivenBroker(broker_id=1, directory_ids=frozenset({"a"}), is_empty=False, is_stopped=True)
+    facts = replace(led(1, {1}, replicas=(1, 2)), directories={1: frozenset({"a", "b"})})
+    facts = replace(facts, states=(replace(facts.states[0], directories=((1, "b"), (2, "c"))),))
+    elsewhere = judged(log(2, 20), facts=facts, given={1: given})
+    elsewhere = replace(elsewhere, partition=TopicPartition("others", 0))
+    said = answer(alone, elsewhere)
+
+    assert any("other log directories of broker 1" in line for line in said.unknown)
+    assert not any("Start broker 1 first" in line for line in (said.headline, *said.now))
+    assert any(line.startswith("Copy the directory of broker 1") for line in said.now)
+
+
 def test_a_guessed_leader_makes_nothing_certain():
     old = replica(1, [batch(0, 59, 0), batch(60, 102, 0, 7)], high_watermark=103)
     new = replica(2, [batch(0, 59, 0), batch(60, 84, 1, 8)], high_watermark=85)
