@@ -189,8 +189,8 @@ class _Words:
                 return "All replicas of the metadata log agree, every voter given; no log of another partition was compared."
             if self.state is State.AGREE:
                 deleted = sum(one.is_deleted for one in self.judged)
-                others = f"{counted(deleted, 'other partition')} {form(deleted, 'is', 'are')} of {form(deleted, 'a deleted topic', 'deleted topics')}"
-                also = f" ({others})" if deleted else ""
+                aside = f"{counted(deleted, 'other partition')} {form(deleted, 'is', 'are')} of {form(deleted, 'a deleted topic', 'deleted topics')}"
+                also = f" ({aside})" if deleted else ""
                 compared = counted(self.count - deleted, "partition")
                 return f"All replicas agree: {compared} compared, every assigned replica given{also}."
             return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"
