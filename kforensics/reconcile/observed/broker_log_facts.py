@@ -11,8 +11,9 @@ from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
-from kforensics.reconcile.observed.live_brokers import LiveBrokers, members_of, with_missing_files
+from kforensics.reconcile.observed.live_brokers import LiveBrokers, members_of
 from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
+from kforensics.reconcile.observed.rolled_files import files_before_missing
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
@@ -269,7 +270,7 @@ def facts_from_logs(
 
 def _are_starts_logged(events: Sequence[LoggedEvent], newest: KafkaVersion | None) -> bool:
     """Whether every version that any broker names writes its starts as leader to server.log; later ones write them to state-change.log."""
-    if newest is None or newest >= _STARTS_ELSEWHERE or with_missing_files(events):
+    if newest is None or newest >= _STARTS_ELSEWHERE or files_before_missing(events):
         return False
     named = {item.event.fields.get("version") for item in events if item.event.kind is Kind.VERSION}
     try:
@@ -421,8 +422,8 @@ def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]
     return frozenset(found)
 
 
-def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
-    """Return when each broker's lines begin, in UTC ms, in files that show its starts.
+def first_lines(events: Sequence[LoggedEvent]) -> dict[int, int]:
+    """Return when each broker's lines begin, in UTC ms, in files that show its starts; behind a rolled file that is missing, where one is.
 
     Args:
         events: of all nodes; state-change.log and controller.log show no start, however far back they reach.
@@ -437,7 +438,10 @@ def first_lines(events: Iterable[LoggedEvent]) -> dict[int, int]:
         if item.event.kind not in ELECTION_KINDS:
             showing.add(key)
     found: dict[int, int] = {}
+    too_old = files_before_missing(events)
     for node, file in showing:
+        if file in too_old.get(node, ()):
+            continue
         found[node] = min(first[node, file], found.get(node, first[node, file]))
     return found
 

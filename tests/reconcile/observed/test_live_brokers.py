@@ -74,6 +74,14 @@ def test_a_broker_that_its_leader_never_let_join_was_elected_uncleanly(events, i
         (("server.log", "server.log.1", "server.log.2.gz"), True),
         (("server.log", "server.log.2.gz"), False),
         (("server.log.3", "server.log.5"), False),
+        # An account that ends before the newest file.
+        (("server.log.2", "server.log.3"), False),
+        (("server.log.1", "server.log.2"), True),
+        (("server.log.1970-01-01-00", "server.log.1970-01-01-01", "server.log.1970-01-01-02"), True),
+        (("server.log.1970-01-01-00", "server.log.1970-01-01-02"), False),
+        (("server.log", "server.log.1969-12-30-22"), False),
+        (("server.log.1970-01-03", "server.log.1970-01-01"), False),
+        (("server.log.1970-13-03", "server.log"), True),
     ],
 )
 def test_a_rolled_file_that_is_missing_may_hold_the_line(names, is_whole):
