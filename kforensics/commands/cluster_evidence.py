@@ -186,6 +186,7 @@ def _facts(
         configured=configured,
         unclean_elections=unclean,
         metadata_end_ms=newest_time(newest),
+        files=logged.files if logged else (),
     )
 
 

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from kforensics.damage import Absent
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
@@ -25,11 +26,12 @@ class LiveBrokers:
     Args:
         events: of all nodes, in the order of time.
         heard: brokers whose server.log is among the inputs.
+        files: all log files.
     """
 
-    def __init__(self, events: Sequence[LoggedEvent], heard: frozenset[int]) -> None:
+    def __init__(self, events: Sequence[LoggedEvent], heard: frozenset[int], files: Sequence[LogFile] = ()) -> None:
         self._cluster = members_of(events)
-        self._heard = heard - files_before_missing(events).keys() if self._cluster else heard
+        self._heard = heard - files_before_missing(events, files).keys() if self._cluster else heard
         self._starts: dict[int, list[int]] = {}
         self._joined: dict[tuple[int, TopicPartition], list[tuple[int, frozenset[int]]]] = {}
         self._live: tuple[int, frozenset[int]] | None = None

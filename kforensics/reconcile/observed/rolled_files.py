@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 
 _ROLLED = re.compile(
@@ -13,7 +14,7 @@ _ROLLED = re.compile(
 _HOUR_MS, _DAY_HOURS = 3_600_000, 24
 
 
-def files_before_missing(events: Iterable[LoggedEvent]) -> dict[int, frozenset[int]]:
+def files_before_missing(events: Iterable[LoggedEvent], files: Iterable[LogFile] = ()) -> dict[int, frozenset[int]]:
     """Return by node the files of its server.log that are older than one that is missing, by identity; nodes of which none is missing are left out.
 
     Appenders of log4j name rolled files by numbers, 1 the newest, or by the hour or day of their lines, as Kafka's own `log4j.properties` does. An hour without any
@@ -21,16 +22,21 @@ def files_before_missing(events: Iterable[LoggedEvent]) -> dict[int, frozenset[i
 
     Args:
         events: of all nodes.
+        files: all log files, so that those without any event are known to be here.
     """
-    files: dict[int, dict[int, tuple[re.Match[str], int]]] = {}
+    found: dict[int, dict[int, tuple[re.Match[str], int | None]]] = {}
     for item in events:
-        known = files.setdefault(item.node_id, {}) if isinstance(item.node_id, int) else {}
+        known = found.setdefault(item.node_id, {}) if isinstance(item.node_id, int) else {}
         if id(item.file) not in known and isinstance(item.time_ms, int) and (name := _ROLLED.search(item.file.path)):
             known[id(item.file)] = name, item.time_ms
-    return {node: old for node, known in files.items() if (old := _before_missing(known))}
+    for file in files:
+        known = found.setdefault(file.node_id, {}) if isinstance(file.node_id, int) else {}
+        if id(file) not in known and (name := _ROLLED.search(file.path)):
+            known[id(file)] = name, None
+    return {node: old for node, known in found.items() if (old := _before_missing(known))}
 
 
-def _before_missing(files: dict[int, tuple[re.Match[str], int]]) -> frozenset[int]:
+def _before_missing(files: dict[int, tuple[re.Match[str], int | None]]) -> frozenset[int]:
     places = _places(files)
     found: frozenset[int] = frozenset()
     # What is written last need not hold a line that says anything, but 1 follows it.
@@ -41,16 +47,18 @@ def _before_missing(files: dict[int, tuple[re.Match[str], int]]) -> frozenset[in
     return found
 
 
-def _places(files: dict[int, tuple[re.Match[str], int]]) -> dict[int, int]:
+def _places(files: dict[int, tuple[re.Match[str], int | None]]) -> dict[int, int]:
     """Return the place of each file in time, by its name: one that follows another has the next higher number."""
     dated = {file: hour for file, (name, _) in files.items() if (hour := _hours(name)) is not None}
     if not dated:
         return {file: -int(name["number"] or 0) for file, (name, _) in files.items()}
     unit = 1 if any(files[file][0]["hour"] for file in dated) else _DAY_HOURS
     # Names are in the broker's own time zone: a dated file and its first line show it.
-    newest = max(dated, key=dated.__getitem__)
-    zone = dated[newest] - files[newest][1] // _HOUR_MS if unit == 1 else 0
-    return {file: dated.get(file, first_ms // _HOUR_MS + zone) // unit for file, (_, first_ms) in files.items()}
+    times = {file: first_ms // _HOUR_MS for file, (_, first_ms) in files.items() if first_ms is not None}
+    newest = max((file for file in dated if file in times), key=dated.__getitem__, default=None)
+    zone = 0 if newest is None or unit > 1 else dated[newest] - times[newest]
+    hours = {**({file: hour + zone for file, hour in times.items()} if newest is not None else {}), **dated}
+    return {file: hour // unit for file, hour in hours.items()}
 
 
 def _hours(name: re.Match[str]) -> int | None:

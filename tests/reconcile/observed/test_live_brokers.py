@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
+from kforensics.reconcile.observed.broker_log_facts import broker_lives, facts_from_logs, logged_leaderships
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.leadership import Risk, account_of
 from tests.builders.history import PARTITION, logged_events, shifted
@@ -93,6 +93,17 @@ def test_a_rolled_file_that_is_missing_may_hold_the_line(names, is_whole):
 
     assert is_whole is logged_leaderships(named)[PARTITION][-1].unclean
     assert is_whole is facts_from_logs(named, NoFacts(), newest_version=KafkaVersion(2, 5)).starts_are_logged
+
+
+def test_a_rolled_file_without_events_is_not_missing():
+    events = history(ALONE)
+    files = [replace(events[0].file, path=f"server.log.1970-01-01-0{hour}", node_id=1) for hour in range(3)]
+    ours = [event for event in events if event.node_id == 1]
+    of_file = {id(event): files[at % 2 * 2] for at, event in enumerate(ours)}
+    named = [event._replace(file=of_file.get(id(event), event.file)) for event in events]
+
+    assert 1 not in broker_lives(named) or broker_lives(named)[1].first_ms > broker_lives(named, files)[1].first_ms
+    assert logged_leaderships(named, files)[PARTITION][-1].unclean
 
 
 def test_the_only_broker_alive_is_the_only_one_in_sync():
