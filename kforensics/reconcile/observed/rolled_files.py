@@ -32,7 +32,8 @@ def files_before_missing(events: Iterable[LoggedEvent], files: Iterable[LogFile]
     for file in files:
         known = found.setdefault(file.node_id, {}) if isinstance(file.node_id, int) else {}
         if id(file) not in known and (name := _ROLLED.search(file.path)):
-            known[id(file)] = name, None
+            # One that is being written is of the hour in which it was last written to.
+            known[id(file)] = name, None if name["day"] else file.mtime_ns // 1_000_000
     return {node: old for node, known in found.items() if (old := _before_missing(known))}
 
 
