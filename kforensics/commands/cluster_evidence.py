@@ -126,7 +126,7 @@ def gather_cluster_evidence(
             newest,
             CommittedOffsets(offsets, rename_group, carried_commits),
             logged,
-            is_of_now=newest is None or newest.input not in earlier,
+            is_of_now=newest is None or (newest.input not in earlier and _is_of_majority(newest, histories, earlier)),
         ),
         histories=histories,
         log_files=logged.files if logged else (),
@@ -139,6 +139,15 @@ def gather_cluster_evidence(
         problems=tuple(logged.problems) if logged else (),
         logs_not_read=not_read,
     )
+
+
+def _is_of_majority(
+    newest: "MetadataHistory", histories: "Sequence[MetadataHistory]", earlier: Collection[int]
+) -> bool:
+    """Whether so many voters are given as they are now that one of them holds all that is committed (KIP-595): a single one may have been down for long."""
+    voters = frozenset(newest.quorum[-1].voters) if newest.quorum else newest.voters
+    given = {one.node_id for one in histories if one.input not in earlier} & voters
+    return 2 * len(given) > len(voters)
 
 
 def _read_metadata_logs(inputs: Inputs) -> "tuple[MetadataHistory, ...]":
@@ -177,6 +186,7 @@ def _facts(
         configured=configured,
         unclean_elections=unclean,
         metadata_end_ms=newest_time(newest),
+        files=logged.files if logged else (),
     )
 
 

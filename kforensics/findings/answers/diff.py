@@ -103,6 +103,7 @@ def diff_answer(
         among: the number of all partitions, where those in `judged` are only the worst of them.
         not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
     """
+    among = len(judged) if among is None else among
     mixed = next((one for one in findings if one.code in {"KF507", "KF508"}), None)
     if mixed is not None:
         headline = f"UNKNOWN: these inputs can't be compared as they are: {mixed.statement}."
@@ -114,6 +115,13 @@ def diff_answer(
             unknown=("What the replicas hold: give the data directories of the brokers.",),
         )
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
+    if state is State.AGREE and len(judged) == among and all(one.is_deleted for one in judged):
+        topics = form(among, "a deleted topic", "deleted topics")
+        return Answer(
+            state=State.UNKNOWN,
+            headline=f"UNKNOWN: nothing to compare: {counted(among, 'partition')}, of {topics}.",
+            unknown=("What other partitions hold: give the data directories of the brokers.",),
+        )
     if state in _CALM and not_given and all(one.partition.topic in METADATA_TOPICS for one in judged):
         names = listed([str(one) for one in sorted(not_given)], most=_MOST_NAMED)
         return Answer(
@@ -123,7 +131,7 @@ def diff_answer(
         )
     if problems and state in _CALM:
         state = State.UNKNOWN
-    words = _Words(judged, state, paths, problems, among=len(judged) if among is None else among)
+    words = _Words(judged, state, paths, problems, among=among)
     return Answer(
         state=state,
         headline=words.headline() + (_incomplete(problems) if problems else ""),
@@ -180,7 +188,11 @@ class _Words:
             if self.state is State.AGREE and self.is_metadata_alone:
                 return "All replicas of the metadata log agree, every voter given; no log of another partition was compared."
             if self.state is State.AGREE:
-                return f"All replicas agree: {self.among} compared, every assigned replica given."
+                deleted = sum(one.is_deleted for one in self.judged)
+                aside = f"{counted(deleted, 'other partition')} {form(deleted, 'is', 'are')} of {form(deleted, 'a deleted topic', 'deleted topics')}"
+                also = f" ({aside})" if deleted else ""
+                compared = counted(self.count - deleted, "partition")
+                return f"All replicas agree: {compared} compared, every assigned replica given{also}."
             return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"
         items = self.of(kinds[0])
         plain = _SENTENCES.get(kinds[0])
@@ -428,7 +440,10 @@ class _Words:
         unsure = self.of(ConcernKind.TAIL, *risky) + [
             item for item in self.of(ConcernKind.DISCARD, *risky) if item[1].guess
         ]
-        return waiting | {one.leader for _, one in unsure if one.leader and one.leader not in one.owners}
+        waiting |= {one.leader for _, one in unsure if one.leader and one.leader not in one.owners}
+        # A log directory that is not given may be empty, and what it should hold is led by its broker then.
+        missing = _owners(self.of(ConcernKind.MISSING, State.UNKNOWN))
+        return waiting | {owner.removeprefix(OTHER_DISKS) for owner in missing if owner.startswith(OTHER_DISKS)}
 
     def _copy(self, items: Sequence[Item]) -> str:
         paths = dict.fromkeys(self.paths[at] for _, one in items for at in one.inputs if at < len(self.paths))

@@ -108,6 +108,8 @@ class JudgedPartition(NamedTuple):
     """Why elections on record may have lost committed records before, in words."""
     settled_by: str = ""
     """The input that would show what the account of its leaders does not, where there is such a gap."""
+    is_deleted: bool = False
+    """Its topic was deleted: nothing was compared."""
 
     @property
     def state(self) -> State:
@@ -134,6 +136,7 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         concerns=concerns,
         risks=() if account is None else tuple(dict.fromkeys(RISKS[one.risk] for one in account.risky if one.risk)),
         settled_by="" if gap is None else gap.settled_by,
+        is_deleted=report.is_deleted,
     )
 
 
@@ -267,6 +270,12 @@ def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Co
     for one in live:
         replica = one.view.replica
         lacks = one.view.missing
+        claimed = replica.checkpoint_epochs
+        if not lacks and is_empty(replica) and not replica.segments and replica.is_read_whole and claimed:
+            began = 0 if isinstance(claimed, Absent) else claimed[-1].start_offset
+            if began:
+                detail = f"it has no segment, and a leader epoch began in it at offset {began:,}"
+                yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=detail)
         if not lacks:
             continue
         words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files"

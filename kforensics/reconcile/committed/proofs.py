@@ -261,7 +261,12 @@ class CommitProofs:
             held = {other.replica.broker_id: other for other in moment.views}
             is_whole = len(held) == len(moment.views)
             is_whole &= all(isinstance(isr, frozenset) and isr <= state.isr for isr in rest)
+            # Where no later term is on record, a broker may have joined after the end of the metadata log.
+            is_whole &= any(one.leader_epoch > state.leader_epoch for one in known[len(before) :])
             if not is_whole or not state.isr <= held.keys() or not self._are_enough(state):
+                continue
+            # Directories may have been copied earlier than the metadata log, too: other brokers were in sync then.
+            if state.leader not in held or not _has_led(held[state.leader], state.leader_epoch):
                 continue
             reach = min(
                 view.log_end_offset if held[member] is view else self.agree_until(view, held[member])
@@ -490,6 +495,13 @@ class CommitProofs:
             if any(isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms):
                 return False
         return not any(unproven_after(restart, terms, broker) for restart in self.facts.restarts(broker))
+
+
+def _has_led(view: LoadedLog, leader_epoch: int) -> bool:
+    """Whether a leader had begun its term when its log was copied: it writes the epoch to leader-epoch-checkpoint before anything else (KIP-101)."""
+    claimed = view.replica.checkpoint_epochs
+    entries = view.batch_epochs if isinstance(claimed, Absent) else (*claimed, *view.batch_epochs)
+    return any(entry.leader_epoch == leader_epoch for entry in entries)
 
 
 def _last_offsets_by_producer(data: NDArray[np.void]) -> dict[int, NDArray[np.int64]]:

@@ -489,9 +489,8 @@ class _IncidentBuilder:
             return False
         if facts.has_metadata_log():
             return facts.is_newest_metadata() and isinstance(facts.topic_id(self.partition.topic), Absent)
-        return self.evidence.is_deletion_logged or (
-            bool(now) and all(copy.view.replica.state == "deleted" for copy in now)
-        )
+        # A directory waits for its removal where its replica was moved to another broker, too.
+        return self.evidence.is_deletion_logged
 
     def _past_end(self, losses: Sequence[LossEntry]) -> tuple[PastEnd, ...]:
         # A checkpoint keeps the line of a deleted topic until it is written again.

@@ -155,7 +155,7 @@ class ClusterFacts:
         return ()
 
     def is_newest_metadata(self) -> bool:
-        """Whether no later metadata can exist than that among the inputs: it is of a voter, as it is now."""
+        """Whether no later metadata can be committed than that among the inputs: it is of voters as they are now, of more than half of them."""
         return False
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002

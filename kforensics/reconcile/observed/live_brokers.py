@@ -3,19 +3,19 @@
 A controller takes every broker that is not alive out of the ISR, but for the last member (`ReplicaStateMachine`, 0.11 to 2.8). Others join it only by the leader, which logs that.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from kforensics.damage import Absent
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.rolled_files import files_before_missing
 from kforensics.units import TopicPartition
 
 _HANDLED_MS = 10_000
 """A controller changes every ISR, and leaders take up their epoch, within this time of its line about the brokers alive."""
-_ROLLED = re.compile(r"(?:^|/)server\.log(?:\.(\d{1,4}))?(?:\.gz)?$", re.ASCII)
 _STARTS = frozenset({Kind.BROKER_STARTED, Kind.RECOVERY_START, Kind.CLEAN_START})
 _JOINED = {Kind.ISR_EXPAND: "to_isr", Kind.ISR_UPDATED: "isr"}
 
@@ -26,11 +26,12 @@ class LiveBrokers:
     Args:
         events: of all nodes, in the order of time.
         heard: brokers whose server.log is among the inputs.
+        files: all log files.
     """
 
-    def __init__(self, events: Sequence[LoggedEvent], heard: frozenset[int]) -> None:
+    def __init__(self, events: Sequence[LoggedEvent], heard: frozenset[int], files: Sequence[LogFile] = ()) -> None:
         self._cluster = members_of(events)
-        self._heard = heard - with_missing_files(events) if self._cluster else heard
+        self._heard = heard - files_before_missing(events, files).keys() if self._cluster else heard
         self._starts: dict[int, list[int]] = {}
         self._joined: dict[tuple[int, TopicPartition], list[tuple[int, frozenset[int]]]] = {}
         self._live: tuple[int, frozenset[int]] | None = None
@@ -112,22 +113,6 @@ class LiveBrokers:
             for at, members in self._joined.get((before, partition), ())
             if since < at <= starts[again]
         )
-
-
-def with_missing_files(events: Iterable[LoggedEvent]) -> frozenset[int]:
-    """Return the nodes of which a rolled server.log is missing between others: a line in it may say that a replica joined the ISR, or that a leader began.
-
-    Args:
-        events: of all nodes.
-    """
-    numbers: dict[int, set[int]] = {}
-    looked: set[int] = set()
-    for item in events:
-        if isinstance(item.node_id, int) and id(item.file) not in looked:
-            looked.add(id(item.file))
-            if found := _ROLLED.search(item.file.path):
-                numbers.setdefault(item.node_id, set()).add(int(found[1] or 0))
-    return frozenset(node for node, given in numbers.items() if len(given) <= max(given) - min(given))
 
 
 def members_of(events: Iterable[LoggedEvent]) -> frozenset[int]:

@@ -23,7 +23,7 @@ class MetadataFacts(CommittedFacts):
     Args:
         history: the newest metadata log among the inputs.
         commits: committed consumer offsets of a partition.
-        is_of_now: the log is as it is now, not out of an earlier snapshot.
+        is_of_now: the log is as it is now, not out of an earlier snapshot, and most voters are among the inputs.
     """
 
     def __init__(self, history: MetadataHistory, commits: Commits, *, is_of_now: bool = True) -> None:

@@ -204,6 +204,33 @@ def test_an_empty_directory_beside_the_log_directories_may_be_an_exchanged_disk(
     assert () == judged(log(1, 12), log(2, 12), given={1: given}).emptied
 
 
+def test_logs_without_a_segment_whose_leader_epochs_began_behind_records_do_not_agree():
+    said = answer(
+        judged(
+            *(replica(broker, checkpoint=((0, 0), (1, 18))) for broker in (1, 2)),
+            facts=led(1, {1, 2}, replicas=(1, 2), epoch=1),
+        )
+    )
+
+    assert said.state is State.UNKNOWN
+    assert "a leader epoch began in it at offset 18" in said.headline
+
+
+def test_deleted_partitions_do_not_count_as_compared():
+    facts = replace(led(1, {1, 2}, replicas=(1, 2)), deleted=True)
+    kept = judged(log(1, 20), log(2, 20), facts=replace(facts, deleted=False))
+    deleted = replace(judged(log(1, 20), facts=facts), partition=TopicPartition("former", 0))
+
+    assert (
+        "All replicas agree: 1 partition compared, every assigned replica given (1 other partition is of a deleted topic)."
+        == answer(kept, deleted).headline
+    )
+    assert (State.UNKNOWN, "UNKNOWN: nothing to compare: 1 partition, of a deleted topic.") == (
+        answer(deleted).state,
+        answer(deleted).headline,
+    )
+
+
 def test_one_that_may_lack_an_end_that_others_hold_is_not_started_first():
     alone = judged(log(1, 24), log(2, 20), facts=led(1, {1}, replicas=(1, 2)))
     lacking = judged(log(1, 20, clean=False), log(2, 28, high_watermark=24), facts=led(1, {1}, replicas=(1, 2)))
@@ -213,6 +240,20 @@ def test_one_that_may_lack_an_end_that_others_hold_is_not_started_first():
     assert any(line.startswith("Start broker 1 first") for line in first.now)
     assert not any(line.startswith("Start broker 1 first") for line in both.now)
     assert any(line.startswith("Copy the directory of broker 1") for line in both.now)
+
+
+def test_a_broker_of_which_another_log_directory_is_not_given_is_not_started_first():
+    alone = judged(log(1, 24), log(2, 20), facts=led(1, {1}, replicas=(1, 2)))
+    given = GivenBroker(broker_id=1, directory_ids=frozenset({"a"}), is_empty=False, is_stopped=True)
+    facts = replace(led(1, {1}, replicas=(1, 2)), directories={1: frozenset({"a", "b"})})
+    facts = replace(facts, states=(replace(facts.states[0], directories=((1, "b"), (2, "c"))),))
+    elsewhere = judged(log(2, 20), facts=facts, given={1: given})
+    elsewhere = replace(elsewhere, partition=TopicPartition("others", 0))
+    said = answer(alone, elsewhere)
+
+    assert any("other log directories of broker 1" in line for line in said.unknown)
+    assert not any("Start broker 1 first" in line for line in (said.headline, *said.now))
+    assert any(line.startswith("Copy the directory of broker 1") for line in said.now)
 
 
 def test_a_guessed_leader_makes_nothing_certain():

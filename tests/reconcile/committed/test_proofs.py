@@ -132,6 +132,20 @@ LED = leadership(1, 1, {1, 2}, 30)
         ((1, 2), 40, (LED, leadership(1, 1, {1}, 45), leadership(2, 2, {2}, 50)), 25),
         # Another broker joined before the term ended: the copies may be of that time.
         ((1, 2), 40, (LED, leadership(1, 1, {1, 2, 3}, 45), leadership(2, 2, {2}, 50)), None),
+        # One may have joined after the end of the metadata log.
+        ((1, 2), 40, (LED,), 20),
+        # The directories are older than the metadata log: broker 3 was in sync then, and led in between.
+        (
+            (1, 2),
+            40,
+            (
+                leadership(1, 1, {1, 2, 3}, 30),
+                leadership(3, 2, {3}, 35),
+                leadership(1, 3, {1, 2}, 38),
+                leadership(2, 4, {2}, 50),
+            ),
+            20,
+        ),
         ((1,), 40, (LED, leadership(2, 2, {2}, 50)), 20),
         ((1, 2, 2), 40, (LED, leadership(2, 2, {2}, 50)), 20),
         ((1, 2), 20, (LED, leadership(2, 2, {2}, 50)), 20),

@@ -122,3 +122,11 @@ def test_nothing_is_certain_where_the_order_of_the_snapshots_is_in_doubt(in_doub
     assert {certainty} == {loss.was_committed for loss in found.losses}
     assert state is incident_state(found)
     assert in_doubt is any(one.kind is DoubtKind.ORDER for one in found.doubts)
+
+
+@pytest.mark.parametrize("is_logged", [False, True])
+def test_directories_that_wait_for_their_removal_do_not_show_that_the_topic_was_deleted(is_logged):
+    """A replica that was moved to another broker leaves one as well."""
+    found = explained(replica(1, WHOLE, state="deleted", topic_id="a"), is_deletion_logged=is_logged)
+
+    assert is_logged is not any(one.kind is DoubtKind.LEADER for one in found.doubts)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
+from kforensics.reconcile.observed.broker_log_facts import broker_lives, facts_from_logs, logged_leaderships
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.leadership import Risk, account_of
 from tests.builders.history import PARTITION, logged_events, shifted
@@ -74,6 +74,13 @@ def test_a_broker_that_its_leader_never_let_join_was_elected_uncleanly(events, i
         (("server.log", "server.log.1", "server.log.2.gz"), True),
         (("server.log", "server.log.2.gz"), False),
         (("server.log.3", "server.log.5"), False),
+        # An account that ends before the newest file.
+        (("server.log.2", "server.log.3"), False),
+        (("server.log.1", "server.log.2"), True),
+        (("server.log.1970-01-01-00", "server.log.1970-01-01-01", "server.log.1970-01-01-02"), True),
+        (("server.log.1970-01-01-00", "server.log.1970-01-01-02"), False),
+        (("server.log.1970-01-03", "server.log.1970-01-01"), False),
+        (("server.log.1970-13-03", "server.log"), True),
     ],
 )
 def test_a_rolled_file_that_is_missing_may_hold_the_line(names, is_whole):
@@ -85,6 +92,23 @@ def test_a_rolled_file_that_is_missing_may_hold_the_line(names, is_whole):
 
     assert is_whole is logged_leaderships(named)[PARTITION][-1].unclean
     assert is_whole is facts_from_logs(named, NoFacts(), newest_version=KafkaVersion(2, 5)).starts_are_logged
+
+
+def test_a_rolled_file_without_events_is_not_missing():
+    events = history(ALONE)
+    files = [replace(events[0].file, path=f"server.log.1970-01-01-0{hour}", node_id=1) for hour in range(3)]
+    ours = [event for event in events if event.node_id == 1]
+    of_file = {id(event): files[at % 2 * 2] for at, event in enumerate(ours)}
+    named = [event._replace(file=of_file.get(id(event), event.file)) for event in events]
+
+    assert broker_lives(named)[1].first_ms > broker_lives(named, files)[1].first_ms
+    # The name of the newest file is two hours ahead of UTC.
+    newest = [
+        replace(files[0], path="server.log", mtime_ns=(events[0].time_ms + hours * 3_600_000) * 10**6)
+        for hours in (1, 2)
+    ]
+    assert [True, False] == [logged_leaderships(named, [*files, one])[PARTITION][-1].unclean for one in newest]
+    assert logged_leaderships(named, files)[PARTITION][-1].unclean
 
 
 def test_the_only_broker_alive_is_the_only_one_in_sync():

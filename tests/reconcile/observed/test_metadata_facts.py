@@ -120,3 +120,10 @@ def test_the_timeline_and_the_judgement_call_the_same_elections_unclean(tmp_path
     events = change_events(history, wants=lambda event: event.kind is EventKind.UNCLEAN_ELECTION)
     assert [6] == [event.leader_epoch for event in events]
     assert [6] == [state.leader_epoch for _, _, state in recorded_unclean_elections(history)]
+
+
+@pytest.mark.parametrize(("voters", "is_newest"), [((103,), False), ((101, 103), True), ((101, 102, 103), True)])
+def test_a_minority_of_the_voters_may_lack_the_newest_metadata(incident, voters, is_newest):
+    final = incident("kraft-quorum-3x") / "snapshots" / "99-final"
+
+    assert is_newest is gathered(*(final / f"controller-{voter}" for voter in voters)).facts.is_newest_metadata()
