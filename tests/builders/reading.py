@@ -29,13 +29,13 @@ def _identity(root: Any, path: str) -> tuple[str, int, int, int, int] | None:
 
 
 def _of_file(scan: Callable[..., Any]) -> Callable[..., Any]:
-    def once(place: Any, path: str, base_offset: int, level: Any, lacking: Any = None) -> Any:
+    def once(place: Any, path: str, base_offset: int, lacking: Any = None) -> Any:
         file = _identity(place.state.root, path)
         if file is None:
-            return scan(place, path, base_offset, level, lacking)
-        key = (file, path, level)
+            return scan(place, path, base_offset, lacking)
+        key = (file, path)
         if key not in _known:
-            _known[key] = scan(place, path, base_offset, level)
+            _known[key] = scan(place, path, base_offset)
         return _known[key]
 
     return once
