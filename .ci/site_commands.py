@@ -10,7 +10,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from kforensics.cli.app import PROGRAM, app
+from kforensics.cli.app import PROGRAM, application
 
 PLACE = "<!-- commands -->"
 OUTSIDE = re.compile(r"\]\(\.\./((?:kforensics|tests|fixtures|man)/|[A-Z]+\.md)")
@@ -25,7 +25,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
 
 def commands() -> Iterator[str]:
     """Yield the section of each command, with those of its own commands behind it, as Markdown."""
-    program = get_command(app)
+    program = get_command(application())
     for name, command in sorted(getattr(program, "commands", {}).items()):
         yield from _section((PROGRAM, name), command)
         for inner, one in sorted(getattr(command, "commands", {}).items()):
