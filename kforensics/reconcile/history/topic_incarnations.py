@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.broker_log_facts import creation_times, first_lines
+from kforensics.reconcile.observed.broker_log_facts import creation_times
+from kforensics.reconcile.observed.heard_lines import heard_lines
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
 from kforensics.units import TopicPartition
@@ -71,7 +72,7 @@ def _stale_ends(
 
     Only of brokers that it was created on and whose lines reach back before it: others may have got the log by a copy of another disk, or at a start that no line is left of.
     """
-    begins = first_lines(events)
+    begins = heard_lines(events).first
     members = _created_on(events, created)
     heard: set[tuple[int, TopicPartition]] = set()
     stale: dict[TopicPartition, dict[int, int]] = {}

@@ -7,14 +7,14 @@ from itertools import pairwise
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEvent
+from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
-from kforensics.reconcile.observed.live_brokers import LiveBrokers, members_of
+from kforensics.reconcile.observed.heard_lines import HeardLines, heard_lines
+from kforensics.reconcile.observed.live_brokers import LiveBrokers
 from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
-from kforensics.reconcile.observed.rolled_files import files_before_missing
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
@@ -253,7 +253,8 @@ def facts_from_logs(
         for item in events
         if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
     ]
-    by_partition = logged_leaderships(events, files)
+    heard = heard_lines(events, files)
+    by_partition = logged_leaderships(events, heard)
     return BrokerLogFacts(
         metadata=metadata,
         by_partition=by_partition,
@@ -262,18 +263,18 @@ def facts_from_logs(
         unclean_election=flags.pop() if len(flags) == 1 else Absent.UNKNOWN,
         newest_version=newest_version,
         assignments=logged_assignments(events),
-        cluster=members_of(events),
-        starts_are_logged=_are_starts_logged(events, newest_version, files),
-        lives=broker_lives(events, files),
+        cluster=heard.cluster,
+        starts_are_logged=not heard.too_old and _are_starts_logged(events, newest_version),
+        lives=broker_lives(events, heard),
         logged_loads=log_loads(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
         metadata_end_ms=metadata_end_ms,
     )
 
 
-def _are_starts_logged(events: Sequence[LoggedEvent], newest: KafkaVersion | None, files: Sequence[LogFile]) -> bool:
+def _are_starts_logged(events: Iterable[LoggedEvent], newest: KafkaVersion | None) -> bool:
     """Whether every version that any broker names writes its starts as leader to server.log; later ones write them to state-change.log."""
-    if newest is None or newest >= _STARTS_ELSEWHERE or files_before_missing(events, files):
+    if newest is None or newest >= _STARTS_ELSEWHERE:
         return False
     named = {item.event.fields.get("version") for item in events if item.event.kind is Kind.VERSION}
     try:
@@ -370,14 +371,14 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     return {key: tuple(found) for key, found in out.items()}
 
 
-def broker_lives(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) -> dict[int, BrokerLife]:
+def broker_lives(events: Sequence[LoggedEvent], heard: HeardLines | None = None) -> dict[int, BrokerLife]:
     """Return by broker when it ran and how it started, by its own lines, in UTC ms.
 
     Args:
         events: of all nodes, in the order of time; those without a node or a time are left out.
-        files: all log files.
+        heard: where the lines of each broker begin; by the events alone where it is not given.
     """
-    first = first_lines(events, files)
+    first = (heard or heard_lines(events)).first
     went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
@@ -426,43 +427,18 @@ def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]
     return frozenset(found)
 
 
-def first_lines(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) -> dict[int, int]:
-    """Return when each broker's lines begin, in UTC ms, in files that show its starts; behind a rolled file that is missing, where one is.
-
-    Args:
-        events: of all nodes; state-change.log and controller.log show no start, however far back they reach.
-        files: all log files.
-    """
-    first: dict[tuple[int, int], int] = {}
-    showing: set[tuple[int, int]] = set()
-    for item in events:
-        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
-            continue
-        key = (item.node_id, id(item.file))
-        first[key] = min(item.time_ms, first.get(key, item.time_ms))
-        if item.event.kind not in ELECTION_KINDS:
-            showing.add(key)
-    found: dict[int, int] = {}
-    too_old = files_before_missing(events, files)
-    for node, file in showing:
-        if file in too_old.get(node, ()):
-            continue
-        found[node] = min(first[node, file], found.get(node, first[node, file]))
-    return found
-
-
 def logged_leaderships(
-    events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()
+    events: Sequence[LoggedEvent], heard: HeardLines | None = None
 ) -> dict[TopicPartition, tuple[Leadership, ...]]:
     """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing.
 
     Args:
         events: of all nodes, in the order of time; what is before the newest creation of a partition is of another topic.
-        files: all log files.
+        heard: where the lines of each broker begin; by the events alone where it is not given.
     """
     states: dict[TopicPartition, list[Leadership]] = {}
-    heard = frozenset(first_lines(events, files))
-    alive = LiveBrokers(events, heard, files)
+    heard = heard or heard_lines(events)
+    brokers, alive = frozenset(heard.first), LiveBrokers(events, heard)
     for item in events:
         alive.follow(item)
         partition = item.event.topic_partition
@@ -473,7 +449,7 @@ def logged_leaderships(
             # The topic was recreated: earlier lines are about another topic of the same name.
             known.clear()
         current = known[-1] if known else None
-        state = _next_state(current, item, heard, alive)
+        state = _next_state(current, item, brokers, alive)
         if state is None:
             continue
         unlogged = _unlogged_isr(current, item)

@@ -7,11 +7,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from kforensics.damage import Absent
-from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.heard_lines import HeardLines
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.reconcile.observed.rolled_files import files_before_missing
 from kforensics.units import TopicPartition
 
 _HANDLED_MS = 10_000
@@ -25,13 +24,12 @@ class LiveBrokers:
 
     Args:
         events: of all nodes, in the order of time.
-        heard: brokers whose server.log is among the inputs.
-        files: all log files.
+        heard: where the lines of each broker begin.
     """
 
-    def __init__(self, events: Sequence[LoggedEvent], heard: frozenset[int], files: Sequence[LogFile] = ()) -> None:
-        self._cluster = members_of(events)
-        self._heard = heard - files_before_missing(events, files).keys() if self._cluster else heard
+    def __init__(self, events: Sequence[LoggedEvent], heard: HeardLines) -> None:
+        self._cluster = heard.cluster
+        self._heard = heard.first.keys() - heard.too_old.keys()
         self._starts: dict[int, list[int]] = {}
         self._joined: dict[tuple[int, TopicPartition], list[tuple[int, frozenset[int]]]] = {}
         self._live: tuple[int, frozenset[int]] | None = None
@@ -113,16 +111,3 @@ class LiveBrokers:
             for at, members in self._joined.get((before, partition), ())
             if since < at <= starts[again]
         )
-
-
-def members_of(events: Iterable[LoggedEvent]) -> frozenset[int]:
-    """Return every broker that a ZooKeeper controller ever called alive.
-
-    Args:
-        events: of all nodes.
-    """
-    found: set[int] = set()
-    for item in events:
-        if item.event.kind is Kind.LIVE_BROKERS and not isinstance(alive := item.event.brokers("all"), Absent):
-            found |= set(alive)
-    return frozenset(found)
