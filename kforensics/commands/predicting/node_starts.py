@@ -44,6 +44,7 @@ from kforensics.protocol.loading.names import (
 )
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
+    FIRST_WITHOUT_ZOOKEEPER,
     Fate,
     HeldLog,
     Refusal,
@@ -51,6 +52,7 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_settings,
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
@@ -118,7 +120,7 @@ class NodeStarts:
     empty_folders: tuple[str, ...]
     """Empty folders beside its log directories."""
     blank_log_dirs: tuple[str, ...]
-    """Log directories of it in which nothing is; on those a broker with ZooKeeper starts."""
+    """Log directories of it in which nothing is; on those only a broker with ZooKeeper starts."""
     absent_log_dirs: tuple[str, ...]
     """Directories that its `server.properties` names and that are not among its log directories."""
     new_directories: frozenset[str]
@@ -284,7 +286,7 @@ class _NodeStarter:
             missing_directories=missing,
             new_directories=new,
             absent_log_dirs=self._absent_log_dirs(),
-            blank_log_dirs=() if self._node.is_kraft else self._node.blank_log_dirs(),
+            blank_log_dirs=self._node.blank_log_dirs(),
             empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
@@ -305,10 +307,13 @@ class _NodeStarter:
         """Why no log is loaded at all."""
         version, node = self._conditions.version, self._node
         directories = node.directories()
-        refusal = refuse_identity(
+        settings, refusal = node.configured, None
+        if settings is not None:
+            refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
+        refusal = refusal or refuse_identity(
             directories,
             version,
-            is_kraft=node.is_kraft,
+            is_kraft=node.is_kraft or (version >= FIRST_WITHOUT_ZOOKEEPER and node.is_blank),
             node_id=self._around.configured_id(self._node_count),
         )
         if refusal is not None or not node.is_kraft:
