@@ -186,6 +186,9 @@ def run(arguments: Sequence[str]) -> int:
             f"{PROGRAM}: standard output can't be written: {error.strerror}"
         )  # help that was asked for, on a full disk
         return ExitCode.USAGE
+    except MemoryError:
+        _say(f"{PROGRAM}: there is not enough memory; nothing was concluded")
+        return ExitCode.INCOMPLETE
     except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code that identifies it
         return _report_defect(error)
     return ExitCode.NOTHING_FOUND

@@ -371,6 +371,8 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
         out.extend(_save(shared, plan, reader) for plan in plans)
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))
+    except MemoryError:
+        return _Done(tuple(out), tuple(problems), failure=f"{task.partition} takes more memory than there is")
     except (HoldsDelimiter, NotRebased) as error:
         shared.folder.discard()  # of another process this one alone knows the files that are not finished
         return _Done(tuple(out), tuple(problems), refusal=str(error))

@@ -35,12 +35,14 @@ _DROPPED_AT_ONCE = 8 << 20
 class WriteFailed(KforensicsError):  # noqa: N818 - named like its siblings
     """A file of the output could not be written; what is there keeps its name ending in `.partial`."""
 
-    def __init__(self, path: str, error: OSError) -> None:
+    def __init__(self, path: str, error: OSError | MemoryError) -> None:
         super().__init__(path, error)
         self.path = path
         self.error = error
 
     def __str__(self) -> str:
+        if isinstance(self.error, MemoryError):
+            return f"{self.path} can't be written: not enough memory"
         return f"{self.path} can't be written: {self.error.strerror or self.error}"
 
 
@@ -71,6 +73,11 @@ class OutFile:
         self._hashing = Background()
         try:
             self._descriptor = os.open(self._partial, _FLAGS, _FILE_MODE)
+        except (
+            FileExistsError
+        ) as error:  # the folder was empty: a process that was killed leaves its task to another one
+            why = FileExistsError(error.errno, "a process that wrote it was killed, or another program made it")
+            raise WriteFailed(str(self._partial), why) from error
         except OSError as error:
             raise WriteFailed(str(self._partial), error) from error
 

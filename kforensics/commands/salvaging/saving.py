@@ -175,7 +175,9 @@ class _Saver:
             if self._parts is not None:
                 add_parts(self._saved, self._parts.finish())
             is_whole = True
-        except ChildProcessError as error:
+        except EvidenceError:  # some of them are OSErrors, too
+            raise
+        except (OSError, MemoryError) as error:
             raise WriteFailed(self._outputs.stem(None), error) from error
         finally:
             if self._processes is not None:

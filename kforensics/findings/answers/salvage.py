@@ -100,7 +100,7 @@ def salvage_answer(
         return Answer(
             state=State.UNKNOWN,
             headline=f"NOT ALL IS WRITTEN: {failure}.",
-            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
+            now=(_run_again(out),),
         )
     ends = [f"what {end} held, of {one.partition}" for one in partitions for end in one.unread_ends]
     if not saved and not missing:
@@ -196,7 +196,7 @@ def carved_answer(
         is_incomplete: something could not be read.
     """
     if failure:
-        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.")
+        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.", now=(_run_again(out),))
     if not figures.batches:
         words = f"No record batch was found in {byte_count(figures.bytes_read)}."
         unknown = ("whether there were any: what is overwritten, encrypted or not in one piece can't be found",)
@@ -213,6 +213,10 @@ def carved_answer(
         now=_put_back(out) if saved else (),
         unknown=carved_unknown(figures, has_replicas=has_replicas),
     )
+
+
+def _run_again(out: str) -> str:
+    return f"Make room (of memory, --jobs 1 takes less), remove {out} and run it again: files named .partial are incomplete."
 
 
 def _put_back(out: str) -> tuple[str, ...]:
