@@ -47,6 +47,7 @@ class ConcernKind(StrEnum):
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
     ENDS = "ends"
+    DELETED = "deleted"
 
 
 OTHER_DISKS = "other log directories of "
@@ -108,8 +109,11 @@ class JudgedPartition(NamedTuple):
     """Why elections on record may have lost committed records before, in words."""
     settled_by: str = ""
     """The input that would show what the account of its leaders does not, where there is such a gap."""
-    is_deleted: bool = False
-    """Its topic was deleted: nothing was compared."""
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its topic was deleted: nothing was compared."""
+        return any(one.kind is ConcernKind.DELETED for one in self.concerns)
 
     @property
     def state(self) -> State:
@@ -136,7 +140,6 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         concerns=concerns,
         risks=() if account is None else tuple(dict.fromkeys(RISKS[one.risk] for one in account.risky if one.risk)),
         settled_by="" if gap is None else gap.settled_by,
-        is_deleted=report.is_deleted,
     )
 
 
@@ -161,13 +164,15 @@ def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -
 
 
 def _concerns(report: PartitionReport) -> Iterator[Concern]:
-    if report.depth is Depth.TAILS:
-        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
+    is_of_ends = report.depth is Depth.TAILS
     if report.is_deleted:
+        yield Concern(state=State.SAME_ENDS if is_of_ends else State.AGREE, kind=ConcernKind.DELETED)
         # No replica is expected anywhere; of a topic created again under that name none is given.
         if report.is_replaced:
             yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in report.replicas))
         return
+    if is_of_ends:
+        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.

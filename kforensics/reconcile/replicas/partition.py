@@ -172,8 +172,9 @@ class _Session:
         )
         brokers = {v.replica.broker_id for v in every}
         outside = {b for b in brokers if isinstance(b, int) and known and b not in known}
-        self.live = [v for v in every if v.replica.broker_id not in outside]
-        self.outside = [v for v in every if v.replica.broker_id in outside]
+        # Of a deleted topic no directory is a replica any more: nothing is truncated there.
+        self.live = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
+        self.outside = [v for v in every if v.replica.broker_id in outside or self.is_deleted]
         self.future = [v for v in views if v.replica.state == "future"]
         self._undecided: list[OffsetRange] = []
         self.known: dict[tuple[str, int, int], tuple[Any, LoadedLog, LoadedLog]] = {}
@@ -323,7 +324,9 @@ class _Session:
             reports = [self.judge_replica(v, leader.view, epoch, judge) for v in self.live]
             reports += [self._judge_future(v, leader.view, epoch, judge) for v in self.future]
             reports += [
-                ReplicaReport(view=v, verdict=Verdict.NOT_ASSIGNED) for v in self.outside if v is not leader.view
+                ReplicaReport(view=v, verdict=Verdict.NOT_ASSIGNED)
+                for v in self.outside
+                if self.is_deleted or v is not leader.view
             ]
             reports = self._high_watermark_lost(reports, is_whole=not missing)
             odd_ones = self._odd_ones(reports)
