@@ -84,8 +84,8 @@ def kforensics(
     In an incident, before a broker is started: `kforensics diff BROKER-DIRECTORIES`. Afterwards, with log files and earlier
     copies: `kforensics explain`.
 
-    Nothing is ever written below an input. Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 evidence missing,
-    unreadable or incomplete, 4 a defect in kforensics itself.
+    Nothing is ever written below an input. Exit codes: 0 the answer is calm, 1 loss, damage, difference or a warning,
+    2 wrong usage, 3 unknown, or not all could be read, 4 a defect in kforensics itself.
     """
     context.obj = color
 
