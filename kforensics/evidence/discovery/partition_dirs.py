@@ -1,5 +1,6 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,7 +123,8 @@ def _partitions_here(listings: Listings, log_dir: str) -> dict[TopicPartition, T
     listing = listings.of(log_dir)
     if listing.obstacles:
         return None
-    parsed = (parse_partition_directory(entry.name) for entry in listing.entries)
+    # A file under such a name is no directory; what a symbolic link leads to is not looked at.
+    parsed = (parse_partition_directory(entry.name) for entry in listing.entries if not stat.S_ISREG(entry.mode))
     partitions = (name.topic_partition for name in parsed if name is not None)
     return {one: one for one in partitions}
 
