@@ -15,6 +15,7 @@ from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leade
 from kforensics.reconcile.observed.heard_lines import HeardLines, heard_lines
 from kforensics.reconcile.observed.live_brokers import LiveBrokers
 from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
+from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
@@ -439,7 +440,10 @@ def logged_leaderships(
     states: dict[TopicPartition, list[Leadership]] = {}
     heard = heard or heard_lines(events)
     brokers, alive = frozenset(heard.first), LiveBrokers(events, heard)
-    for item in events:
+    refused = refused_isr_changes(events)
+    for at, item in enumerate(events):
+        if at in refused:
+            continue
         alive.follow(item)
         partition = item.event.topic_partition
         if isinstance(partition, Absent):
