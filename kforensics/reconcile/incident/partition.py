@@ -41,7 +41,7 @@ from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leade
 from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol
-from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange, TopicPartition
 
 MOST_UNCLEAN_STARTS = 2
 LINES_OF_A_START_MS = 10_000
@@ -157,7 +157,7 @@ class _IncidentBuilder:
             found.topic_id,
             evidence.facts,
             newest_epoch=max(
-                (copy.view.batch_epochs[-1].leader_epoch for copy in self.copies if copy.view.batch_epochs),
+                (entries[-1].leader_epoch for copy in self.copies for entries in _epochs(copy) if entries),
                 default=Absent.UNKNOWN,
             ),
             given=evidence.moments.brokers,
@@ -724,6 +724,13 @@ class _IncidentBuilder:
         # Nothing is certainly lost while a replica that may hold it is not among the inputs, or while the logs as they are now, which may have been given other
         # records since, are not.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _epochs(copy: LogCopy) -> Iterator[Sequence[EpochEntry]]:
+    """Yield the leader epochs of a log by its batches, and by leader-epoch-checkpoint, which names a leader that has written nothing too."""
+    yield copy.view.batch_epochs
+    if not isinstance(copy.view.replica.checkpoint_epochs, Absent):
+        yield copy.view.replica.checkpoint_epochs
 
 
 def _uncertain(loss: LossEntry, why: str) -> LossEntry:

@@ -417,6 +417,15 @@ def _gaps(
     if silent:
         names = ", ".join(map(str, silent))
         yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
+    # A leader writes its epoch into its directory before anything else (KIP-101), so directories of all show that none was elected since.
+    is_seen = isinstance(newest_epoch, int) and _named(states) <= given
+    for broker, logs in facts.logs_without_newest().items():
+        names = listed(logs)
+        yield Gap(
+            GapKind.BROKER if is_seen else GapKind.END,
+            f"what broker {broker} logged after the rolled files of its {names}",
+            f"the newest {names} of broker {broker}",
+        )
     for broker in sorted(_named(states) & heard.keys()):
         begin = heard[broker]
         named = next(one for one in states if broker in _named([one]))
