@@ -47,6 +47,7 @@ class ConcernKind(StrEnum):
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
     ENDS = "ends"
+    OBSERVERS = "observers"
 
 
 OTHER_DISKS = "other log directories of "
@@ -171,6 +172,10 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
+        partial = [one.view for one in live if one.view.missing and not report.is_voter(one.view)]
+        if partial:
+            owners = tuple(dict.fromkeys(map(report.owner_of, partial)))
+            yield Concern(state=State.AGREE, kind=ConcernKind.OBSERVERS, owners=owners)
         live = [one for one in live if report.is_voter(one.view)]
     yield from _emptied(report, live)
     yield from _gone(report, live)
