@@ -252,7 +252,6 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
                 continue
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
         if not live and not one.is_certain:
-            # A partition that was created after its brokers were copied has no directory anywhere.
             continue
         if not one.is_assigned and has_records:
             detail = f"{one.reason}, and no input shows what was in it"
@@ -311,7 +310,8 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         detail = ", ".join(map(str, needed))
         yield Concern(state=State.UNKNOWN, kind=ConcernKind.MISSING, owners=names, detail=detail)
     if not live:
-        if not report.emptied and not report.missing_replicas:
+        # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
+        if not report.missing_replicas and not any(one.is_certain for one in report.emptied):
             yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
         return
     if isinstance(report.later_epoch, int):
