@@ -14,6 +14,7 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import reconcile_partition
+from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.units import TopicPartition
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
@@ -465,6 +466,15 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
     assert State.UNKNOWN is partition_state(report)
     assert "broker 2 does not hold the log of" in answer(report).headline
     assert ["KF116"] == [one.code for one in partition_findings(report)]
+
+
+def test_a_partition_of_which_every_broker_is_given_and_none_holds_a_directory_is_unknown():
+    facts = led(1, {1, 2}, replicas=(1, 2))
+    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2)}
+    report = partition_without_replicas(TopicPartition("u", 0), facts.states[0], facts=facts, given=given)
+
+    assert [1, 2] == [one.broker_id for one in report.emptied]
+    assert "UNKNOWN: no live replica of 1 partition is among the inputs." == answer(report).headline
 
 
 @pytest.mark.parametrize(
