@@ -163,7 +163,8 @@ class _IncidentBuilder:
             given=evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
         )
-        self.account = replace(self.account, gaps=(*self.account.gaps, *self._outside_metadata()))
+        gaps = (*self.account.gaps, *self._outside_metadata(), *self._before_its_term())
+        self.account = replace(self.account, gaps=gaps)
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader
@@ -172,7 +173,8 @@ class _IncidentBuilder:
         )
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
-        self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+        here = evidence.moments.brokers - evidence.moments.named_alone.get(partition, frozenset())
+        self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
 
     def _earlier_moments(self) -> list[Moment]:
         return [
@@ -219,6 +221,21 @@ class _IncidentBuilder:
         newest = leader.view.last_epoch
         is_older = isinstance(newest, Absent) or newest < self.account.states[-1].leader_epoch
         return is_older and any(copy.is_outdated for copy in self.copies)
+
+    def _before_its_term(self) -> Iterator[Gap]:
+        """Yield that the leader's directory was copied before it led: a leader writes its epoch down before anything else (KIP-101)."""
+        broker = self.account.last_leader
+        if self.leader is None or self.leader.broker_id != broker:
+            return
+        led = [state for state in self.account.states if isinstance(state.leader, int)]
+        before = next((at for at in range(len(led), 0, -1) if led[at - 1].leader != broker), 0)
+        known = [entries[-1].leader_epoch for entries in _epochs(self.leader) if entries]
+        if known and max(known) < led[before].leader_epoch:
+            yield Gap(
+                GapKind.END,
+                f"what broker {broker} holds since it led from leader epoch {led[before].leader_epoch} on, of which its directory knows nothing",
+                f"the directory of broker {broker} as it is now",
+            )
 
     def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
         magic = copy.view.oldest_magic
