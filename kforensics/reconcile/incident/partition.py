@@ -162,6 +162,7 @@ class _IncidentBuilder:
             ),
             given=evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
+            keeps_epoch=evidence.versions.keeps_epoch_of_election,
         )
         gaps = (*self.account.gaps, *self._outside_metadata(), *self._before_its_term())
         self.account = replace(self.account, gaps=gaps)
@@ -223,9 +224,11 @@ class _IncidentBuilder:
         return is_older and any(copy.is_outdated for copy in self.copies)
 
     def _before_its_term(self) -> Iterator[Gap]:
-        """Yield that the leader's directory was copied before it led: a leader writes its epoch down before anything else (KIP-101)."""
+        """Yield that the leader's directory was copied before it led: from its election on its epoch is there."""
         broker = self.account.last_leader
-        if self.leader is None or self.leader.broker_id != broker:
+        if self.leader is None or not isinstance(broker, int) or self.leader.broker_id != broker:
+            return
+        if self.account.source != "metadata-log" and not self.evidence.versions.keeps_epoch_of_election(broker):
             return
         led = [state for state in self.account.states if isinstance(state.leader, int)]
         before = next((at for at in range(len(led), 0, -1) if led[at - 1].leader != broker), 0)

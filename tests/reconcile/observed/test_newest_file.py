@@ -36,8 +36,11 @@ def test_the_file_that_is_being_written_is_missing(names, missing):
     assert missing == logs_without_newest([replace(file, path=name, node_id=1) for name in names])
 
 
-@pytest.mark.parametrize(("given", "kind"), [({1}, GapKind.BROKER), (set(), GapKind.END)])
-def test_what_a_broker_logged_last_is_an_open_question(given, kind):
+@pytest.mark.parametrize(
+    ("given", "keeps", "kind"),
+    [({1}, True, GapKind.BROKER), ({1}, False, GapKind.END), (set(), True, GapKind.END)],
+)
+def test_what_a_broker_logged_last_is_an_open_question(given, keeps, kind):
     events = logged_events(STARTED, ELECTED, CLEAN)
     whole, rolled = (replace(events[0].file, path=name) for name in ("server.log", "server.log.1"))
 
@@ -45,7 +48,9 @@ def test_what_a_broker_logged_last_is_an_open_question(given, kind):
         return facts_from_logs([event._replace(file=file) for event in events], NoFacts(), files=[file])
 
     def gaps(file):
-        return account_of(PARTITION, "", facts(file), newest_epoch=0, given=frozenset(given)).gaps
+        return account_of(
+            PARTITION, "", facts(file), newest_epoch=0, given=frozenset(given), keeps_epoch=lambda _broker: keeps
+        ).gaps
 
     ((found, words, settled_by),) = gaps(rolled)
     last = events[-1].time_ms
