@@ -1,7 +1,7 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -256,6 +256,27 @@ class Places(NamedTuple):
     problems: tuple[Problem, ...]
     lost: tuple[LostDirectory, ...] = ()
     """Partitions that checkpoints name and of which their node holds no directory."""
+    states: tuple[LogDirState, ...] = ()
+    """The checkpoints of all log directories."""
+
+    def named_alone(self, inputs: Container[int]) -> dict[TopicPartition, frozenset[int]]:
+        """Return the brokers whose checkpoints name a partition of which no directory of theirs is in some inputs.
+
+        Args:
+            inputs: the numbers of those that count.
+        """
+        naming = [one for one in self.states if one.input in inputs and one.without_directory]
+        here: dict[int | Absent, set[TopicPartition]] = {one.broker_id: set() for one in naming}
+        for partition, group in self.by_partition.items() if naming else ():
+            for place in group:
+                if place.state.input in inputs and place.state.broker_id in here:
+                    here[place.state.broker_id].add(partition)
+        found: dict[TopicPartition, set[int]] = {}
+        for state in naming:
+            for one in named_alone(state, here[state.broker_id]):
+                if isinstance(one.broker_id, int):
+                    found.setdefault(one.topic_partition, set()).add(one.broker_id)
+        return {partition: frozenset(brokers) for partition, brokers in found.items()}
 
 
 def find_places(inputs: Inputs) -> Places:
@@ -279,7 +300,10 @@ def find_places(inputs: Inputs) -> Places:
             places.setdefault(one.place.topic_partition, []).append(one.place)
     lost, left_out = lost_directories(every, ((p.state.input, tp) for tp, group in places.items() for p in group))
     return Places(
-        by_partition={tp: tuple(places[tp]) for tp in sorted(places)}, problems=(*problems, *left_out), lost=lost
+        by_partition={tp: tuple(places[tp]) for tp in sorted(places)},
+        problems=(*problems, *left_out),
+        lost=lost,
+        states=tuple(every),
     )
 
 

@@ -48,6 +48,7 @@ class ConcernKind(StrEnum):
     BEHIND = "behind"
     ENDS = "ends"
     DELETED = "deleted"
+    OBSERVERS = "observers"
 
 
 OTHER_DISKS = "other log directories of "
@@ -176,6 +177,10 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
+        partial = [one.view for one in live if one.view.missing and not report.is_voter(one.view)]
+        if partial:
+            owners = tuple(dict.fromkeys(map(report.owner_of, partial)))
+            yield Concern(state=State.AGREE, kind=ConcernKind.OBSERVERS, owners=owners)
         live = [one for one in live if report.is_voter(one.view)]
     yield from _emptied(report, live)
     yield from _gone(report, live)
@@ -252,7 +257,6 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
                 continue
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
         if not live and not one.is_certain:
-            # A partition that was created after its brokers were copied has no directory anywhere.
             continue
         if not one.is_assigned and has_records:
             detail = f"{one.reason}, and no input shows what was in it"
@@ -311,7 +315,8 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         detail = ", ".join(map(str, needed))
         yield Concern(state=State.UNKNOWN, kind=ConcernKind.MISSING, owners=names, detail=detail)
     if not live:
-        if not report.emptied and not report.missing_replicas:
+        # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
+        if not report.missing_replicas and not any(one.is_certain for one in report.emptied):
             yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
         return
     if isinstance(report.later_epoch, int):
