@@ -70,8 +70,6 @@ def look_ahead(
             else:
                 places.append(at)
                 weights.append(UNCLEAN_LOG + sum(length for _, length in scanned))
-            if not is_kept:
-                directory.forget()
         elif not is_kept:
             places.append(at)
             weights.append(CLEAN_LOG)

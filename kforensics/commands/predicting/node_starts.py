@@ -197,6 +197,7 @@ class _NodeStarter:
                     logs.append(known.log)
                     directory.end = known.log.before.log_end_offset
                     telling = known.load
+                    directory.forget()
                 else:
                     load = self._logs.load(directory, clean=markers[directory.place])
                     logs.append(self._logs.describe(number, directory, load.outcome, fate, is_reached=refusal is None))
