@@ -9,9 +9,11 @@ import pytest
 from kforensics.commands.predict import PredictRequest, run
 from kforensics.commands.predicting import look_ahead
 from kforensics.commands.processes import spread
+from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.parallel import WORTH_A_PROCESS
 from kforensics.evidence.replica import loader_scan
+from kforensics.evidence.replica.loader_reader import read_needed
 from tests.builders.directories import copied
 from tests.oracle.loading.made import NOW_MS, Case, edited_files, write_files
 from tests.started import compare
@@ -44,19 +46,28 @@ def test_logs_that_other_processes_look_at_are_predicted_as_here(is_clean, incid
 
     broker = tmp_path / "broker-1"
     copied(incident("silent-divergence-4.x") / "snapshots" / "99-final" / "broker-1", broker)
-    one, other, *_ = sorted(broker.glob("*/*.timeindex"))
+    one, other, third, *_ = sorted(broker.glob("*/*.timeindex"))
     one.unlink()
     (other.parent / "linked").symlink_to("/etc/passwd")
-    if is_clean:
-        (broker / ".kafka_cleanshutdown").touch()
+    if not is_clean:
+        (broker / ".kafka_cleanshutdown").unlink()
+
+    def read(folder, need, scans):
+        if folder == third.parent and need.file == "leader-epoch-checkpoint":
+            raise EvidenceUnreadable(need.file, "the disk gives an I/O error")
+        return read_needed(folder, need, scans)
+
+    monkeypatch.setattr("kforensics.commands.loading.read_needed", read)
     request = PredictRequest(paths=(Path(broker),), kafka="4.1.0", now_ms=1_790_000_000_000, jobs=2)
     here = run(request)
     for name, value in {"CLEAN_LOG": WORTH_A_PROCESS, "UNCLEAN_LOG": WORTH_A_PROCESS, "spread": counted}.items():
         monkeypatch.setattr(look_ahead, name, value)
 
     assert run(request) == here
-    assert found.count(None) == 1
+    assert [problem.path for problem in here.problems] == [f"{third.parent.name}/leader-epoch-checkpoint"]
+    assert found.count(None) == 2
     assert len(found) >= 5
+    assert here.body.starts[0].logs_scanned == (0 if is_clean else len(found) - found.count(None))
 
 
 @pytest.mark.parametrize("options", [{}, {"ways_out": True}], ids=["plain", "ways out"])

@@ -44,6 +44,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(loader_scan, "WORTH_A_PROCESS", 1)
     monkeypatch.setattr(loader_scan, "WORTH_COLUMNS", 0)
+    monkeypatch.setattr(loader_scan, "WINDOW_LENGTH", SMALLEST // 2)
 
 
 def edited(at, data, whole=SOUND):
