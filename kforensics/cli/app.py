@@ -124,9 +124,8 @@ def main() -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no algebra is done here, and numpy's idle threads take 50 ms
     for name in ("stdout", "stderr"):
-        if (
-            getattr(sys, name) is None
-        ):  # it was closed by whoever started the program: nothing is to be read there, and the exit code is true
+        # Whoever started the program closed it: there is nothing to read it from, and the exit code is true.
+        if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

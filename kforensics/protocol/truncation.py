@@ -5,7 +5,7 @@
     kip-279   2.0 to 2.7                                    AbstractFetcherThread.getOffsetTruncationState
     kip-595   2.8 and later, inter.broker.protocol 2.7-IV1  Partition.readRecords and truncateOnFetchResponse
 
-Each function is pure. `quorum_truncation` has the rules of the metadata quorum, `future_truncation` those of future replicas.
+Each function is pure. `quorum_truncation` has the rules of the metadata quorum.
 """
 
 from dataclasses import replace

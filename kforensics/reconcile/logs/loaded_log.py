@@ -65,12 +65,7 @@ class LoadedLog:
     @cached_property
     def state_without_high_watermark(self) -> LogState:
         """The same of a log that others fetch from: equal logs have equal states, whatever high watermark their brokers know."""
-        return LogState(
-            epochs=self.epochs,
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-            high_watermark=Absent.NOT_APPLICABLE,
-        )
+        return self.state._replace(high_watermark=Absent.NOT_APPLICABLE)
 
     @cached_property
     def missing(self) -> tuple[Unaccounted, ...]:
