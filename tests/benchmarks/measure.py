@@ -49,16 +49,17 @@ def measured(command: Sequence[str], *, runs: int = RUNS, expect: Sequence[int] 
 
     Peak memory is that of the largest process the command waited for, as `ru_maxrss`: mapped pages count.
     """
-    return _median([_once(command, expect) for _ in range(runs)])
+    return median_of([_once(command, expect) for _ in range(runs)])
 
 
 def measured_in_turn(ours: Sequence[str], theirs: Sequence[str], *, runs: int = RUNS) -> tuple[Measured, Measured]:
     """Run two commands in turn, so that what else the machine does meets both."""
     pairs = [(_once(ours, (0,)), _once(theirs, (0,))) for _ in range(runs)]
-    return _median([one for one, _ in pairs]), _median([other for _, other in pairs])
+    return median_of([one for one, _ in pairs]), median_of([other for _, other in pairs])
 
 
-def _median(runs: Sequence[Measured]) -> Measured:
+def median_of(runs: Sequence[Measured]) -> Measured:
+    """The medians of some runs, and the largest of what counts as a peak."""
     return Measured(
         median(one.seconds for one in runs),
         median(one.processor_seconds for one in runs),
