@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, RootPlan
+from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, PackedNames, RootPlan
 from kforensics.commands.capturing.roots import find_root, lock_files, new_name, plan_root, require_one_node
 from kforensics.commands.capturing.stakes import (
     ALWAYS_BY_RECORD,
@@ -45,9 +45,6 @@ from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import Found, join, walk_directory, walk_log_dir
 from kforensics.units import TopicPartition
 
-NAMES_AT_ONCE = 1_024
-"""Partition directories that one process looks at before it hands over what it found."""
-
 
 @dataclass(slots=True, kw_only=True)
 class CapturePlan:
@@ -72,11 +69,7 @@ class CapturePlan:
 
     def tasks(self) -> list["Task"]:
         """Return the partition directories that no broker is about to remove, in groups."""
-        return [
-            Task(one, one.names[at : at + NAMES_AT_ONCE])
-            for one in self.log_dirs()
-            for at in range(0, len(one.names), NAMES_AT_ONCE)
-        ]
+        return [Task(one, group) for one in self.log_dirs() for group in one.names.groups]
 
     def log_dirs(self) -> list[LogDirPlan]:
         """Return the log directories."""
@@ -129,7 +122,13 @@ class Task:
     """Some partition directories of one log directory."""
 
     log_dir: LogDirPlan
-    names: tuple[str, ...]
+    group: str
+    """Their names, divided by slashes."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the directories."""
+        return tuple(self.group.split("/"))
 
 
 def plan_capture(
@@ -221,7 +220,7 @@ def _survey(plan: CapturePlan, inputs: Sequence[FoundInput], jobs: int) -> None:
     states = {index: log_dir_states(index, found, plan.problems) for index, found in enumerate(inputs)}
     for log_dir in log_dirs:
         log_dir.state = states[numbers[id(log_dir.found)]][log_dir.path]
-    tasks = plan.tasks() + [Task(one, one.vanishing) for one in log_dirs if one.vanishing]
+    tasks = plan.tasks() + [Task(one, group) for one in log_dirs for group in PackedNames.of(one.vanishing).groups]
     seen: dict[int, list[_Seen]] = {}
 
     def look(task: Task) -> _Seen:
