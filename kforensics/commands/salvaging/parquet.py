@@ -17,7 +17,7 @@ from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL
 from kforensics.formats.log.records import parse_headers
 from kforensics.units import TopicPartition
 
-ROW_GROUP_BYTES = 4 << 20
+ROW_GROUP_BYTES = 2 << 20
 """Bytes of keys and values in one row group: where a thread writes, two are held, one that is made and one that is written."""
 ROW_GROUP_RECORDS = 1 << 17
 
@@ -86,7 +86,7 @@ class ParquetRecords:
 
     def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition, *, beside: bool = True) -> None:
         self._partition = partition
-        self.file = folder.open(f"{stem}.parquet")
+        self.file = folder.open(f"{stem}.parquet", beside=beside)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(_Sink(self.file), mode="w"),
             SCHEMA,
