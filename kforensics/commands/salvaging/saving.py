@@ -31,7 +31,7 @@ from kforensics.units import OffsetRange
 
 _IN_RECORDS = "--form jsonl holds them"
 
-TASK_LENGTH = 4 << 20
+TASK_LENGTH = 3 << 20
 """Bytes of batches whose records one process writes at a time."""
 
 PART_TASK_LENGTH = 3 << 20

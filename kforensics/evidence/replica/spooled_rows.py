@@ -1,7 +1,6 @@
 """Rows of batches that wait in a file without a name until they are asked for: of a large partition they take more memory than all else."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,8 @@ class RowSpool:
     """
 
     def __init__(self, folder: Path) -> None:
+        import tempfile  # noqa: PLC0415 - of large partitions alone
+
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `close` closes it
         self._tables: dict[tuple[int, str], Sequence[SpooledTable]] = {}
 
