@@ -17,7 +17,7 @@ from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL
 from kforensics.formats.log.records import parse_headers
 from kforensics.units import TopicPartition
 
-ROW_GROUP_BYTES = 2 << 20
+ROW_GROUP_BYTES = 4 << 20
 """Bytes of keys and values in one row group: where a thread writes, two are held, one that is made and one that is written."""
 ROW_GROUP_RECORDS = 1 << 17
 
