@@ -3,7 +3,6 @@
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from kforensics.damage import Absent
@@ -18,6 +17,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
+from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import DEEPEST, Entry, Listings, Obstacle, join
 
 _BYTE_FOR_BYTE = frozenset(
@@ -146,35 +146,6 @@ class RootPlan:
     """The path itself, where it is a file."""
 
 
-NAMES_AT_ONCE = 1_024
-"""Partition directories that one process looks at before it hands over what it found."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackedNames:
-    """Names of directories in groups, each group in one text, which takes a fifth of the room of its names."""
-
-    groups: tuple[str, ...]
-    """Names divided by slashes."""
-
-    @classmethod
-    def of(cls, names: Iterable[str]) -> "PackedNames":
-        """Return names packed.
-
-        Args:
-            names: in order; none is empty.
-        """
-        each = iter(names)
-        return cls(tuple(iter(lambda: "/".join(islice(each, NAMES_AT_ONCE)), "")))
-
-    def __iter__(self) -> Iterator[str]:
-        for group in self.groups:
-            yield from group.split("/")
-
-    def __len__(self) -> int:
-        return sum(group.count("/") + 1 for group in self.groups)
-
-
 @dataclass(slots=True, kw_only=True)
 class LogDirPlan:
     """A log directory, of whose partition directories nothing is kept but their names: there may be a million of them."""
@@ -188,7 +159,7 @@ class LogDirPlan:
     """None where the input holds no logs, so that nothing of its partitions is to be decided."""
     urgent: list[str] = field(default_factory=list)
     """The partition directories that a broker is about to remove, or in which it is about to remove segments."""
-    names: PackedNames = field(default_factory=lambda: PackedNames(()))
+    names: PackedNames = field(default_factory=PackedNames)
     """All partition directories but those that a broker is about to remove."""
     vanishing: tuple[str, ...] = ()
     """Those that a broker is about to remove."""

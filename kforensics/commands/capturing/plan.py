@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, PackedNames, RootPlan
+from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, RootPlan
 from kforensics.commands.capturing.roots import find_root, lock_files, new_name, plan_root, require_one_node
 from kforensics.commands.capturing.stakes import (
     ALWAYS_BY_RECORD,
@@ -42,6 +42,7 @@ from kforensics.evidence.parallel import stream
 from kforensics.source.capture import CapturePath
 from kforensics.source.locks import is_locked
 from kforensics.source.naming import parse_partition_directory
+from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import Found, join, walk_directory, walk_log_dir
 from kforensics.units import TopicPartition
 

@@ -1,7 +1,8 @@
 """Log directories by their own small files: who they belong to, how they were left, and which of them are of one node."""
 
-import sys
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -16,6 +17,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
+from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import Listings, join
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class FoundLogDir(NamedTuple):
     meta: MetaProperties | Absent
     clean_shutdown: bool
     broker_epoch: int | Absent
-    partitions: frozenset[str]
+    partitions: PackedNames
     """Names of the live partition directories."""
     is_metadata_dir: bool
     has_broker_files: bool
@@ -141,7 +143,7 @@ class _Names(NamedTuple):
     """The names in a log directory by what they are."""
 
     files: set[str]
-    live: frozenset[str]
+    live: PackedNames
     """Of partition directories but the metadata log's."""
     metadata: list[str]
     """Directories of the metadata log."""
@@ -153,24 +155,26 @@ class _Names(NamedTuple):
 def _names_in(listings: Listings, path: str) -> _Names:
     """Sort the names by what they are, one by one: there may be a million of them."""
     files: set[str] = set()
-    live: set[str] = set()
     metadata: list[str] = []
     states: set[DirectoryState] = set()
-    has_cache = False
-    for entry in listings.each(path):
-        if not entry.is_directory:
-            files.add(entry.name)
-            continue
-        has_cache |= entry.name == "remote-log-index-cache"
-        if (parsed := parse_partition_directory(entry.name)) is None:
-            continue
-        states.add(parsed.state)
-        if parsed.is_metadata:
-            metadata.append(entry.name)
-        elif parsed.state is DirectoryState.LIVE:
-            # Every part of a command that looks at a directory has its name: as one text, not as one each.
-            live.add(sys.intern(entry.name))
-    return _Names(files, frozenset(live), metadata, states, has_cache)
+    caches: list[str] = []
+
+    def live() -> Iterator[str]:
+        for entry in listings.each(path):
+            if not entry.is_directory:
+                files.add(entry.name)
+                continue
+            if entry.name == "remote-log-index-cache":
+                caches.append(entry.name)
+            if (parsed := parse_partition_directory(entry.name)) is None:
+                continue
+            states.add(parsed.state)
+            if parsed.is_metadata:
+                metadata.append(entry.name)
+            elif parsed.state is DirectoryState.LIVE:
+                yield entry.name
+
+    return _Names(files, PackedNames.of(live()), metadata, states, bool(caches))
 
 
 def _version_floor(
@@ -204,7 +208,7 @@ def _version_floor(
 
 
 def _names_inside(listings: Listings, path: str, partitions: Iterable[str]) -> set[str]:
-    sample = sorted(partitions)[:PARTITIONS_SAMPLED]
+    sample = heapq.nsmallest(PARTITIONS_SAMPLED, partitions)
     return {entry.name for partition in sample for entry in listings.of(join(path, partition)).entries}
 
 
@@ -285,5 +289,10 @@ def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
         one: a log directory.
         other: another of the same node id.
     """
-    shared, least = one.partitions & other.partitions, min(len(one.partitions), len(other.partitions))
-    return len(shared) * 2 > least
+    mine, theirs = _names_of(one.partitions), _names_of(other.partitions)
+    return len(mine & theirs) * 2 > min(len(mine), len(theirs))
+
+
+@lru_cache(maxsize=2)  # one is compared with many
+def _names_of(packed: PackedNames) -> frozenset[str]:
+    return frozenset(packed)
