@@ -84,6 +84,45 @@ def _once(command: Sequence[str], expect: Sequence[int]) -> Measured:
     )
 
 
+class Together(NamedTuple):
+    """The most that all processes of a command held at one time, in bytes."""
+
+    proportional: int
+    """A page that several processes share counts once, and pages of files count as far as they are mapped."""
+    anonymous: int
+    """The part of it that is no page of a file."""
+
+
+def held_together(command: Sequence[str], *, expect: Sequence[int] = (0,)) -> Together:
+    """Run a command and look at all of its processes again and again; what is held for less than the time between two looks may be missed."""
+    most = Together(0, 0)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    while process.poll() is None:
+        found = [_held(number) for number in _family(process.pid)]
+        most = Together(*(max(before, sum(each)) for before, each in zip(most, zip(*found, strict=True), strict=True)))
+        time.sleep(0.02)
+    if process.returncode not in expect:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return most
+
+
+def _family(process: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        children = []
+    return [process, *(one for child in children for one in _family(int(child)))]
+
+
+def _held(process: int) -> Together:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has ended
+        return Together(0, 0)
+    values = {line.split()[0]: int(line.split()[1]) * 1024 for line in lines[1:]}
+    return Together(values.get("Pss:", 0), values.get("Pss_Anon:", 0))
+
+
 def warm(path: Path) -> None:
     """Read a file once, so that the page cache holds it."""
     with path.open("rb") as file:

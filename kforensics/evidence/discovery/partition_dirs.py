@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.checkpoint_lines import CheckpointLines, packed_line, unpacked_line
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import (
     CheckpointValue,
@@ -30,8 +31,6 @@ from kforensics.units import TopicPartition
 TEXT_LIMIT = 64 << 20
 """Bytes of a checkpoint file that are read; 10^6 partitions need half of it."""
 
-_LINE_BITS = 32
-
 CHECKPOINTS = {
     "high_watermark": "replication-offset-checkpoint",
     "recovery_point": "recovery-point-offset-checkpoint",
@@ -51,7 +50,7 @@ class LogDirState:
     broker_id: int | Absent
     clean_shutdown: bool
     checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
-    """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
+    """Offset and line of each partition in one number, as `packed_line` makes it."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
     without_directory: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
@@ -118,40 +117,34 @@ def read_log_dir_state(
     return state, tuple(problems)
 
 
-def _partitions_here(listings: Listings, log_dir: str) -> dict[TopicPartition, TopicPartition] | None:
-    """Return the partitions that have a directory, each by itself, so that all checkpoints share one; none where that can't be listed."""
-    listing = listings.of(log_dir)
-    if listing.obstacles:
+def _partitions_here(listings: Listings, log_dir: str) -> dict[str, set[int]] | None:
+    """Return the partitions that have a directory by topic; none where that can't be listed."""
+    entries, obstacles = listings.lazily(log_dir)
+    if obstacles:
         return None
-    # A file under such a name is no directory; what a symbolic link leads to is not looked at.
-    parsed = (parse_partition_directory(entry.name) for entry in listing.entries if not stat.S_ISREG(entry.mode))
-    partitions = (name.topic_partition for name in parsed if name is not None)
-    return {one: one for one in partitions}
+    found: dict[str, set[int]] = {}
+    for entry in entries:
+        # A file under such a name is no directory; what a symbolic link leads to is not looked at.
+        name = None if stat.S_ISREG(entry.mode) else parse_partition_directory(entry.name)
+        if name is not None:
+            found.setdefault(name.topic, set()).add(name.partition)
+    return found
 
 
 def _checkpoint_lines(
-    data: bytes, here: Mapping[TopicPartition, TopicPartition] | None
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    data: bytes, here: Mapping[str, Collection[int]] | None
+) -> tuple[CheckpointLines, dict[TopicPartition, int]]:
     """Offset and line of each partition that is here, and of each that is not and whose offset is above zero."""
-    lines: dict[TopicPartition, int] = {}
     elsewhere: dict[TopicPartition, int] = {}
-    for entry in iter_checkpoint(data, DamageList()):
-        partition = TopicPartition(entry.topic, entry.partition)
-        if here is None or partition in here:
-            lines[here[partition] if here else partition] = packed_line(entry.offset, entry.line)
-        elif entry.offset > 0:
-            elsewhere[partition] = packed_line(entry.offset, entry.line)
-    return lines, elsewhere
 
+    def lines() -> Iterator[tuple[str, int, int, int]]:
+        for topic, partition, offset, line, *_ in iter_checkpoint(data, DamageList()):
+            if here is None or partition in here.get(topic, ()):
+                yield topic, partition, offset, line
+            elif offset > 0:
+                elsewhere[TopicPartition(topic, partition)] = packed_line(offset, line)
 
-def packed_line(offset: int, line: int) -> int:
-    """Return offset and line of a checkpoint in one number, as `LogDirState` holds them.
-
-    Args:
-        offset: of 0 or more.
-        line: from 1; lines that are read are few enough for its bits.
-    """
-    return offset << _LINE_BITS | line
+    return CheckpointLines(lines()), elsewhere
 
 
 LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, so nothing can be said of their records"
@@ -168,7 +161,7 @@ def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bo
         return False
     names = ("high_watermark", "recovery_point")
     return any(
-        packed >> _LINE_BITS
+        unpacked_line(packed).offset
         for state in states
         for name in names
         for packed in state.checkpoints.get(name, {}).values()
@@ -235,7 +228,9 @@ def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[Lo
     found: dict[TopicPartition, tuple[int, str]] = {}
     for name in ("high_watermark", "recovery_point", "log_start"):
         for partition, packed in state.without_directory.get(name, {}).items():
-            if partition not in here and packed >> _LINE_BITS > found.get(partition, (0, ""))[0] >> _LINE_BITS:
+            if partition not in here and (
+                unpacked_line(packed).offset > unpacked_line(found.get(partition, (0, ""))[0]).offset
+            ):
                 found[partition] = packed, name
     return [
         LostDirectory(
@@ -406,8 +401,8 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
 
 def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
     path = join(state.log_dir, CHECKPOINTS[name])
-    citation = Citation(input=state.input, path=path, line=packed & ((1 << _LINE_BITS) - 1))
-    return CheckpointValue(value=packed >> _LINE_BITS, citation=citation)
+    stated = unpacked_line(packed)
+    return CheckpointValue(value=stated.offset, citation=Citation(input=state.input, path=path, line=stated.line))
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:

@@ -17,9 +17,9 @@ from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import reconcile_partition
 from kforensics.reconcile.replicas.placement import place_partition
 from kforensics.reconcile.replicas.report import Verdict
+from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.units import Depth, TopicPartition
 from tests.builders.fleet import fleet_summary
-from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 QUORUM = "__cluster_metadata"
