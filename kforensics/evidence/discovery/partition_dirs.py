@@ -13,7 +13,7 @@ from kforensics.evidence.model import (
     Citation,
     Problem,
 )
-from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.checkpoint.offset import iter_checkpoint, plain_entries
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
@@ -133,13 +133,24 @@ def _checkpoint_lines(
     """Offset and line of each partition that is here, and of each that is not and whose offset is above zero."""
     lines: dict[TopicPartition, int] = {}
     elsewhere: dict[TopicPartition, int] = {}
-    for entry in iter_checkpoint(data, DamageList()):
-        partition = TopicPartition(entry.topic, entry.partition)
-        if here is None or partition in here:
-            lines[here[partition] if here else partition] = packed_line(entry.offset, entry.line)
-        elif entry.offset > 0:
-            elsewhere[partition] = packed_line(entry.offset, entry.line)
+    for topic, number, offset, line in _entries(data):
+        partition = TopicPartition(topic, number)
+        known = partition if here is None else here.get(partition)
+        if known is not None:
+            lines[known] = packed_line(offset, line)
+        elif offset > 0:
+            elsewhere[partition] = packed_line(offset, line)
     return lines, elsewhere
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
+    """Yield topic, partition, offset and line of each entry of an offset checkpoint."""
+    plain = plain_entries(data)
+    if plain is None:
+        yield from (one[:4] for one in iter_checkpoint(data, DamageList()))
+    else:
+        for line, (topic, number, offset) in enumerate(plain, 3):
+            yield topic.decode("ascii"), int(number), int(offset), line
 
 
 def packed_line(offset: int, line: int) -> int:
@@ -372,10 +383,26 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
     Returns:
         The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
     """
-    if name in state.unreadable:
-        return Absent.UNREADABLE
-    packed = state.checkpoints.get(name, {}).get(partition)
-    return Absent.NOT_WRITTEN if packed is None else _unpacked(state, name, packed)
+    lines = state.checkpoints.get(name)
+    packed = lines.get(partition) if lines else None
+    if packed is not None:
+        return _unpacked(state, name, packed)
+    return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
+
+
+def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
+    """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it.
+
+    Args:
+        state: of the log directory.
+        name: a key of `CHECKPOINTS`.
+        partition: the topic and number.
+    """
+    lines = state.checkpoints.get(name)
+    packed = lines.get(partition) if lines else None
+    if packed is not None:
+        return packed >> _LINE_BITS
+    return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
 
 
 def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
