@@ -82,6 +82,8 @@ class LeaderChoices:
 
     def what_if(self) -> tuple[WhatIf, ...]:
         """Return what becomes of the others if each replica leads that can; none where there is no choice."""
+        if not self.session.live:
+            return ()
         empty = [
             load_log(_empty_replica(self.session.live[0].replica, one.broker_id))
             for one in self.emptied
