@@ -79,8 +79,7 @@ def test_of_partitions_that_are_alike_one_is_judged(captured):
     assert {"unknown"} == {one.state for one in found}
 
 
-@pytest.mark.parametrize("node", [1, 3])
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(("odd", "node"), [(odd, (1, 3)[at % 2]) for at, odd in enumerate(ODD)])
 def test_a_partition_that_is_not_like_the_others_is_judged_by_itself(odd, node, captured, tmp_path):
     folder = tmp_path / "broker"
     make_broker(folder, node, COUNT, COUNT * 2000)

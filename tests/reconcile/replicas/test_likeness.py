@@ -109,7 +109,7 @@ def sessions_of(made, number, options):
     if made.random() < 0.3:
         lost = CheckpointValue(value=7, citation=HERE)
         given[3] = replace(GIVEN[3], named={replicas[0].topic_partition: lost})
-    more = (
+    more: tuple = (
         options["wanted_protocol"],
         {},
         {},
@@ -147,7 +147,8 @@ def copied(one):
 def check(options, count, seed):
     """Judge partitions by themselves and by others like them, and return how many were like another one, and like one by copies of its first replica."""
     made = random.Random(f"{seed} {options}")
-    quiet, met, short = {}, 0, 0
+    quiet: dict = {}
+    met = short = 0
     for number in range(count):
         session, alone, copies = sessions_of(made, number, options)
         like, by_copies = likeness_of(session), likeness_of(alone, copies) if copies else None
@@ -170,7 +171,7 @@ def check(options, count, seed):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_partitions_that_are_alike_are_judged_alike(options):
-    met, short = check(options, count=300, seed=0)
+    met, short = check(options, count=150, seed=0)
 
     assert met
     assert short
