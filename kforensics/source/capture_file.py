@@ -13,7 +13,6 @@ import zlib
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -361,7 +360,7 @@ class Capture:
         """Return the block of each directory, by its path below the capture."""
         number = self._numbers.get("tree.json")
         found = {} if number is None else self._parsed(self._inflate(self._parts[number], MANIFEST_LIMIT))
-        if not isinstance(found, dict) or not all(isinstance(block, int) for block in found.values()):
+        if not isinstance(found, dict) or not {*map(type, found.values())} <= {int}:
             raise self.refuse("its tree is of another kind")
         if not are_below(found):
             raise self.refuse("a name in it leads out of its tree")
@@ -513,12 +512,16 @@ def are_below(paths: Collection[str]) -> bool:
     return text.count("\0") == max(len(named) - 1, 0) and not (named and _LEADS_OUT.search(f"\0{text}\0"))
 
 
+def are_names(names: Collection[str]) -> bool:
+    """Whether names are those of files and directories, none of them a path, empty, `.` or `..`.
+
+    Args:
+        names: of the entries of directories.
+    """
+    return "" not in names and "/" not in "".join(names) and are_below(names)
+
+
 _LEADS_OUT = re.compile(r"[\0/]\.{0,2}[\0/]")
-
-
-@lru_cache(maxsize=1 << 12)  # most directories have files of the same names
-def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and name not in {"", ".", ".."} and "/" not in name and "\0" not in name
 
 
 _NOTHING: Mapping[str, Any] = {}
@@ -529,7 +532,7 @@ def _folders(found: Mapping[str, Sequence[Mapping[str, Any]]], block: int) -> di
     """Return the directories of a block by path; the values of all of their entries are checked together, which takes a third of the time."""
     entries = [Entry._make(_ENTRY(one)) for rows in found.values() for one in rows]
     names, modes, lengths, times = zip(*entries, strict=True) if entries else ((), (), (), ())
-    if not all(map(_is_name, set(names))):
+    if not {*map(type, names)} <= {str} or not are_names(set(names)):
         raise ValueError("a name leads out of the tree")
     if not are_whole(times, -_LARGEST, _LARGEST):
         raise ValueError("a time is not a number of nanoseconds")
@@ -538,7 +541,7 @@ def _folders(found: Mapping[str, Sequence[Mapping[str, Any]]], block: int) -> di
     if not are_whole(lengths, 0, _LARGEST):
         raise ValueError("a length is not a number of bytes")
     contents = [one.get("content") or _NOTHING for rows in found.values() for one in rows]
-    if not all(isinstance(one, dict) for one in contents):
+    if not {*map(type, contents)} <= {dict}:
         raise TypeError("the content of a file is no object")
     holds_files_alone = all(map(stat.S_ISREG, kinds))
     folders: dict[str, CapturedFolder] = {}
