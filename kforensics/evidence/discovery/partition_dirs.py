@@ -15,7 +15,7 @@ from kforensics.evidence.model import (
     Citation,
     Problem,
 )
-from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.checkpoint.offset import iter_checkpoint, plain_entries
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
@@ -138,13 +138,23 @@ def _checkpoint_lines(
     elsewhere: dict[TopicPartition, int] = {}
 
     def lines() -> Iterator[tuple[str, int, int, int]]:
-        for topic, partition, offset, line, *_ in iter_checkpoint(data, DamageList()):
+        for topic, partition, offset, line in _entries(data):
             if here is None or partition in here.get(topic, ()):
                 yield topic, partition, offset, line
             elif offset > 0:
                 elsewhere[TopicPartition(topic, partition)] = packed_line(offset, line)
 
     return CheckpointLines(lines()), elsewhere
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
+    """Yield topic, partition, offset and line of each entry of an offset checkpoint."""
+    plain = plain_entries(data)
+    if plain is None:
+        yield from (one[:4] for one in iter_checkpoint(data, DamageList()))
+    else:
+        for line, (topic, number, offset) in enumerate(plain, 3):
+            yield topic.decode("ascii"), int(number), int(offset), line
 
 
 LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, so nothing can be said of their records"
@@ -393,10 +403,26 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
     Returns:
         The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
     """
-    if name in state.unreadable:
-        return Absent.UNREADABLE
-    packed = state.checkpoints.get(name, {}).get(partition)
-    return Absent.NOT_WRITTEN if packed is None else _unpacked(state, name, packed)
+    lines = state.checkpoints.get(name)
+    packed = lines.get(partition) if lines else None
+    if packed is not None:
+        return _unpacked(state, name, packed)
+    return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
+
+
+def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
+    """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it.
+
+    Args:
+        state: of the log directory.
+        name: a key of `CHECKPOINTS`.
+        partition: the topic and number.
+    """
+    lines = state.checkpoints.get(name)
+    packed = lines.get(partition) if lines else None
+    if packed is not None:
+        return unpacked_line(packed).offset
+    return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
 
 
 def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:

@@ -13,7 +13,7 @@ from kforensics.evidence.replica.unaccounted import is_empty
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.leadership import Risk
+from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import Depth, TopicPartition
@@ -116,6 +116,18 @@ class JudgedPartition(NamedTuple):
         """Whether its topic was deleted: nothing was compared."""
         return any(one.kind is ConcernKind.DELETED for one in self.concerns)
 
+    def led_by(self, account: LeadershipAccount) -> "JudgedPartition":
+        """Return the same of the partition of an account, with what that account leaves open.
+
+        Args:
+            account: of the leaders of the partition that is judged, or of one of which the same is to be said.
+        """
+        return self._replace(
+            partition=account.partition,
+            risks=tuple(dict.fromkeys([RISKS[one.risk] for one in account.risky if one.risk])),
+            settled_by=account.gaps[0].settled_by if account.gaps else "",
+        )
+
     @property
     def state(self) -> State:
         """The worst that any concern leads to."""
@@ -134,14 +146,8 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
-    account = report.account
-    gap = next(iter(account.gaps), None) if account is not None else None
-    return JudgedPartition(
-        partition=report.partition,
-        concerns=concerns,
-        risks=() if account is None else tuple(dict.fromkeys(RISKS[one.risk] for one in account.risky if one.risk)),
-        settled_by="" if gap is None else gap.settled_by,
-    )
+    judged = JudgedPartition(partition=report.partition, concerns=concerns)
+    return judged if report.account is None else judged.led_by(report.account)
 
 
 RISKS: Mapping[Risk, str] = {
