@@ -109,7 +109,7 @@ MUTANTS = (
         "    if is_stray:\n        return Fate.KEPT",
     ),
     Mutant("3.6 renames strays", NODE, "return Fate.DELETED if is_stray and", "return Fate.STRAY if is_stray and"),
-    Mutant("a partition may be there twice", STARTS, "if load.name in seen:", "if False:"),
+    Mutant("a partition may be there twice", STARTS, "if name in seen:", "if False:"),
     Mutant("one failed directory of two ends the node", STARTS, "len(offline) == len(log_dirs)", "len(offline) >= 1"),
     Mutant("retention goes above the high watermark", RETENTION, "oldest.end_offset > high_watermark or", ""),
     Mutant(
