@@ -117,7 +117,10 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
         commits=_final_commits(coordinators, options),
         moments=replace(
-            _moments(evidence, gathered.histories, settings), since_ms=options.since_ms, is_stopped=options.is_stopped
+            _moments(evidence, gathered.histories, settings),
+            since_ms=options.since_ms,
+            is_stopped=options.is_stopped,
+            named_alone=places.named_alone(frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()),
         ),
         whole_returns=_whole_returns(events),
         deleted_topics=deleted_topics(logged_operations(events)),

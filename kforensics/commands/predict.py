@@ -7,7 +7,8 @@ from pathlib import Path
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.directories import Reads
-from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, start_node
+from kforensics.commands.predicting.log_starts import Conditions, Outcomes
+from kforensics.commands.predicting.node_starts import NodeStarts, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
 from kforensics.commands.predicting.reassignments import leaving_replicas
 from kforensics.commands.predicting.settings import parse_settings
@@ -15,6 +16,7 @@ from kforensics.commands.predicting.start_inputs import configured_nodes, find_s
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
+from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
@@ -34,6 +36,7 @@ from kforensics.reconcile.logs.predicted_load import (
     WayOut,
 )
 from kforensics.source.capture import split_at_capture
+from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.units import Depth
 
@@ -60,6 +63,8 @@ class PredictRequest:
     """Say in which order to start the brokers of a stopped cluster."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is compared for that order; a start itself reads what the broker reads."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +252,7 @@ class _Nodes:
         self._inputs = inputs
         self._without = _without(request, inputs)
         self._outcomes: Outcomes | None = {} if request.ways_out else None
+        self._jobs = 1 if read_rate_is_limited() else request.jobs or default_jobs()
         self.reads: Reads = {}
         self.versions = {
             node.first: given
@@ -288,6 +294,7 @@ class _Nodes:
             node_count=len(self._nodes),
             outcomes=self._outcomes,
             keeps_reads=self._outcomes is not None or any(one.others for one in self.versions.values()),
+            jobs=self._jobs,
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:

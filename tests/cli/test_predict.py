@@ -8,6 +8,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.evidence.replica import loader_reader
+from kforensics.evidence.replica.loader_scan import scan_batches
 from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.segment.walk import walk_segment
 from tests.builders.directories import copied
@@ -159,17 +160,17 @@ def test_logs_are_read_once_however_many_versions_are_compared(cluster, capsys, 
     broker = cluster / "broker-1"
     shutil.rmtree(broker / "__cluster_metadata-0")
     scanned, ends = [], []
-    real_scan, real_walk = loader_reader.read_batches, walk_segment
+    real_scan, real_walk = scan_batches, walk_segment
 
-    def scan(file, start, *, checked):
+    def scan(file, start, parts):
         scanned.append(file.path)
-        return real_scan(file, start, checked=checked)
+        return real_scan(file, start, parts)
 
     def walk(file, *, level, start):
         ends.append(file.path)
         return real_walk(file, level=level, start=start)
 
-    monkeypatch.setattr(loader_reader, "read_batches", scan)
+    monkeypatch.setattr(loader_reader, "scan_batches", scan)
     monkeypatch.setattr("kforensics.evidence.replica.log_tail.walk_segment", walk)
 
     assert run(["predict", str(broker), "--format", "json"]) == 0

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kforensics.commands.outside import check_outside
-from kforensics.commands.salvaging.background import MANY_WAITING, Background
+from kforensics.commands.salvaging.background import MANY_WAITING, Background, Foreground
 from kforensics.errors import KforensicsError, UsageError
 
 PARTIAL = ".partial"
@@ -57,9 +57,15 @@ class WrittenFile:
 
 
 class OutFile:
-    """A file while it is written; without `finish` it stays as it is, named `.partial`."""
+    """A file while it is written; without `finish` it stays as it is, named `.partial`.
 
-    def __init__(self, root: Path, name: str) -> None:
+    Args:
+        root: the directory of the output.
+        name: relative to it.
+        beside: whether threads write and hash.
+    """
+
+    def __init__(self, root: Path, name: str, *, beside: bool = True) -> None:
         self.name = name
         self.length = 0
         self._path = root / name
@@ -69,8 +75,8 @@ class OutFile:
         self._written = self._begun = self._dropped = 0
         """Positions up to which this process has written, has asked the system to bring to the disk, and to keep no more in memory."""
         self._waiting = 0
-        self._background = Background()
-        self._hashing = Background()
+        self._background: Background | Foreground = Background() if beside else Foreground()
+        self._hashing: Background | Foreground = Background() if beside else Foreground()
         try:
             self._descriptor = os.open(self._partial, _FLAGS, _FILE_MODE)
         except (
@@ -289,11 +295,12 @@ class OutFolder:
         except OSError as error:
             raise WriteFailed(str(self.root), error) from error
 
-    def open(self, name: str) -> OutFile:
+    def open(self, name: str, *, beside: bool = True) -> OutFile:
         """Return a new file, whose folders are made.
 
         Args:
             name: relative to the directory.
+            beside: whether threads write and hash.
 
         Raises:
             WriteFailed: a folder can't be made, or the file can't be opened.
@@ -308,7 +315,7 @@ class OutFolder:
                     raise FileExistsError(17, "File exists")
         except OSError as error:
             raise WriteFailed(str(folder), error) from error
-        file = OutFile(self.root, name)
+        file = OutFile(self.root, name, beside=beside)
         self._names.append(name)
         return file
 

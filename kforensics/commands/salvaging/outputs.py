@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kforensics.commands.salvaging.background import MANY_WAITING, Background
+from kforensics.commands.salvaging.background import MANY_WAITING, Background, Foreground
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, RecordWriter, record_writer
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedLabel, SavedRun
@@ -75,7 +75,7 @@ class Outputs:
         self._unhashed: list[tuple[Any, Run, EvidenceError]] = []
         """Digests that lack bytes, with the runs of which they could not be read again."""
         self.by_number: dict[int, Output] = {}
-        self.background = Background(MANY_WAITING)
+        self.background: Background | Foreground = Background(MANY_WAITING) if beside else Foreground()
         """Hashes what is read."""
         self.use()
 

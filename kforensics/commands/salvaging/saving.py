@@ -31,10 +31,10 @@ from kforensics.units import OffsetRange
 
 _IN_RECORDS = "--form jsonl holds them"
 
-TASK_LENGTH = 4 << 20
+TASK_LENGTH = 3 << 20
 """Bytes of batches whose records one process writes at a time."""
 
-PART_TASK_LENGTH = 6 << 20
+PART_TASK_LENGTH = 3 << 20
 """The same where it writes a file of its own: the more batches are decoded together, the less each of them takes."""
 
 WORTH_PROCESSES = 48 << 20

@@ -32,6 +32,8 @@ BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and und
 
 _CALM = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
 
+_WITHOUT_ALARM = _CALM | {State.UNCOMMITTED_ONLY}
+
 _HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
 """States whose headline says that content was not compared where it was not; graver ones do not depend on it."""
 
@@ -62,6 +64,7 @@ _SHORT = {
     ConcernKind.BEHIND: "a replica is behind",
     ConcernKind.ENDS: "content below the ends of its logs was not compared",
     ConcernKind.DELETED: "the topic was deleted",
+    ConcernKind.OBSERVERS: "a broker's copy lacks a part",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
 
@@ -195,6 +198,13 @@ class _Words:
         )
 
     def headline(self) -> str:
+        return self._worst() + self._observers()
+
+    def _observers(self) -> str:
+        copies = self.of(ConcernKind.OBSERVERS, State.AGREE) if self.state in _WITHOUT_ALARM else ()
+        return f" The copy of the metadata log on {_and(_owners(copies))} lacks a part." if copies else ""
+
+    def _worst(self) -> str:
         kinds = sorted((kind for state, kind in self.by_kind if state is self.state), key=ORDER.__getitem__)
         if self.state is State.AGREE or not kinds:
             if self.state is State.AGREE and self.is_metadata_alone:

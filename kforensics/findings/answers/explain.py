@@ -243,7 +243,9 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
 def _not_given(brokers: Sequence[int]) -> str:
     names = listed([str(broker) for broker in brokers], most=MOST_NAMED)
     return (
-        f"broker {names} is not among the inputs" if len(brokers) == 1 else f"brokers {names} are not among the inputs"
+        f"no replica of broker {names} is among the inputs"
+        if len(brokers) == 1
+        else f"no replicas of brokers {names} are among the inputs"
     )
 
 

@@ -13,7 +13,7 @@ from kforensics.evidence.replica.unaccounted import is_empty
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.leadership import Risk
+from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import Depth, TopicPartition
@@ -48,6 +48,7 @@ class ConcernKind(StrEnum):
     BEHIND = "behind"
     ENDS = "ends"
     DELETED = "deleted"
+    OBSERVERS = "observers"
 
 
 OTHER_DISKS = "other log directories of "
@@ -115,6 +116,18 @@ class JudgedPartition(NamedTuple):
         """Whether its topic was deleted: nothing was compared."""
         return any(one.kind is ConcernKind.DELETED for one in self.concerns)
 
+    def led_by(self, account: LeadershipAccount) -> "JudgedPartition":
+        """Return the same of the partition of an account, with what that account leaves open.
+
+        Args:
+            account: of the leaders of the partition that is judged, or of one of which the same is to be said.
+        """
+        return self._replace(
+            partition=account.partition,
+            risks=tuple(dict.fromkeys([RISKS[one.risk] for one in account.risky if one.risk])),
+            settled_by=account.gaps[0].settled_by if account.gaps else "",
+        )
+
     @property
     def state(self) -> State:
         """The worst that any concern leads to."""
@@ -133,14 +146,8 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
-    account = report.account
-    gap = next(iter(account.gaps), None) if account is not None else None
-    return JudgedPartition(
-        partition=report.partition,
-        concerns=concerns,
-        risks=() if account is None else tuple(dict.fromkeys(RISKS[one.risk] for one in account.risky if one.risk)),
-        settled_by="" if gap is None else gap.settled_by,
-    )
+    judged = JudgedPartition(partition=report.partition, concerns=concerns)
+    return judged if report.account is None else judged.led_by(report.account)
 
 
 RISKS: Mapping[Risk, str] = {
@@ -176,6 +183,10 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
+        partial = [one.view for one in live if one.view.missing and not report.is_voter(one.view)]
+        if partial:
+            owners = tuple(dict.fromkeys(map(report.owner_of, partial)))
+            yield Concern(state=State.AGREE, kind=ConcernKind.OBSERVERS, owners=owners)
         live = [one for one in live if report.is_voter(one.view)]
     yield from _emptied(report, live)
     yield from _gone(report, live)
@@ -252,7 +263,6 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
                 continue
         detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
         if not live and not one.is_certain:
-            # A partition that was created after its brokers were copied has no directory anywhere.
             continue
         if not one.is_assigned and has_records:
             detail = f"{one.reason}, and no input shows what was in it"
@@ -311,7 +321,8 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         detail = ", ".join(map(str, needed))
         yield Concern(state=State.UNKNOWN, kind=ConcernKind.MISSING, owners=names, detail=detail)
     if not live:
-        if not report.emptied and not report.missing_replicas:
+        # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
+        if not report.missing_replicas and not any(one.is_certain for one in report.emptied):
             yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
         return
     if isinstance(report.later_epoch, int):

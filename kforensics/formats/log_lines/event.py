@@ -53,6 +53,7 @@ class LogEventKind(StrEnum):
     ISR_SHRINK = "isr-shrink"
     ISR_EXPAND = "isr-expand"
     ISR_UPDATED = "isr-updated"
+    ISR_REFUSED = "isr-refused"
     EPOCH_ASSIGNED = "epoch-assigned"
     EPOCH_CONFLICT = "epoch-conflict"
     LOG_START_MOVED = "log-start-moved"

@@ -143,6 +143,10 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         rb"[\[(]?(?P<isr>[0-9, ]{0,2000})[\])]?(?: \(under-min-isr\))? ?(?:and (?:zkVersion|version) updated to "
         rb"\[?{partition_epoch})?",
     ),
+    shape(Kind.ISR_REFUSED, b"Cached zkVersion ", rb"\[?\d{1,10}\]? not equal to that in zookeeper, skip updating ISR"),
+    # 2.7 and later, up to 3.2 and from 3.3; some are asked for again, and an update follows where one is given.
+    shape(Kind.ISR_REFUSED, b"Failed to update ISR to ", rb"Pending"),
+    shape(Kind.ISR_REFUSED, b"Failed to alter partition to ", rb"Pending"),
     # The controller takes all others out of every ISR, but never the last member.
     shape(
         Kind.LIVE_BROKERS,

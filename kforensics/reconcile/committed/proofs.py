@@ -491,6 +491,10 @@ class CommitProofs:
                 return False
             if not self.facts.is_unbroken(broker, since, since):
                 return False
+            # What is behind the last line of a broker may be a start, or a change of the ISR by the leader.
+            behind = {state.leader for state in terms} | {broker}
+            if behind & self.facts.logs_without_newest().keys():
+                return False
             # Only the leader's own log lines report every change of the ISR.
             if any(isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms):
                 return False

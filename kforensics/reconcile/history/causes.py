@@ -380,6 +380,9 @@ def _wrote_it_all(truncation: ObservedTruncation, election: Leadership, leadersh
     """Whether the broker that lacked the records afterwards had led every term in which they can have been written."""
     if truncation.replacement is None or truncation.replacement.kept < 0 or truncation.broker_id == election.leader:
         return False
+    if election.leader_epoch < truncation.replacement.epoch and isinstance(_epoch_of_last(truncation), Absent):
+        # They may be of the term that the election began, and a later leader may never have had them.
+        return False
     terms = [
         state
         for state in leaderships

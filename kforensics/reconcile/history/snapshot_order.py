@@ -94,21 +94,34 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
 
 
 def seems_later(one: SnapshotNodes, other: SnapshotNodes) -> bool:
-    """Whether the times of files say that another moment is the later one, and nothing proves either order.
+    """Whether the times of files say that another moment is the later one, and nothing proves either order, or what proves the opposite is of other nodes.
 
     Times count where its logs reach further, too, or where the files of the same nodes have the times of their writing: a log may end earlier than it did.
+    Where nodes disagree, copies of different moments may be mixed.
 
     Args:
         one: the nodes of one moment.
         other: those of the other.
     """
     order = order_of(one, other)
+    if order.grade is Grade.PROVEN and order.later < 0:
+        return not (one.was_copied or other.was_copied) and _has_later_node(one, other)
     if order.grade is not Grade.FILE_TIMES or order.later < 0:
         return False
     hinted = _decided(_by_node(_hints(one, other)), Grade.LIKELY)
     if hinted is not None and hinted.later > 0:
         return True
     return not (one.was_copied or other.was_copied) and _written_later(one, other)
+
+
+def _has_later_node(one: SnapshotNodes, other: SnapshotNodes) -> bool:
+    """Whether the logs of a node reach further in the other moment and were written to later there, and the node itself proves neither order."""
+    deciding = {vote.node_id for vote in _proofs(one, other)}
+    further = {vote.node_id for vote in _by_node(_hints(one, other)) if vote.sign > 0} - deciding
+    alone = [
+        SnapshotNodes(nodes=tuple(node for node in moment.nodes if node.node_id in further)) for moment in (one, other)
+    ]
+    return bool(further) and _written_later(alone[0], alone[1])
 
 
 def _written_later(one: SnapshotNodes, other: SnapshotNodes) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
-from kforensics.units import OffsetRange
+from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_copies import LogCopy
@@ -81,6 +81,8 @@ class Moments:
     """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
     brokers: frozenset[int] = frozenset()
     """Nodes whose directories as they are now are among the inputs."""
+    named_alone: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    """Brokers whose checkpoints as they are now name a partition of which they hold no directory: it was left out of the copy, or is lost."""
     unchanged: frozenset[tuple[int, int, int]] = frozenset()
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
     since_ms: int | None = None

@@ -41,7 +41,7 @@ from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leade
 from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, choose_protocol
-from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange, TopicPartition
 
 MOST_UNCLEAN_STARTS = 2
 LINES_OF_A_START_MS = 10_000
@@ -157,13 +157,15 @@ class _IncidentBuilder:
             found.topic_id,
             evidence.facts,
             newest_epoch=max(
-                (copy.view.batch_epochs[-1].leader_epoch for copy in self.copies if copy.view.batch_epochs),
+                (entries[-1].leader_epoch for copy in self.copies for entries in _epochs(copy) if entries),
                 default=Absent.UNKNOWN,
             ),
             given=evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
+            keeps_epoch=evidence.versions.keeps_epoch_of_election,
         )
-        self.account = replace(self.account, gaps=(*self.account.gaps, *self._outside_metadata()))
+        gaps = (*self.account.gaps, *self._outside_metadata(), *self._before_its_term())
+        self.account = replace(self.account, gaps=gaps)
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader
@@ -172,7 +174,8 @@ class _IncidentBuilder:
         )
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
-        self.missing_replicas = tuple(sorted(self.account.replicas - held - evidence.moments.brokers))
+        here = evidence.moments.brokers - evidence.moments.named_alone.get(partition, frozenset())
+        self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
 
     def _earlier_moments(self) -> list[Moment]:
         return [
@@ -219,6 +222,23 @@ class _IncidentBuilder:
         newest = leader.view.last_epoch
         is_older = isinstance(newest, Absent) or newest < self.account.states[-1].leader_epoch
         return is_older and any(copy.is_outdated for copy in self.copies)
+
+    def _before_its_term(self) -> Iterator[Gap]:
+        """Yield that the leader's directory was copied before it led: from its election on its epoch is there."""
+        broker = self.account.last_leader
+        if self.leader is None or not isinstance(broker, int) or self.leader.broker_id != broker:
+            return
+        if self.account.source != "metadata-log" and not self.evidence.versions.keeps_epoch_of_election(broker):
+            return
+        led = [state for state in self.account.states if isinstance(state.leader, int)]
+        before = next((at for at in range(len(led), 0, -1) if led[at - 1].leader != broker), 0)
+        known = [entries[-1].leader_epoch for entries in _epochs(self.leader) if entries]
+        if known and max(known) < led[before].leader_epoch:
+            yield Gap(
+                GapKind.END,
+                f"what broker {broker} holds since it led from leader epoch {led[before].leader_epoch} on, of which its directory knows nothing",
+                f"the directory of broker {broker} as it is now",
+            )
 
     def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
         magic = copy.view.oldest_magic
@@ -724,6 +744,13 @@ class _IncidentBuilder:
         # Nothing is certainly lost while a replica that may hold it is not among the inputs, or while the logs as they are now, which may have been given other
         # records since, are not.
         return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def _epochs(copy: LogCopy) -> Iterator[Sequence[EpochEntry]]:
+    """Yield the leader epochs of a log by its batches, and by leader-epoch-checkpoint, which names a leader that has written nothing too."""
+    yield copy.view.batch_epochs
+    if not isinstance(copy.view.replica.checkpoint_epochs, Absent):
+        yield copy.view.replica.checkpoint_epochs
 
 
 def _uncertain(loss: LossEntry, why: str) -> LossEntry:

@@ -15,6 +15,7 @@ from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leade
 from kforensics.reconcile.observed.heard_lines import HeardLines, heard_lines
 from kforensics.reconcile.observed.live_brokers import LiveBrokers
 from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
+from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
@@ -51,8 +52,18 @@ class BrokerLife:
     """Every start, its first line in the file left out where it is one."""
     went_back: bool = False
     """Whether its clock went back while it logged, so that the order of its lines and those of others is unknown."""
+    last_ms: int | None = None
+    """The time of the last line, where the server.log that is being written is not given."""
     new_disks: tuple[int, ...] = ()
     """The starts at which a log directory had lost its identity, though the broker had started before."""
+
+    def reaches(self, time_ms: int) -> bool:
+        """Whether the lines reach as far as a time.
+
+        Args:
+            time_ms: in UTC.
+        """
+        return self.last_ms is None or time_ms <= self.last_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +87,8 @@ class BrokerLogFacts(ClusterFacts):
     named: frozenset[int] | None = None
     """The brokers that the states name, found once for all partitions."""
 
+    without_newest: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """By broker: the names of its logs of which the file that is being written is not given."""
     cluster: frozenset[int] = frozenset()
     """Every broker that a ZooKeeper controller ever called alive."""
     starts_are_logged: bool = False
@@ -170,6 +183,10 @@ class BrokerLogFacts(ClusterFacts):
         """Return when the lines of each broker begin whose server.log is among the inputs, in UTC ms; unknown where its clock went back."""
         return {broker: Absent.UNKNOWN if life.went_back else life.first_ms for broker, life in self.lives.items()}
 
+    def logs_without_newest(self) -> Mapping[int, tuple[str, ...]]:
+        """Return the logs of which only rolled files are given."""
+        return self.without_newest
+
     def reports_every_leader(self, since_ms: int) -> bool:
         """Whether the lines of all brokers that a controller ever called alive reach back, and their versions log every start of a leader."""
         heard = (self.lives.get(broker) for broker in self.cluster | self.named_brokers())
@@ -183,7 +200,7 @@ class BrokerLogFacts(ClusterFacts):
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:
         """Whether the broker's own lines are unbroken."""
         life = self.lives.get(broker_id)
-        if life is None or life.went_back or life.first_ms > since_ms:
+        if life is None or life.went_back or life.first_ms > since_ms or not life.reaches(until_ms):
             return False
         return not any(since_ms <= start <= until_ms for start in life.unclean_starts)
 
@@ -193,9 +210,9 @@ class BrokerLogFacts(ClusterFacts):
         if life is None or life.went_back or life.first_ms > since_ms:
             return False
         first = min((one for one in (*life.starts, *life.unclean_starts) if one >= since_ms), default=None)
-        return first is not None and not any(
-            first <= one <= first + _LINES_OF_A_START_MS for one in life.unclean_starts
-        )
+        if first is None or not life.reaches(first + _LINES_OF_A_START_MS):
+            return False
+        return not any(first <= one <= first + _LINES_OF_A_START_MS for one in life.unclean_starts)
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the directories from the metadata log."""
@@ -264,7 +281,8 @@ def facts_from_logs(
         newest_version=newest_version,
         assignments=logged_assignments(events),
         cluster=heard.cluster,
-        starts_are_logged=not heard.too_old and _are_starts_logged(events, newest_version),
+        without_newest=heard.without_newest,
+        starts_are_logged=not heard.too_old and not heard.last and _are_starts_logged(events, newest_version),
         lives=broker_lives(events, heard),
         logged_loads=log_loads(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
@@ -376,9 +394,9 @@ def broker_lives(events: Sequence[LoggedEvent], heard: HeardLines | None = None)
 
     Args:
         events: of all nodes, in the order of time; those without a node or a time are left out.
-        heard: where the lines of each broker begin; by the events alone where it is not given.
+        heard: where the lines of each broker begin and end; by the events alone where it is not given.
     """
-    first = (heard or heard_lines(events)).first
+    heard = heard or heard_lines(events)
     went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}
     clean: dict[int, list[int]] = {}
@@ -401,9 +419,10 @@ def broker_lives(events: Sequence[LoggedEvent], heard: HeardLines | None = None)
             unclean_starts=tuple(starts.get(broker, ())),
             starts=tuple(clean.get(broker, ())),
             new_disks=tuple(new_disks.get(broker, ())),
+            last_ms=heard.last.get(broker),
             went_back=broker in went_back,
         )
-        for broker, time_ms in first.items()
+        for broker, time_ms in heard.first.items()
     }
 
 
@@ -439,7 +458,10 @@ def logged_leaderships(
     states: dict[TopicPartition, list[Leadership]] = {}
     heard = heard or heard_lines(events)
     brokers, alive = frozenset(heard.first), LiveBrokers(events, heard)
-    for item in events:
+    refused = refused_isr_changes(events)
+    for at, item in enumerate(events):
+        if at in refused:
+            continue
         alive.follow(item)
         partition = item.event.topic_partition
         if isinstance(partition, Absent):

@@ -28,6 +28,16 @@ class BrokerVersions:
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
 
+    def keeps_epoch_of_election(self, broker: int) -> bool:
+        """Whether the epoch of an election is in the directory of the new leader from then on, though it writes no record (KAFKA-7415, KAFKA-10706).
+
+        Args:
+            broker: its node id; of one whose version is not known nothing is assumed.
+        """
+        version = self.by_broker.get(broker, self.at_least)
+        rules = None if version is None else epoch_rules_of(version)
+        return rules is not None and rules.enters_epoch_when_elected and rules.trims_at_log_end
+
     def confidence(self, broker: int | Absent, jira: str) -> str | None:
         """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None.
 

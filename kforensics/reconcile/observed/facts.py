@@ -181,6 +181,10 @@ class ClusterFacts:
         """
         return {}
 
+    def logs_without_newest(self) -> Mapping[int, tuple[str, ...]]:
+        """Return by broker the names of its logs of which only rolled files are among the inputs, so that its newest lines are not known."""
+        return {}
+
     def reports_every_leader(self, since_ms: int) -> bool:  # noqa: ARG002
         """Whether every broker of the cluster logs each leader epoch in which it leads, and its lines reach back before a time: an epoch that none names had no leader.
 
@@ -194,7 +198,7 @@ class ClusterFacts:
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
-        """Return whether the broker's log lines begin before a time and report no start after an unclean shutdown up to another.
+        """Return whether the broker's log lines begin before a time, reach another, and report no start after an unclean shutdown in between.
 
         Args:
             broker_id: its node id.

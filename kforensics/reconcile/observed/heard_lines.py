@@ -1,4 +1,4 @@
-"""How far back the lines of each broker reach, and which brokers a ZooKeeper controller ever called alive."""
+"""From when to when the lines of each broker reach, and which brokers a ZooKeeper controller ever called alive."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -7,29 +7,41 @@ from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEventKind
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.reconcile.observed.rolled_files import files_before_missing
+from kforensics.reconcile.observed.rolled_files import files_before_missing, log_of, logs_without_newest
 
 
 class HeardLines(NamedTuple):
-    """The beginnings of the lines of all brokers that are heard."""
+    """The beginnings and ends of the lines of all brokers that are heard."""
 
     first: Mapping[int, int]
     """When each broker's lines begin, in UTC ms, in files that show its starts; behind a rolled file that is missing, where one is."""
     too_old: Mapping[int, frozenset[int]]
     """By broker: the files of its server.log that are older than one that is missing, by identity."""
+    without_newest: Mapping[int, tuple[str, ...]]
+    """By broker: the names of its logs of which the file that is being written is not given."""
+    last: Mapping[int, int]
+    """When the lines of the server.log of these brokers end, in UTC ms; those of all others reach as far as anything does."""
     cluster: frozenset[int]
     """Every broker that a ZooKeeper controller ever called alive."""
 
 
 def heard_lines(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) -> HeardLines:
-    """Return where the lines of each broker begin.
+    """Return where the lines of each broker begin, and where they end.
 
     Args:
         events: of all nodes; state-change.log and controller.log show no start, however far back they reach.
         files: all log files.
     """
     too_old = files_before_missing(events, files)
-    return HeardLines(_first_lines(events, too_old), too_old, _members(events))
+    without_newest = logs_without_newest(files)
+    last = {node: _last_line(events, node) for node, logs in without_newest.items() if "server.log" in logs}
+    return HeardLines(
+        first=_first_lines(events, too_old),
+        too_old=too_old,
+        without_newest=without_newest,
+        last=last,
+        cluster=_members(events),
+    )
 
 
 def _first_lines(events: Iterable[LoggedEvent], too_old: Mapping[int, frozenset[int]]) -> dict[int, int]:
@@ -48,6 +60,12 @@ def _first_lines(events: Iterable[LoggedEvent], too_old: Mapping[int, frozenset[
             continue
         found[node] = min(first[node, file], found.get(node, first[node, file]))
     return found
+
+
+def _last_line(events: Iterable[LoggedEvent], node: int) -> int:
+    """Return the newest time of a line in the server.log of a node; before all time where none has one."""
+    times = (item.time_ms for item in events if item.node_id == node and log_of(item.file) == "server.log")
+    return max((time for time in times if isinstance(time, int)), default=-1)
 
 
 def _members(events: Iterable[LoggedEvent]) -> frozenset[int]:

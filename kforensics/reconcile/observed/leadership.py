@@ -5,7 +5,7 @@ or eligible, while it is down, and what it holds when it comes back may be less 
 truncated its log to its high watermark (before KIP-101).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -121,6 +121,7 @@ def account_of(
     newest_epoch: int | Absent = Absent.UNKNOWN,
     given: frozenset[int] = frozenset(),
     by_high_watermark: bool = False,
+    keeps_epoch: Callable[[int], bool] = lambda _broker: False,
 ) -> LeadershipAccount:
     """Put the account of one partition together.
 
@@ -131,6 +132,7 @@ def account_of(
         newest_epoch: the highest leader epoch that any log of the partition names.
         given: brokers whose directories as they are now are among the inputs.
         by_high_watermark: followers truncate to their high watermark when the leader changes (before KIP-101, or magic 0 and 1).
+        keeps_epoch: whether a broker's directory shows that it was elected, though it wrote nothing.
     """
     states = facts.leaderships(partition, topic_id)
     restarts = {
@@ -149,7 +151,7 @@ def account_of(
                 are_stops_verified=facts.verifies_clean_stops(),
             )
         ),
-        gaps=tuple(_gaps(states, facts, _highest(newest_epoch, facts.later_epoch(partition)), given)),
+        gaps=tuple(_gaps(states, facts, _highest(newest_epoch, facts.later_epoch(partition)), given, keeps_epoch)),
         source="none" if not states else "metadata-log" if isinstance(states[-1].recorded_at, int) else "log-lines",
         assigned=_assigned(states),
         restarts=restarts,
@@ -366,7 +368,11 @@ def _highest(*epochs: int | Absent) -> int | Absent:
 
 
 def _gaps(
-    states: Sequence[Leadership], facts: ClusterFacts, newest_epoch: int | Absent, given: frozenset[int]
+    states: Sequence[Leadership],
+    facts: ClusterFacts,
+    newest_epoch: int | Absent,
+    given: frozenset[int],
+    keeps_epoch: Callable[[int], bool],
 ) -> Iterable[Gap]:
     if not states:
         yield Gap(
@@ -417,6 +423,15 @@ def _gaps(
     if silent:
         names = ", ".join(map(str, silent))
         yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
+    # The directories of all show that none was elected since.
+    is_seen = isinstance(newest_epoch, int) and _named(states) <= given and all(map(keeps_epoch, _named(states)))
+    for broker, logs in facts.logs_without_newest().items():
+        names = listed(logs)
+        yield Gap(
+            GapKind.BROKER if is_seen else GapKind.END,
+            f"what broker {broker} logged after the rolled files of its {names}",
+            f"the newest {names} of broker {broker}",
+        )
     for broker in sorted(_named(states) & heard.keys()):
         begin = heard[broker]
         named = next(one for one in states if broker in _named([one]))

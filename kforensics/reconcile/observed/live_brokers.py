@@ -30,6 +30,7 @@ class LiveBrokers:
     def __init__(self, events: Sequence[LoggedEvent], heard: HeardLines) -> None:
         self._cluster = heard.cluster
         self._heard = heard.first.keys() - heard.too_old.keys()
+        self._last = heard.last
         self._starts: dict[int, list[int]] = {}
         self._joined: dict[tuple[int, TopicPartition], list[tuple[int, frozenset[int]]]] = {}
         self._live: tuple[int, frozenset[int]] | None = None
@@ -98,7 +99,10 @@ class LiveBrokers:
         before, isr = current.leader, current.isr
         if not isinstance(before, int) or not isinstance(isr, frozenset) or not isr or leader in isr:
             return False
-        if not self._cluster or not self._cluster | isr | {leader, before} <= self._heard or partition in self._asked:
+        concerned = self._cluster | isr | {leader, before}
+        if not self._cluster or not concerned <= self._heard or partition in self._asked:
+            return False
+        if any(self._last.get(broker, time_ms) < time_ms for broker in concerned):
             return False
         starts = self._starts.get(before, [])
         again = bisect_right(starts, time_ms)

@@ -1,4 +1,4 @@
-"""The rolled files of a broker's server.log: where one between others is missing, its lines may say anything."""
+"""The rolled files of a broker's logs: where one between others is missing, or the one that is being written, its lines may say anything."""
 
 import datetime as dt
 import re
@@ -11,7 +11,40 @@ from kforensics.reconcile.observed.logged_events import LoggedEvent
 _ROLLED = re.compile(
     r"(?:^|/)server\.log(?:\.(?P<number>\d{1,4})|\.(?P<day>\d{4}-\d\d-\d\d)(?:-(?P<hour>\d\d))?)?(?:\.gz)?$", re.ASCII
 )
+_WRITTEN = re.compile(
+    r"(?:^|/)(?P<log>(?:server|state-change|controller)\.log)(?P<rolled>[.\-_](?:\d{1,4}|\d{4}-\d\d-\d\d[^/]{0,16}?))?(?:\.gz)?$",
+    re.ASCII,
+)
+"""The logs that show how a broker started and who led, by the names in Kafka's own `log4j.properties`."""
 _HOUR_MS, _DAY_HOURS = 3_600_000, 24
+
+
+def log_of(file: LogFile) -> str | None:
+    """Return the name of the log that a file is or was rolled out of; None for any other.
+
+    Args:
+        file: of any node.
+    """
+    name = _WRITTEN.search(file.path)
+    return name["log"] if name else None
+
+
+def logs_without_newest(files: Iterable[LogFile]) -> dict[int, tuple[str, ...]]:
+    """Return by node the names of the logs of which only rolled files are given: the appender makes the one without a suffix again at once.
+
+    Args:
+        files: all log files.
+    """
+    found: dict[tuple[int, str], bool] = {}
+    for file in files:
+        if isinstance(file.node_id, int) and (name := _WRITTEN.search(file.path)):
+            key = file.node_id, name["log"]
+            found[key] = found.get(key, True) and name["rolled"] is not None
+    missing: dict[int, tuple[str, ...]] = {}
+    for (node, log), is_missing in sorted(found.items()):
+        if is_missing:
+            missing[node] = (*missing.get(node, ()), log)
+    return missing
 
 
 def files_before_missing(events: Iterable[LoggedEvent], files: Iterable[LogFile] = ()) -> dict[int, frozenset[int]]:

@@ -17,10 +17,12 @@ from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import reconcile_partition
 from kforensics.reconcile.replicas.placement import place_partition
 from kforensics.reconcile.replicas.report import Verdict
+from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.units import Depth, TopicPartition
 from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
+QUORUM = "__cluster_metadata"
 PATHS = tuple(f"disks/broker-{at}" for at in range(5))
 
 
@@ -97,6 +99,22 @@ def test_a_metadata_log_that_agrees_says_nothing_of_partitions_of_which_no_repli
     said = diff_answer([alone], paths=PATHS)
     assert (State.AGREE, True) == (said.state, "no log of another partition was compared" in said.headline)
     assert State.AGREE is diff_answer([alone, quorum], paths=PATHS, not_given=others).state
+
+
+@pytest.mark.parametrize(
+    ("end_of_voter", "state", "said"),
+    [(60, State.AGREE, "every voter given"), (50, State.BEHIND, "controller 2 lacks records")],
+)
+def test_a_copy_of_the_metadata_log_that_lacks_a_part_is_named_and_is_no_replica(end_of_voter, state, said):
+    whole, voter, copy = (log(1, 60, name=QUORUM), log(2, end_of_voter, name=QUORUM), log(3, 0, name=QUORUM))
+    facts = led(1, {1, 2}, replicas=(1, 2))
+    partial = answer(judged(whole, voter, replace(copy, recovery_point=CheckpointValue(60, HERE)), facts=facts))
+    entire = answer(judged(whole, voter, copy, facts=facts))
+
+    assert {state} == {partial.state, entire.state}
+    assert said in entire.headline
+    assert f"{entire.headline} The copy of the metadata log on broker 3 lacks a part." == partial.headline
+    assert partial.unknown == entire.unknown
 
 
 @pytest.mark.parametrize("given", [(1, 2), (1, 3), (2,)])
@@ -493,6 +511,15 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
     assert State.UNKNOWN is partition_state(report)
     assert "broker 2 does not hold the log of" in answer(report).headline
     assert ["KF116"] == [one.code for one in partition_findings(report)]
+
+
+def test_a_partition_of_which_every_broker_is_given_and_none_holds_a_directory_is_unknown():
+    facts = led(1, {1, 2}, replicas=(1, 2))
+    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2)}
+    report = partition_without_replicas(TopicPartition("u", 0), facts.states[0], facts=facts, given=given)
+
+    assert [1, 2] == [one.broker_id for one in report.emptied]
+    assert "UNKNOWN: no live replica of 1 partition is among the inputs." == answer(report).headline
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,25 @@ def test_a_moment_seems_later_by_the_times_of_files_unless_they_are_those_of_cop
     assert not seems_later(written(20, 5), written(10, 90_000))
 
 
+def test_a_moment_with_one_older_node_may_be_the_later_one():
+    """Node 2 is in an earlier leader epoch there, and node 1 was written to later."""
+
+    def mixed(end, epoch, at_ms, copied_ms=0):
+        nodes = node(1, end), node(2, 10)
+        logs = {TopicPartition("t", 0): replace(nodes[1].logs[TopicPartition("t", 0)], leader_epoch=epoch)}
+        first = replace(nodes[0], newest_write_ms=at_ms + copied_ms, oldest_write_ms=(at_ms - 1) + copied_ms)
+        return SnapshotNodes(nodes=(first, replace(nodes[1], logs=logs)))
+
+    earlier, later = mixed(20, 2, 5), mixed(30, 1, 9)
+    assert -1 == order_of(earlier, later).later
+    assert seems_later(earlier, later)
+    assert not seems_later(later, earlier)
+    # The longer log that was there before a power loss was not written to later.
+    assert not seems_later(earlier, mixed(30, 1, 4))
+    assert not seems_later(earlier, mixed(10, 1, 9))
+    assert not seems_later(earlier, mixed(30, 1, 9, copied_ms=90_000))
+
+
 def test_a_node_that_is_there_twice_can_be_compared():
     twice = SnapshotNodes(nodes=(node(1, 10), node(1, 20)))
 

@@ -1,0 +1,121 @@
+"""ISR changes that leaders asked for and did not get: a line "Shrinking ISR" is written before ZooKeeper or the controller answers.
+
+A leader that has been replaced asks with an old version of the partition's state, and is refused (`Partition.updateIsr`, 0.8 to 2.3; `maybeUpdateIsrAndVersion`,
+2.4 to 2.6; `handleAlterIsrError`, 2.7 and later). Its ISR, and what it commits, stay as they were.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.protocol.versions import KafkaVersion, parse_version
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.units import TopicPartition
+
+_ASKED = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND})
+_ELECTED = frozenset({Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED})
+"""Lines of a ZooKeeper controller about an election, with the ISR of that moment."""
+_ANSWERS_LOGGED = KafkaVersion(2, 4)
+"""The first version that logs each ISR that it was given; those before do so at level TRACE."""
+_AGAIN_MS = 60_000
+"""A leader asks again within this time: every half of `replica.lag.time.max.ms`, 10 or 30 s."""
+
+
+@dataclass(slots=True)
+class _Request:
+    """The newest ISR change that a leader asked for, until a line answers it."""
+
+    at: int
+    time_ms: int | Absent
+    asked: frozenset[int]
+    before: frozenset[int]
+    is_same_term: bool = True
+    """No line has named another leader or epoch since."""
+
+
+def refused_isr_changes(events: Sequence[LoggedEvent]) -> frozenset[int]:
+    """Return which lines ask for an ISR that the leader did not get, by their place among the events.
+
+    A refusal follows, or the leader asks again from the same ISR, or no answer follows though its version logs them, or the controller's next election names two or
+    more in sync of which one was to leave: a ZooKeeper controller only takes brokers out, and after an unclean election the new leader is alone.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
+    refused: set[int] = set()
+    answering = _logging_answers(events)
+    open_requests: dict[tuple[int, TopicPartition], _Request] = {}
+    by_partition: dict[TopicPartition, list[_Request]] = {}
+    for at, item in enumerate(events):
+        event, node, partition = item.event, item.node_id, item.event.topic_partition
+        if isinstance(partition, Absent) or not isinstance(node, int):
+            continue
+        key = node, partition
+        if event.kind in _ASKED:
+            asked, before = event.brokers("to_isr"), event.brokers("from_isr")
+            if isinstance(asked, Absent) or isinstance(before, Absent):
+                continue
+            known = open_requests.get(key)
+            request = _Request(at, item.time_ms, frozenset(asked), frozenset(before))
+            if known and (node in answering or _is_repeated(known, request)):
+                refused.add(known.at)
+            open_requests[key] = request
+            by_partition.setdefault(partition, []).append(request)
+        elif event.kind is Kind.ISR_REFUSED and key in open_requests:
+            refused.add(open_requests.pop(key).at)
+        elif event.kind is Kind.ISR_UPDATED:
+            open_requests.pop(key, None)
+            by_partition.pop(partition, None)
+        elif event.kind in _ELECTED:
+            refused.update(_by_election(event.brokers("isr"), by_partition.pop(partition, [])))
+        if event.kind in _ELECTED or event.kind in {Kind.LEADER_START, Kind.FOLLOWER_START}:
+            for (_, of), known in open_requests.items():
+                known.is_same_term &= of != partition
+    refused |= {known.at for (node, _), known in open_requests.items() if node in answering}
+    return frozenset(refused)
+
+
+def _is_repeated(known: _Request, request: _Request) -> bool:
+    if not known.is_same_term or known.before != request.before:
+        return False
+    times = known.time_ms, request.time_ms
+    return isinstance(times[0], int) and isinstance(times[1], int) and times[1] - times[0] <= _AGAIN_MS
+
+
+def _by_election(isr: tuple[int, ...] | Absent, requests: Sequence[_Request]) -> set[int]:
+    """Return the requests of the term before that an election by the controller shows to have been without effect."""
+    if isinstance(isr, Absent) or len(isr) < 2:
+        return set()
+    found: set[int] = set()
+    for request in reversed(requests):
+        if frozenset(isr) <= request.asked:
+            break
+        if request.asked < request.before:
+            found.add(request.at)
+    return found
+
+
+def _logging_answers(events: Sequence[LoggedEvent]) -> frozenset[int]:
+    """Return the brokers of whose lines all were kept and that log each ISR that they are given."""
+    versions: dict[int, set[KafkaVersion | None]] = {}
+    lacking: set[int] = set()
+    for item in events:
+        if not isinstance(item.node_id, int):
+            continue
+        if item.file.events_dropped:
+            lacking.add(item.node_id)
+        if item.event.kind is Kind.VERSION:
+            versions.setdefault(item.node_id, set()).add(_version(str(item.event.fields.get("version"))))
+    return frozenset(
+        node
+        for node, named in versions.items()
+        if node not in lacking and all(version is not None and version >= _ANSWERS_LOGGED for version in named)
+    )
+
+
+def _version(text: str) -> KafkaVersion | None:
+    try:
+        return parse_version(text)
+    except ValueError:
+        return None
