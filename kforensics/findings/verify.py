@@ -13,6 +13,7 @@ from kforensics.findings.missing import COMPARE_VOTERS, OF_METADATA
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
+from kforensics.words import listed
 
 if TYPE_CHECKING:
     from kforensics.reconcile.observed.leadership import LeadershipAccount
@@ -250,12 +251,10 @@ def who(described: Input) -> str:
 def _advice(holders: Sequence[IntactReplica]) -> str:
     if not holders:
         return ""
-    names = " and ".join(
+    names = dict.fromkeys(  # of several moments a broker holds it once
         holder.path if isinstance(holder.broker_id, Absent) else f"broker {holder.broker_id}" for holder in holders
     )
-    return (
-        f"Held intact by {names}: keep a copy of it, and do not let this replica become leader before it is replaced."
-    )
+    return f"Held intact by {listed(list(names))}: keep a copy of it, and do not let this replica become leader before it is replaced."
 
 
 def _partition_of(context: PartitionContext | None) -> TopicPartition | Absent:

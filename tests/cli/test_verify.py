@@ -58,6 +58,19 @@ def test_a_flipped_bit_is_found_explained_and_another_replica_named(incident, ve
     assert finding["citations"][0]["position"] == 4559
 
 
+def test_who_holds_a_range_intact_at_several_moments_is_named_once(incident, verified, tmp_path):
+    snapshot = incident("silent-divergence-4.x") / "snapshots" / "99-final"
+    copied(snapshot / "broker-1" / "audit-0", tmp_path / "broker-1" / "audit-0")
+    shutil.copy(snapshot / "broker-1" / "meta.properties", tmp_path / "broker-1")
+
+    _, document = verified(snapshot / "broker-1", snapshot / "broker-2", tmp_path / "broker-1")
+
+    (place,) = next(row for row in damaged(document) if row["kind"] == "segment")["damage"]
+    assert place["intact_on"] == [1]
+    assert [one["input"] for one in place["intact_in"]] == [0, 2]
+    assert "Held intact by broker 1: keep" in document["answer"]["now"][0]
+
+
 def test_the_first_line_is_the_answer(incident, verify):
     snapshot = incident("silent-divergence-4.x") / "snapshots" / "99-final"
     code, out, err = verify(snapshot)

@@ -85,7 +85,8 @@ def _place_row(place: Damage, holders: Sequence[IntactReplica] | None) -> dict[s
     if holders is None or not isinstance(place.offsets_lost, OffsetRange):
         row["intact_on"] = row["intact_in"] = Absent.NOT_APPLICABLE
     else:
-        row["intact_on"] = [holder.broker_id for holder in holders if not isinstance(holder.broker_id, Absent)]
+        known = (holder.broker_id for holder in holders if not isinstance(holder.broker_id, Absent))
+        row["intact_on"] = list(dict.fromkeys(known))
         row["intact_in"] = [{"input": holder.input, "path": holder.path} for holder in holders]
     return row
 
