@@ -1,6 +1,6 @@
 """The comparison of the replicas of one partition, and of many partitions in several processes: what `diff`, an audit and `trace` share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -156,12 +156,8 @@ def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> lis
     large = [at for at, weight in enumerate(weights) if weight >= LARGE_PARTITION and jobs > 1]
     scans = _scan_large(shared, large, jobs, progress)
     small = [at for at in range(len(weights)) if at not in set(large)]
-    chunks = [
-        tuple(small[first:behind])
-        for first, behind in in_chunks(
-            (weights[at] for at in small), weight=CHUNK_LENGTH, most=_chunk_of(shared, len(small), jobs)
-        )
-    ]
+    runs = in_chunks((weights[at] for at in small), weight=CHUNK_LENGTH, most=_chunk_of(shared, len(small), jobs))
+    chunks = [tuple(small[first:behind]) for first, behind in _at_blocks(shared, small, list(runs))]
     results: dict[int, PartitionResult] = {}
     sizes = [sum(weights[at] for at in chunk) for chunk in chunks]
     done = spread(_compare_chunk, shared, chunks, jobs=jobs, sizes=sizes, progress=progress)
@@ -185,6 +181,26 @@ def _chunk_of(shared: Comparison, count: int, jobs: int) -> int:
     if not all(isinstance(place.state.root, CapturePath) for _, group in shared.groups for place in group):
         return CHUNK_PARTITIONS
     return max(CHUNK_PARTITIONS, min(CHUNK_OF_CAPTURES, count // (4 * jobs)))
+
+
+def _at_blocks(
+    shared: Comparison, members: Sequence[int], runs: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Yield runs whose ends are moved up to where another block of a capture begins, so that no two processes read one."""
+    blocks = [_block_of(shared.groups[at][1][0]) for at in members]
+    first = 0
+    for _, behind in runs:
+        end = max(first, behind)
+        while 0 < end < len(blocks) and blocks[end] is not None and blocks[end] == blocks[end - 1]:
+            end += 1
+        if end > first:
+            yield first, end
+        first = end
+
+
+def _block_of(place: PartitionPlace) -> int | None:
+    root = place.state.root
+    return root.block_below(place.path) if isinstance(root, CapturePath) else None
 
 
 def _scan_large(

@@ -324,6 +324,15 @@ class CapturePath(ForeignPath):
         capture, inner = self._below(relative)
         return (capture, capture.folder(inner)) if capture.has_folder(inner) else None
 
+    def block_below(self, relative: str) -> int | None:
+        """Return the block of the capture that has a directory, and is read as a whole; none where it has no such directory.
+
+        Args:
+            relative: to this path.
+        """
+        capture, inner = self._below(relative)
+        return capture.block_of(inner)
+
     def segment_bytes_below(self, relative: str) -> int | None:
         """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them.
 

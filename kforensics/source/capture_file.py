@@ -468,6 +468,14 @@ class Capture:
         """Return the paths of all directories that were captured."""
         return tuple(self._folders)
 
+    def block_of(self, inner: str) -> int | None:
+        """Return the number of the block that a directory is in; none where no such directory was captured.
+
+        Args:
+            inner: relative to the root of the capture.
+        """
+        return self._folders.get(inner)
+
     def has_folder(self, inner: str) -> bool:
         """Whether a directory of that path was captured.
 

@@ -1,9 +1,12 @@
 """Captures of replicas that are the same: what is said of them without reading each, and that it is said of no other."""
 
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from kforensics.commands import partition_comparison
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.partition_comparison import DiffOptions, compare_all, comparison_of
 from kforensics.evidence.discovery.inputs import find_inputs
@@ -88,3 +91,13 @@ def test_a_partition_that_is_not_like_the_others_is_judged_by_itself(odd, node, 
     captures[node - 1] = take([folder], tmp_path / "odd.kfc")
 
     assert [] == list(compare_short_ways(captures))
+
+
+@pytest.mark.parametrize("blocks", [(0, 0, 0, 1, 1, 1, 2), (None,) * 7, (0,) * 7, (0, 1, 2, 3, 4, 5, 6)])
+def test_every_partition_is_taken_once_and_no_block_by_two(blocks):
+    shared: Any = SimpleNamespace(groups=[(None, (at,)) for at in range(7)])
+    with patch.object(partition_comparison, "_block_of", blocks.__getitem__):
+        runs = list(partition_comparison._at_blocks(shared, range(7), [(0, 2), (2, 4), (4, 7)]))
+
+    assert list(range(7)) == [at for first, end in runs for at in range(first, end)]
+    assert all(blocks[end - 1] != blocks[end] for _, end in runs[:-1]) or blocks[0] is None
