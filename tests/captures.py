@@ -15,6 +15,10 @@ from typing import Any
 from kforensics.cli.app import run
 from kforensics.commands.capture import CaptureRequest
 from kforensics.commands.capture import run as capture
+from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.commands.partition_comparison import DiffOptions, compare_all, comparison_of
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.source.capture import split_at_capture
 from kforensics.units import Depth
 
@@ -87,6 +91,8 @@ def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = Tr
         captures = [take([node], folder / f"{node.name}.kfc") for node in nodes_of(snapshot)]
         if of_every_moment or snapshot is final:
             yield from _compare("diff", [_place(snapshot)], [folder], snapshot)
+            yield from compare_short_ways(nodes_of(snapshot))
+            yield from compare_short_ways(captures)
         if of_every_moment:
             yield from _compare("predict", [_place(snapshot)], [folder], snapshot)
             yield from _compare("groups", [_place(snapshot)], [folder], snapshot, options=(_HISTORY, _HISTORY))
@@ -104,6 +110,19 @@ def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = Tr
     yield from _compare(
         "explain", [_place(final), *logs], [folders[final], *of_logs], final, options=options, what="before"
     )
+
+
+def compare_short_ways(paths: Sequence[Path]) -> Iterator[str]:
+    """Where `diff` says something else of a partition by the results of partitions like it than by its replicas: the second time each is like itself."""
+    inputs = find_inputs(paths, with_server_logs=True)
+    places = find_places(inputs)
+    whole = comparison_of(inputs, places, gather_cluster_evidence(inputs, places), DiffOptions())
+    short = whole._replace(keep_quiet=False, quiet={})
+    every = compare_all(whole, 1, None)
+    for _ in range(2):
+        for one, other in zip(every, compare_all(short, 1, None), strict=True):
+            if one._replace(report=None) != other._replace(report=None):
+                yield f"{one.partition}: {one.judged} and {other.judged}"
 
 
 def compare_ends(snapshot: Path, folder: Path) -> Iterator[str]:

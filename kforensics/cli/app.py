@@ -84,8 +84,8 @@ def kforensics(
     In an incident, before a broker is started: `kforensics diff BROKER-DIRECTORIES`. Afterwards, with log files and earlier
     copies: `kforensics explain`.
 
-    Nothing is ever written below an input. Exit codes: 0 nothing found, 1 findings, 2 wrong usage, 3 evidence missing,
-    unreadable or incomplete, 4 a defect in kforensics itself.
+    Nothing is ever written below an input. Exit codes: 0 the answer is calm, 1 loss, damage, difference or a warning,
+    2 wrong usage, 3 unknown, or not all could be read, 4 a defect in kforensics itself.
     """
     context.obj = color
 
@@ -185,6 +185,9 @@ def run(arguments: Sequence[str]) -> int:
             f"{PROGRAM}: standard output can't be written: {error.strerror}"
         )  # help that was asked for, on a full disk
         return ExitCode.USAGE
+    except MemoryError:
+        _say(f"{PROGRAM}: there is not enough memory; nothing was concluded")
+        return ExitCode.INCOMPLETE
     except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code that identifies it
         return _report_defect(error)
     return ExitCode.NOTHING_FOUND

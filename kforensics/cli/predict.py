@@ -8,6 +8,7 @@ import typer
 from kforensics.cli.command import Output, with_output
 from kforensics.cli.options import (
     DepthOption,
+    JobsOption,
     KeepGoingOption,
     PartitionsOption,
     PathsArgument,
@@ -74,6 +75,7 @@ def predict(
     topic: TopicsOption = None,
     partition: PartitionsOption = None,
     depth: DepthOption = None,
+    jobs: JobsOption = None,
     keep_going: KeepGoingOption = False,
 ) -> None:
     """Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.
@@ -99,5 +101,6 @@ def predict(
         depth=depth or Depth.CONTENT,
         topics=frozenset(topic or ()),
         partitions=frozenset(partition or ()),
+        jobs=jobs,
     )
     output.finish(run(request))

@@ -7,6 +7,7 @@ from typing import Any
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
 from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
 from kforensics.protocol.loading.partition import load_partition
@@ -31,6 +32,8 @@ class DirectoryOnDisk:
     """What has been read, by the names on disk; later starts need not read it again."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """Files that could not be read, by the names on disk, with what was met."""
+    scans: ScansAhead | None = None
+    """Segments that are scanned by several processes; None to scan each alone."""
 
     def load(
         self,
@@ -148,7 +151,7 @@ class _Contents(Mapping[Need, object]):
         if on_disk not in disk.read:
             try:
                 scanned = self._scanned(on_disk)
-                disk.read[on_disk] = read_needed(disk.folder, on_disk) if scanned is None else scanned
+                disk.read[on_disk] = read_needed(disk.folder, on_disk, disk.scans) if scanned is None else scanned
             except EvidenceError as error:
                 if isinstance(disk.folder, CapturePath):  # what can't be read here can be read by the broker
                     raise

@@ -18,6 +18,7 @@ from kforensics.evidence.replica.collect import (
     CollectedReplica,
     changes_since,
     collect_replica,
+    copy_of,
     scan_place,
     segment_paths,
 )
@@ -30,10 +31,11 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
+from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
 from kforensics.reconcile.replicas.partition import (
     PartitionReport,
+    PartitionSession,
     Verdict,
-    reconcile_partition,
 )
 from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
@@ -104,6 +106,8 @@ class Comparison(NamedTuple):
     reader: FileBatchReader
     facts: ClusterFacts
     options: DiffOptions
+    quiet: dict[Likeness, PartitionResult]
+    """Results without report and finding, to be said of all partitions of which what decides is the same."""
     flatten: Flatten | None = None
     keep_quiet: bool = True
 
@@ -128,6 +132,7 @@ def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, opt
         reader=FileBatchReader([one.root for one in inputs.found]),
         facts=gathered.facts,
         options=options,
+        quiet={},
     )
 
 
@@ -215,18 +220,48 @@ def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionRe
 def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
 
+    first = collect_replica(places[0], depth=shared.options.depth) if _is_short(shared, places, scans) else None
+    if first is not None and (known := _known_of_copies(shared, places, first)) is not None:
+        return known
+
     def collect(depth: Depth) -> list[CollectedReplica]:
-        return [
-            collect_replica(
-                place, scanned={path: segment for (n, path), segment in scans.items() if n == number}, depth=depth
-            )
-            for number, place in enumerate(places)
-        ]
+        found = [first] if first is not None and depth is shared.options.depth else []
+        for number, place in list(enumerate(places))[len(found) :]:
+            scanned = {path: segment for (n, path), segment in scans.items() if n == number} if scans else None
+            beside = found[0] if found else None
+            found.append(collect_replica(place, scanned=scanned, depth=depth, beside=beside))
+        return found
 
     try:
         return compare_replicas(shared, places, collect(shared.options.depth))
     except (EndsDoNotDecideError, EvidenceError):
         return compare_replicas(shared, places, collect(Depth.CONTENT))
+
+
+def _is_short(shared: Comparison, places: Sequence[PartitionPlace], scans: Mapping[tuple[int, str], Segment]) -> bool:
+    """Whether captures may show that of a partition nothing has to be compared."""
+    # A report of its own is for who asks for it.
+    is_asked_for = shared.keep_quiet or shared.flatten is not None
+    return not is_asked_for and not scans and all(isinstance(place.state.root, CapturePath) for place in places)
+
+
+def _known_of_copies(
+    shared: Comparison, places: Sequence[PartitionPlace], first: CollectedReplica
+) -> PartitionResult | None:
+    """Return what was found for a partition like this one, where captures say that all of its replicas are the same, high watermarks aside; none where any differs."""
+    copies = [copy_of(first, place) for place in places[1:]]
+    alike = [one for one in copies if one is not None]
+    if len(alike) < len(copies) or first.problems:
+        return None
+    session = _session([first.replica], reader=shared.reader, facts=shared.facts, options=shared.options)
+    like = likeness_of(session, alike)
+    known = None if like is None else shared.quiet.get(like)
+    return None if known is None else _said_again(known, session, places)
+
+
+def _said_again(known: PartitionResult, session: PartitionSession, places: Sequence[PartitionPlace]) -> PartitionResult:
+    judged = known.judged.led_by(session.account)
+    return known._replace(partition=session.partition, judged=judged, length=sum([place.length for place in places]))
 
 
 def compare_replicas(
@@ -244,7 +279,10 @@ def compare_replicas(
         EvidenceError: they were, and what is needed below can't be read.
     """
     replicas = [one.replica for one in collected]
-    report, findings = judge_partition(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
+    session = _session(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
+    like = None if shared.keep_quiet or shared.flatten else likeness_of(session)
+    known = None if like is None else shared.quiet.get(like)
+    report, findings = (None, ()) if known is not None else _judged(session, shared.options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
@@ -254,7 +292,14 @@ def compare_replicas(
         ),
         *shared.reader.take_lacks(),
     )
-    return result_of(shared, report, findings, problems, sum(place.length for place in places))
+    if known is not None and not problems:
+        return _said_again(known, session, places)
+    if report is None:
+        report, findings = _judged(session, shared.options)
+    result = result_of(shared, report, findings, problems, sum(place.length for place in places))
+    if like is not None and result.report is None and not (findings or problems):
+        shared.quiet[like] = result
+    return result
 
 
 def result_of(
@@ -299,17 +344,25 @@ def judge_partition(
         facts: what metadata and broker logs say.
         options: what the caller asks for and states.
     """
-    report = reconcile_partition(
+    return _judged(_session(replicas, reader=reader, facts=facts, options=options), options)
+
+
+def _session(
+    replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
+) -> PartitionSession:
+    return PartitionSession(
         replicas,
-        reader=reader,
-        facts=facts,
-        wanted_leader=options.leader,
+        reader,
+        facts,
         wanted_protocol=options.protocol,
         protocol_hints=options.protocol_hints,
         possible_protocols=options.possible_protocols,
         stated_replicas=options.replicas,
         given=options.given,
         is_stopped=options.is_stopped,
-        depth=options.depth,
     )
+
+
+def _judged(session: PartitionSession, options: DiffOptions) -> tuple[PartitionReport, tuple[Finding, ...]]:
+    report = session.report(options.leader, options.depth)
     return report, tuple(partition_findings(report))

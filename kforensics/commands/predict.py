@@ -7,14 +7,16 @@ from pathlib import Path
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.directories import Reads
-from kforensics.commands.predicting.node_starts import Conditions, NodeStarts, Outcomes, start_node
+from kforensics.commands.predicting.log_starts import Conditions, Outcomes
+from kforensics.commands.predicting.node_starts import NodeStarts, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
 from kforensics.commands.predicting.reassignments import leaving_replicas
 from kforensics.commands.predicting.settings import parse_settings
-from kforensics.commands.predicting.start_inputs import configured_log_dirs, find_start_inputs
+from kforensics.commands.predicting.start_inputs import configured_nodes, find_start_inputs
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
 from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
+from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
@@ -24,6 +26,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_pla
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import MissingDirectories, PredictedCluster
+from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
 from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
     PredictedLog,
@@ -33,6 +36,7 @@ from kforensics.reconcile.logs.predicted_load import (
     WayOut,
 )
 from kforensics.source.capture import split_at_capture
+from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.units import Depth
 
@@ -59,6 +63,8 @@ class PredictRequest:
     """Say in which order to start the brokers of a stopped cluster."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is compared for that order; a start itself reads what the broker reads."""
+    jobs: int | None = None
+    """Processes; one for each core where not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +100,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         UsageError: a version that is not modelled, no log directory among the inputs, or no partition that was asked for.
     """
     inputs = find_start_inputs(request.paths, keep_going=request.keep_going)
-    configured = configured_log_dirs(inputs)
+    configured = configured_nodes(inputs)
     inputs, nodes = nodes_of(inputs, configured)
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
@@ -139,6 +145,11 @@ def run(request: PredictRequest) -> Result[Prediction]:
         left_out=[one.described.path for one in inputs.found if one.described.kind == "partition"],
         without=[str(path) for path in request.without],
         zookeeper_nodes=[node.first for node in nodes if not node.is_kraft],
+        not_migrated={
+            one.node.first: str(one.version)
+            for one in started
+            if one.node.is_of_zookeeper and one.version >= FIRST_WITHOUT_ZOOKEEPER and one.node.configured is None
+        },
         missing_directories=[
             MissingDirectories(
                 node_id=one.node.node_id,
@@ -147,9 +158,11 @@ def run(request: PredictRequest) -> Result[Prediction]:
                 new=one.new_directories,
                 empty=one.empty_folders,
                 blank=one.blank_log_dirs,
+                formats_blank=not one.node.is_kraft and one.version < FIRST_WITHOUT_ZOOKEEPER,
             )
             for one in started
         ],
+        blank_nodes=[node.first for node in nodes if node.is_blank],
         side_by_side=side_by_side(nodes, configured),
         unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
         unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
@@ -239,6 +252,7 @@ class _Nodes:
         self._inputs = inputs
         self._without = _without(request, inputs)
         self._outcomes: Outcomes | None = {} if request.ways_out else None
+        self._jobs = 1 if read_rate_is_limited() else request.jobs or default_jobs()
         self.reads: Reads = {}
         self.versions = {
             node.first: given
@@ -246,6 +260,7 @@ class _Nodes:
                 node.inputs,
                 node.node_id,
                 is_kraft=node.is_kraft,
+                is_blank=node.is_blank,
                 log_files=surroundings.log_files,
                 history=surroundings.history,
                 is_alone=len(nodes) == 1,
@@ -279,6 +294,7 @@ class _Nodes:
             node_count=len(self._nodes),
             outcomes=self._outcomes,
             keeps_reads=self._outcomes is not None or any(one.others for one in self.versions.values()),
+            jobs=self._jobs,
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:

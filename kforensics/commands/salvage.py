@@ -23,6 +23,7 @@ from kforensics.evidence.carving import CarvedReader
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
 from kforensics.evidence.model import BatchReader, Input, Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.evidence.replica.spooled_rows import RowSpool
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.answers.salvage import (
     CarvedFigures,
@@ -354,7 +355,8 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
     """One partition; what goes wrong with the output is a value, so that it comes back from another process."""
     problems: list[Problem] = []
     out: list[SavedPartition] = []
-    files = FileBatchReader(shared.roots)
+    spool = _spool(shared, task)
+    files = FileBatchReader(shared.roots, spool=spool)
     copies, starts = carved_copies(shared.carved, task.partition) if shared.carved else ([], {})
     reader = CarvedReader(files, shared.carved.images if shared.carved else {}, starts)
     try:
@@ -367,16 +369,31 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
             carved=copies,
             reader=reader,
             jobs=shared.jobs,
+            spool=spool,
         )
         out.extend(_save(shared, plan, reader) for plan in plans)
     except WriteFailed as error:
         return _Done(tuple(out), tuple(problems), failure=str(error))
+    except MemoryError:
+        return _Done(tuple(out), tuple(problems), failure=f"{task.partition} takes more memory than there is")
     except (HoldsDelimiter, NotRebased) as error:
         shared.folder.discard()  # of another process this one alone knows the files that are not finished
         return _Done(tuple(out), tuple(problems), refusal=str(error))
     finally:
         reader.close()
+        if spool is not None:
+            spool.close()
     return _Done(tuple(out), (*problems, *files.take_lacks()))
+
+
+def _spool(shared: _Shared, task: Task) -> RowSpool | None:
+    """Return where rows of batches wait, for a partition that has many; none where no file can be made, so that they are read again."""
+    if sum(place.length for place in task.places) < LARGE:
+        return None
+    try:
+        return RowSpool(shared.folder.root)
+    except OSError:
+        return None
 
 
 def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPartition:

@@ -80,13 +80,13 @@ class Extent(NamedTuple):
         return other.first_epoch is None or self.highest_epoch is None or other.first_epoch >= self.highest_epoch
 
 
-def split_segment(path: Path, *, length: int, base_offset: int, jobs: int) -> list[Part]:
+def split_segment(path: Path, *, length: int, base_offset: int | None, jobs: int) -> list[Part]:
     """Return the parts of a segment in file order; one where it is small, or can't be opened.
 
     Args:
         path: of the segment.
         length: in bytes; parts are not smaller than `SMALLEST_PART`.
-        base_offset: the first offset that it may have.
+        base_offset: the first offset that it may have; None where that is not known.
         jobs: the number of processes.
     """
     count = min(length // SMALLEST_PART, jobs * PARTS_PER_JOB) if jobs > 1 else 1

@@ -128,6 +128,8 @@ class FleetSummary:
     """What changed since an earlier audit, where there is one to compare with."""
     gate: Gate | None = None
     """Whether the audit fails a schedule, where rules for that are given."""
+    deleted_partitions: int = 0
+    """Those of the partitions whose topics were deleted: nothing of them was compared."""
     depth: Depth = Depth.CONTENT
     """How much of the logs was read."""
     counts: tuple[tuple[int, int], ...] = ()

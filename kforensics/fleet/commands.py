@@ -316,6 +316,7 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
 
     Raises:
         EvidenceError: they are no tables of finished audits.
+        UsageError: the second is not earlier.
     """
     from kforensics.fleet.audit_tables import earlier_audit, open_audit
     from kforensics.fleet.comparison import compare_audits
@@ -326,6 +327,9 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     with _named_errors(place):
         later = open_audit(place, request.report.audit_id)
         earlier = earlier_audit(later, request.earlier, storage)
+        if earlier.audit_id == later.audit_id or earlier.audited_ns > later.audited_ns:
+            what = "this audit itself" if earlier.audit_id == later.audit_id else "a later audit"
+            raise UsageError(f"--since {request.earlier} is {what}: name one that was made before {later.audit_id}")
         comparison = compare_audits(earlier, later, _filters(request.report, earlier, later))
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))

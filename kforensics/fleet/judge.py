@@ -343,7 +343,7 @@ def _partition_row(
     replicas: Sequence[tuple[Row, Replica]],
     findings: Sequence[Finding],
 ) -> Row:
-    leader = report.leader
+    leader = None if report.is_deleted else report.leader
     chosen = next((one for one in report.what_if if leader is not None and one.leader is leader.view), None)
     grave = any(one.severity.rank >= Severity.WARNING.rank for one in findings)
     shown = report.verdict in _WITH_REPORT or grave or judged.state not in QUIET_STATES

@@ -10,6 +10,7 @@ from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.rows import known_or
+from kforensics.evidence.discovery.checkpoint_lines import packed_line
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
@@ -17,7 +18,6 @@ from kforensics.evidence.discovery.partition_dirs import (
     PartitionPlace,
     Places,
     lost_directories,
-    packed_line,
 )
 from kforensics.evidence.group_commits import GroupCommitRecord
 from kforensics.evidence.metadata.log import MetadataHistory, newest_log

@@ -25,6 +25,7 @@ from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.source.discover import Shape
+from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import Listings
 
 LISTERS = 32
@@ -131,7 +132,7 @@ def light(found: FoundInput) -> FoundInput:
     """
     return replace(
         found,
-        log_dirs=tuple(one._replace(partitions=frozenset(sorted(one.partitions)[:1])) for one in found.log_dirs),
+        log_dirs=tuple(one._replace(partitions=PackedNames.of(sorted(one.partitions)[:1])) for one in found.log_dirs),
     )
 
 
@@ -232,7 +233,7 @@ def _planned(location: Path, one: Mapping[str, Any]) -> PlannedInput:
             clean_shutdown=bool(log_dir["clean_shutdown"]),
             broker_epoch=_value(log_dir.get("broker_epoch", _plain(Absent.UNKNOWN))),
             # Evidence of earlier versions does not say whether a disk is empty.
-            partitions=frozenset(map(str, log_dir.get("partitions", ["?"]))),
+            partitions=PackedNames.of(map(str, log_dir.get("partitions", ["?"]))),
             is_metadata_dir=bool(log_dir["is_metadata_dir"]),
             has_broker_files=bool(log_dir.get("has_broker_files", True)),
             quorum=Absent.UNKNOWN,

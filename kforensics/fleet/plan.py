@@ -15,6 +15,7 @@ from kforensics.commands.filters import is_wanted
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import Row
+from kforensics.evidence.discovery.checkpoint_lines import packed_line
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import (
     CHECKPOINTS,
@@ -24,7 +25,6 @@ from kforensics.evidence.discovery.partition_dirs import (
     log_dir_states,
     named_alone,
     no_logs_are_here,
-    packed_line,
 )
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import Named, PlannedInput

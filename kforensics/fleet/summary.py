@@ -1,7 +1,7 @@
 """An audit's tables -> its summary; reads columns, never whole tables."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.dataset as pd
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import known_or
 from kforensics.findings.answers.model import State, worst_state
-from kforensics.findings.answers.partition_state import JudgedPartition, concern_of
+from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import (
@@ -39,10 +39,11 @@ MOST_AUDITS = 30
 """Audits of a history whose findings are counted."""
 
 _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
+_WITHOUT_REPLICAS = [one.value for one in (Verdict.NOT_ASSIGNED, Verdict.UNREADABLE, Verdict.DIFFERENT_TOPIC)]
+_Key = tuple[str | None, str, int]
+_NAMES = ("cluster_id", "topic", "partition")
 _COUNTED = (
-    "cluster_id",
-    "topic",
-    "partition",
+    *_NAMES,
     "state",
     "verdict",
     "verdict_rank",
@@ -91,6 +92,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         segments=sum_of(replicas, "segments"),
         bytes=sum_of(replicas, "bytes"),
         partition_count=parts.num_rows,
+        deleted_partitions=len(deleted := _deleted(tables, filters)),
         verdicts=counts_of(parts, "verdict"),
         states=(states := counts_of(parts, "state")),
         judged=_judged(tables, filters, states),
@@ -107,7 +109,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         **layout(nodes, parts),
         lost_certain=sum_of(parts, "lost_certain"),
         lost_possible=sum_of(parts, "lost_possible"),
-        **_worst(tables, parts, most),
+        **_worst(tables, parts, deleted, most),
         findings=tuple(finding_of(row) for row in gravest),
         finding_ids=tuple(row["finding_id"] for row in gravest),
         finding_count=findings.num_rows,
@@ -163,8 +165,28 @@ def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tupl
     )
 
 
-def _worst(tables: Tables, parts: pa.Table, most: int) -> dict[str, Any]:
+def _deleted(tables: Tables, filters: Filters) -> set[_Key]:
+    """Return the partitions of deleted topics: of those without a judged replica the ones whose concerns say so."""
+    where = all_of(
+        filters.of_partitions(), pd.field("verdict").isin(_WITHOUT_REPLICAS), pd.field("concerns").is_valid()
+    )
+    rows = tables.rows("partitions", columns=[*_NAMES, "concerns"], where=where)
+    return {
+        _key(row)
+        for row in rows
+        if any(concern_of(one).kind is ConcernKind.DELETED for one in json.loads(row["concerns"]))
+    }
+
+
+def _key(row: Mapping[str, Any]) -> _Key:
+    return row["cluster_id"], row["topic"], row["partition"]
+
+
+def _worst(tables: Tables, parts: pa.Table, deleted: Collection[_Key], most: int) -> dict[str, Any]:
     unequal = parts.filter(pc.greater(parts["verdict_rank"], _RANK[Verdict.CONSISTENT.value]))
+    if deleted:
+        names = (unequal[name].to_pylist() for name in _NAMES)
+        unequal = unequal.filter(pa.array([key not in deleted for key in zip(*names, strict=True)], pa.bool_()))
     order = pc.sort_indices(
         unequal,
         sort_keys=[
@@ -176,14 +198,14 @@ def _worst(tables: Tables, parts: pa.Table, most: int) -> dict[str, Any]:
         ],
     )
     chosen = unequal.take(order[:most]).to_pylist()
-    wanted = {(row["cluster_id"], row["topic"], row["partition"]): place for place, row in enumerate(chosen)}
+    wanted = {_key(row): place for place, row in enumerate(chosen)}
     reports: dict[int, str] = {}
     if chosen:
         where = pd.field("topic").isin(sorted({row["topic"] for row in chosen})) & (
             pd.field("verdict_rank") > _RANK[Verdict.CONSISTENT.value]
         )
-        for row in tables.rows("partitions", columns=["cluster_id", "topic", "partition", "report"], where=where):
-            place = wanted.get((row["cluster_id"], row["topic"], row["partition"]))
+        for row in tables.rows("partitions", columns=[*_NAMES, "report"], where=where):
+            place = wanted.get(_key(row))
             if place is not None:
                 reports[place] = row["report"] or "{}"
     lines = tuple(

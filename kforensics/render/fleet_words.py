@@ -15,6 +15,7 @@ _VERDICTS = (
     "will-truncate",
     "unreadable",
     "different-topic",
+    "not-assigned",
     "behind",
     "consistent",
     "leader",
@@ -50,7 +51,8 @@ def totals_words(summary: FleetSummary) -> str:
     """
     words = [
         counted(summary.nodes, "node"),
-        counted(summary.partition_count, "partition"),
+        counted(summary.partition_count, "partition")
+        + (f" ({summary.deleted_partitions:,} of deleted topics)" if summary.deleted_partitions else ""),
         counted(summary.replicas, "replica"),
         counted(summary.segments, "segment"),
         byte_count(summary.bytes),

@@ -19,6 +19,7 @@ from kforensics.source.capture_file import (
     MARKER,
     Capture,
     CapturedEntry,
+    CapturedFolder,
     checked_count,
     real_path,
 )
@@ -311,6 +312,18 @@ class CapturePath(ForeignPath):
             raise OSError(None, error.problem) from error
         return iter(found.entries)
 
+    def folder_below(self, relative: str) -> tuple[Capture, CapturedFolder] | None:
+        """Return the capture, and a directory with its entries and what the capture says of their bytes; none where it has no such directory.
+
+        Args:
+            relative: to this path.
+
+        Raises:
+            EvidenceError: what the capture says of it can't be used.
+        """
+        capture, inner = self._below(relative)
+        return (capture, capture.folder(inner)) if capture.has_folder(inner) else None
+
     def segment_bytes_below(self, relative: str) -> int | None:
         """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them.
 
@@ -485,10 +498,7 @@ def _bytes_of(capture: Capture, inner: str, entry: CapturedEntry) -> "CapturedFi
     """Return a file whose bytes were taken along."""
     content = entry.content
     if "tar" in content:
-        name = f"files/{entry.block:06d}.tar"
-        number = capture.part_number(name)
-        if number is None:
-            raise capture.refuse(f"it has no part {name}")
+        number = capture.tar_of(entry.block)
         start = checked_count(content["tar"])
         if start + entry.length > capture.part_length(number):
             raise capture.refuse(f"the file {inner} ends behind the part that it is in")

@@ -129,10 +129,19 @@ class Listings:
         Args:
             relative: to the root, empty for the root itself.
         """
+        yield from self.lazily(relative)[0]
+
+    def lazily(self, relative: str) -> tuple[Iterator[Entry], tuple[Obstacle, ...]]:
+        """Return the entries of the directory, which are made one by one, and the obstacles.
+
+        Args:
+            relative: to the root, empty for the root itself.
+        """
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
-            yield from list_directory(self.root, relative).entries
-        else:
-            yield from self._packed(relative).entries()
+            listing = list_directory(self.root, relative)
+            return iter(listing.entries), listing.obstacles
+        packed = self._packed(relative)
+        return packed.entries(), packed.obstacles_of(relative)
 
     def once(self, relative: str) -> Listing:
         """Return the listing of a directory that is not asked for again: where it has not been listed, its listing is not kept.
@@ -211,10 +220,10 @@ class _Packed(NamedTuple):
         names = self.names.split("/") if self.names else []
         numbers = iter(self.numbers)
         entries = tuple(map(Entry._make, zip(names, numbers, numbers, numbers, strict=False)))
-        return Listing(
-            entries,
-            tuple(Obstacle(join(relative, name) if name else relative or ".", text) for name, text in self.obstacles),
-        )
+        return Listing(entries, self.obstacles_of(relative))
+
+    def obstacles_of(self, relative: str) -> tuple[Obstacle, ...]:
+        return tuple(Obstacle(join(relative, name) if name else relative or ".", text) for name, text in self.obstacles)
 
 
 _NAME = re.compile("[^/]+")
@@ -318,15 +327,17 @@ def walk_log_dir(
         within: whether a directory is looked into, by its name; into every one where it is not given.
         in_outline: the files of a partition directory are not wanted where the bytes of its segments are known without them.
     """
-    listing = listings.of(log_dir)
-    yield from listing.obstacles
-    for entry in listing.entries:
+    entries, obstacles = listings.lazily(log_dir)
+    yield from obstacles
+    names: list[str] = []
+    for entry in entries:
         if not entry.is_directory:
             yield from _found_files(entry, join(log_dir, entry.name), log_dir, Absent.NOT_APPLICABLE)
-    for entry in listing.entries:
-        if entry.is_directory and (within is None or within(entry.name)):
-            known = _outlined(listings.root, log_dir, entry.name) if in_outline else None
-            yield from walk_directory(listings, log_dir, entry.name) if known is None else (known,)
+        elif within is None or within(entry.name):
+            names.append(entry.name)
+    for name in names:
+        known = _outlined(listings.root, log_dir, name) if in_outline else None
+        yield from walk_directory(listings, log_dir, name) if known is None else (known,)
 
 
 def _outlined(root: Path, log_dir: str, name: str) -> FoundDirectory | None:

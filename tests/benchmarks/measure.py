@@ -49,16 +49,17 @@ def measured(command: Sequence[str], *, runs: int = RUNS, expect: Sequence[int] 
 
     Peak memory is that of the largest process the command waited for, as `ru_maxrss`: mapped pages count.
     """
-    return _median([_once(command, expect) for _ in range(runs)])
+    return median_of([_once(command, expect) for _ in range(runs)])
 
 
 def measured_in_turn(ours: Sequence[str], theirs: Sequence[str], *, runs: int = RUNS) -> tuple[Measured, Measured]:
     """Run two commands in turn, so that what else the machine does meets both."""
     pairs = [(_once(ours, (0,)), _once(theirs, (0,))) for _ in range(runs)]
-    return _median([one for one, _ in pairs]), _median([other for _, other in pairs])
+    return median_of([one for one, _ in pairs]), median_of([other for _, other in pairs])
 
 
-def _median(runs: Sequence[Measured]) -> Measured:
+def median_of(runs: Sequence[Measured]) -> Measured:
+    """The medians of some runs, and the largest of what counts as a peak."""
     return Measured(
         median(one.seconds for one in runs),
         median(one.processor_seconds for one in runs),
@@ -81,6 +82,45 @@ def _once(command: Sequence[str], expect: Sequence[int]) -> Measured:
     return Measured(
         seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, int(read["rchar"]), int(read["syscr"])
     )
+
+
+class Together(NamedTuple):
+    """The most that all processes of a command held at one time, in bytes."""
+
+    proportional: int
+    """A page that several processes share counts once, and pages of files count as far as they are mapped."""
+    anonymous: int
+    """The part of it that is no page of a file."""
+
+
+def held_together(command: Sequence[str], *, expect: Sequence[int] = (0,)) -> Together:
+    """Run a command and look at all of its processes again and again; what is held for less than the time between two looks may be missed."""
+    most = Together(0, 0)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    while process.poll() is None:
+        found = [_held(number) for number in _family(process.pid)]
+        most = Together(*(max(before, sum(each)) for before, each in zip(most, zip(*found, strict=True), strict=True)))
+        time.sleep(0.02)
+    if process.returncode not in expect:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    return most
+
+
+def _family(process: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        children = []
+    return [process, *(one for child in children for one in _family(int(child)))]
+
+
+def _held(process: int) -> Together:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has ended
+        return Together(0, 0)
+    values = {line.split()[0]: int(line.split()[1]) * 1024 for line in lines[1:]}
+    return Together(values.get("Pss:", 0), values.get("Pss_Anon:", 0))
 
 
 def warm(path: Path) -> None:

@@ -80,6 +80,7 @@ def test_an_error_says_what_where_and_why(capsys, failing):
         (BrokenPipeError(), 141, ""),
         (ZeroDivisionError("x\x1b" + "y" * 1000), 4, "a defect in kforensics"),
         (RecursionError(), 4, "a defect in kforensics"),
+        (MemoryError(), 3, "not enough memory"),
         (OSError(5, "Input/output error"), 4, "a defect in kforensics"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.evidence.replica import loader_reader
+from kforensics.evidence.replica.loader_scan import scan_batches
 from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.segment.walk import walk_segment
 from tests.builders.directories import copied
@@ -159,17 +160,17 @@ def test_logs_are_read_once_however_many_versions_are_compared(cluster, capsys, 
     broker = cluster / "broker-1"
     shutil.rmtree(broker / "__cluster_metadata-0")
     scanned, ends = [], []
-    real_scan, real_walk = loader_reader.read_batches, walk_segment
+    real_scan, real_walk = scan_batches, walk_segment
 
-    def scan(file, start, *, checked):
+    def scan(file, start, parts):
         scanned.append(file.path)
-        return real_scan(file, start, checked=checked)
+        return real_scan(file, start, parts)
 
     def walk(file, *, level, start):
         ends.append(file.path)
         return real_walk(file, level=level, start=start)
 
-    monkeypatch.setattr(loader_reader, "read_batches", scan)
+    monkeypatch.setattr(loader_reader, "scan_batches", scan)
     monkeypatch.setattr("kforensics.evidence.replica.log_tail.walk_segment", walk)
 
     assert run(["predict", str(broker), "--format", "json"]) == 0
@@ -344,9 +345,45 @@ def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_br
     assert run([*asked, str(settings)]) == 3
     document = json.loads(capsys.readouterr().out)
     assert [(one["outcome"], one["clean"]) for one in document["starts"]] == [("starts", True)]
-    assert document["answer"]["headline"].endswith(f", and loading discards no record. {second} is empty.")
+    assert document["answer"]["headline"].endswith(
+        f", and loading discards no record. {second} is empty: new, emptied, or not mounted."
+    )
     assert any(f"Whether the disk of {second} is mounted" in line for line in document["answer"]["unknown"])
 
     settings.write_text(f"broker.id=1\nlog.dirs={first}\n")
     assert run([*asked, str(settings)]) == 3
     assert "an empty directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "version", "exception", "words"),
+    [
+        ("zookeeper.connect=z\n", "3.9.1", None, "it writes meta.properties"),
+        ("", "2.8.1", None, "it writes meta.properties"),
+        ("process.roles=broker\n", "3.6.2", "KafkaException", "No `meta.properties` found"),
+        ("process.roles=broker\n", "4.1.0", "RuntimeException", "No readable meta.properties files found."),
+        ("", "4.1.0", "RuntimeException", "No readable meta.properties files found."),
+        ("zookeeper.connect=z\n", "4.1.0", "ConfigException", 'required configuration "process.roles"'),
+        ("process.roles=broker\n", "2.3.1", "ConfigException", 'required configuration "zookeeper.connect"'),
+    ],
+)
+def test_a_broker_with_an_empty_disk_alone_starts_only_with_zookeeper(
+    tmp_path, capsys, settings, version, exception, words
+):
+    disk = tmp_path / "data"
+    disk.mkdir()
+    (tmp_path / "server.properties").write_text(f"broker.id=1\nlog.dirs={disk}\n{settings}")
+
+    code = run(["predict", str(tmp_path), "--kafka", version, "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    (start,) = document["starts"]
+    answer = document["answer"]
+    if exception is None:
+        assert (code, answer["state"], start["outcome"]) == (3, "unknown", "starts")
+        assert any(words in line for line in answer["unknown"])
+    else:
+        assert (code, answer["state"], start["outcome"]) == (1, "will-not-start", "exits")
+        assert (start["exception"], words in start["reason"]) == (exception, True)
+    assert document["logs"] == []
+    assert answer["headline"].endswith(f"{disk} is empty: new, emptied, or not mounted.")

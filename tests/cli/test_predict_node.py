@@ -200,10 +200,10 @@ def test_the_server_log_names_the_version(node, tmp_path, capsys):
 
 
 def test_a_file_that_can_not_be_read_here_leaves_the_start_unknown(node, monkeypatch, capsys):
-    def read(folder, need):
+    def read(folder, need, scans):
         if folder.name == "orders-1" and need.file == "leader-epoch-checkpoint":
             raise EvidenceUnreadable("leader-epoch-checkpoint", "Input/output error")
-        return read_needed(folder, need)
+        return read_needed(folder, need, scans)
 
     monkeypatch.setattr("kforensics.commands.loading.read_needed", read)
 

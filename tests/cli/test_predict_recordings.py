@@ -1,13 +1,21 @@
 """Starts that lie in recordings: predicted from the snapshot before, and held against what the brokers logged and left."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kforensics.commands.predict import PredictRequest, run
-from kforensics.commands.predicting import node_starts
+from kforensics.commands.predicting import look_ahead
 from kforensics.commands.processes import spread
+from kforensics.errors import EvidenceUnreadable
+from kforensics.evidence import parallel, segment_parts
+from kforensics.evidence.parallel import WORTH_A_PROCESS
+from kforensics.evidence.replica import loader_scan
+from kforensics.evidence.replica.loader_reader import read_needed
 from tests.builders.directories import copied
+from tests.oracle.loading.made import NOW_MS, Case, edited_files, write_files
 from tests.started import compare
 
 
@@ -28,7 +36,8 @@ def test_strays_of_a_start_are_those_predicted(incident):
     check(incident("recreated-topic-4.x"), 1, 21)
 
 
-def test_logs_that_other_processes_look_at_are_predicted_as_here(incident, tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_logs_that_other_processes_look_at_are_predicted_as_here(is_clean, incident, tmp_path, monkeypatch):
     found: list[object] = []
 
     def counted(*given, **options):
@@ -37,20 +46,66 @@ def test_logs_that_other_processes_look_at_are_predicted_as_here(incident, tmp_p
 
     broker = tmp_path / "broker-1"
     copied(incident("silent-divergence-4.x") / "snapshots" / "99-final" / "broker-1", broker)
-    next(broker.glob("*/*.timeindex")).unlink()
-    request = PredictRequest(paths=(Path(broker),), kafka="4.1.0", now_ms=1_790_000_000_000)
+    one, other, third, *_ = sorted(broker.glob("*/*.timeindex"))
+    one.unlink()
+    (other.parent / "linked").symlink_to("/etc/passwd")
+    if not is_clean:
+        (broker / ".kafka_cleanshutdown").unlink()
+
+    def read(folder, need, scans):
+        if folder == third.parent and need.file == "leader-epoch-checkpoint":
+            raise EvidenceUnreadable(need.file, "the disk gives an I/O error")
+        return read_needed(folder, need, scans)
+
+    monkeypatch.setattr("kforensics.commands.loading.read_needed", read)
+    request = PredictRequest(paths=(Path(broker),), kafka="4.1.0", now_ms=1_790_000_000_000, jobs=2)
     here = run(request)
-    for name, value in {
-        "WORTH_A_PROCESS": 1,
-        "LOGS_OF_A_TASK": 2,
-        "default_jobs": lambda: 2,
-        "spread": counted,
-    }.items():
-        monkeypatch.setattr(node_starts, name, value)
+    for name, value in {"CLEAN_LOG": WORTH_A_PROCESS, "UNCLEAN_LOG": WORTH_A_PROCESS, "spread": counted}.items():
+        monkeypatch.setattr(look_ahead, name, value)
 
     assert run(request) == here
-    assert None in found
-    assert sum(one is not None for one in found) >= 3
+    assert [problem.path for problem in here.problems] == [f"{third.parent.name}/leader-epoch-checkpoint"]
+    assert found.count(None) == 2
+    assert len(found) >= 5
+    assert here.body.starts[0].logs_scanned == (0 if is_clean else len(found) - found.count(None))
+
+
+@pytest.mark.parametrize("options", [{}, {"ways_out": True}], ids=["plain", "ways out"])
+def test_segments_in_parts_are_predicted_as_in_one_process(options, tmp_path, monkeypatch):
+    edits: list[list[Any]] = [
+        ["cut", f"{0:020d}.log", 3000],
+        ["flip", f"{0:020d}.log", 900, 3],
+        ["zeros", f"{0:020d}.log", 3000],
+        ["remove", f"{0:020d}.index"],
+    ]
+    batches = [
+        [2, 60, at // 9, 3 if at % 4 else -1, ("plain", "txn", "txn", "abort")[at % 4], 1000] for at in range(36)
+    ]
+    for at, one in enumerate([[], *edits]):
+        case = Case(batches=batches, rolls=[24], edits=[one] if one else [])
+        write_files(edited_files(case), tmp_path / "data" / f"orders-{at}")
+    (tmp_path / "data" / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAw\n")
+    request = PredictRequest(paths=(tmp_path / "data",), kafka="3.9.1", now_ms=NOW_MS, jobs=1, **options)
+    here = run(request)
+    parts = []
+
+    def counted(work, tasks, **given):
+        parts.extend(tasks)
+        return parallel.spread(work, tasks, **given)
+
+    for module, name, value in (
+        (segment_parts, "SMALLEST_PART", 512),
+        (look_ahead, "SMALLEST_PART", 512),
+        (look_ahead, "WORTH_COLUMNS", 0),
+        (loader_scan, "WORTH_COLUMNS", 0),
+        (loader_scan, "WORTH_A_PROCESS", 1),
+        (loader_scan, "spread", counted),
+        (parallel, "WORTH_A_PROCESS", 1),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+    assert run(replace(request, jobs=2)) == here
+    assert len(parts) > 2 * len({path for path, _ in parts}) >= 10
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from kforensics.cli.app import run
 from kforensics.commands import salvage as salvage_command
 from kforensics.commands.salvaging import part_files, saving
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed
+from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence import parallel
+from kforensics.source.mapped import EvidenceFile
 from tests import salvaged
 from tests.builders.directories import copied
 
@@ -75,7 +78,8 @@ def test_the_manifest_says_where_each_record_was(capsys, lost, tmp_path):
     code, document = salvage(capsys, *lost)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
 
-    assert (0, "saved", 56, 0) == (code, document["answer"]["state"], document["records"], document["missing"])
+    # Of one partition no input shows whether anything is lost.
+    assert (3, "unknown", 56, 0) == (code, document["answer"]["state"], document["records"], document["missing"])
     assert {"orders"} == {one["topic"] for one in manifest["partitions"]}
     for one in manifest["partitions"]:
         assert [] == one["gaps"] == one["alternates"]
@@ -275,7 +279,7 @@ def test_a_capture_gives_the_bytes_that_it_holds_and_names_the_file_for_the_othe
     gaps = [gap for one in document["partitions"] for gap in one["gaps"]]
 
     if with_tail:
-        assert (0, 56, []) == (code, document["records"], gaps)
+        assert (3, 56, []) == (code, document["records"], gaps)  # whether more are lost is unknown of one partition
         assert {content for content, _ in salvaged.saved(tmp_path / "out")} <= salvaged.on_disk(unclean)[0]
     else:
         assert (1, 0, 56) == (code, document["records"], document["missing"])
@@ -373,24 +377,38 @@ def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, mon
     assert files_in(tmp_path / "one") == files_in(tmp_path / "several")
 
 
-def test_files_of_a_partition_of_which_one_is_missing_are_not_taken_for_all(capsys, lost, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "jobs", "words"),
+    [
+        (WriteFailed("out/part-00001.parquet", OSError(28, "No space left on device")), 1, "No space left on device"),
+        (OSError(11, "Resource temporarily unavailable"), 1, "can't be written: Resource temporarily unavailable"),
+        pytest.param(MemoryError(), 2, "can't be written: not enough memory", marks=pytest.mark.process),
+    ],
+)
+def test_files_of_a_partition_of_which_one_is_missing_are_not_taken_for_all(
+    capsys, lost, tmp_path, monkeypatch, error, jobs, words
+):
+    monkeypatch.setattr(saving, "WORTH_PROCESSES", 1)
+    monkeypatch.setattr(salvage_command, "LARGE", 1)
     monkeypatch.setattr(part_files, "LARGEST_PART", 200)
     save = saving._Saver._save_part
 
     def full(saver, task):
         if task.number == 1:
-            raise WriteFailed("out/part-00001.parquet", OSError(28, "No space left on device"))
+            raise error
         return save(saver, task)
 
     monkeypatch.setattr(saving._Saver, "_save_part", full)
 
-    code = run(["salvage", *map(str, lost), "--what", "all", "--form", "parquet", "--jobs", "1"])
-    words = capsys.readouterr().out
+    code = run(["salvage", *map(str, lost), "--what", "all", "--form", "parquet", "--jobs", str(jobs)])
+    shown = " ".join(capsys.readouterr().out.split())
     left = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
 
-    assert (3, {"part-00000.parquet.partial"}) == (code, left)
-    assert "NOT ALL IS WRITTEN" in words
-    assert "no partition is written whole" in words
+    assert 3 == code
+    assert {".partial"} == {Path(name).suffix for name in left}
+    assert "NOT ALL IS WRITTEN" in shown
+    assert words in shown
+    assert "no partition is written whole" in shown
 
 
 def test_two_processes_may_make_the_same_folder_at_once(tmp_path, monkeypatch):
@@ -496,6 +514,26 @@ def test_a_process_that_can_not_write_is_said(capsys, incident, tmp_path, monkey
     words = {"refused": "No space left on device", "killed": "was killed"}
     assert words[how] in document["answer"]["headline"]
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_bytes_that_can_not_be_read_once_more_have_no_digest(capsys, lost, tmp_path, monkeypatch):
+    real = EvidenceFile.read_into
+
+    def read_into(file, position, buffer):
+        if threading.current_thread() is not threading.main_thread():  # where it is hashed
+            raise EvidenceUnreadable(str(file.path), "Input/output error")
+        return real(file, position, buffer)
+
+    monkeypatch.setattr(EvidenceFile, "read_into", read_into)
+    code, document = salvage(capsys, *lost, "--jobs", 1)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    runs = [one for partition in manifest["partitions"] for one in partition["runs"]]
+
+    assert (3, "unknown") == (code, document["answer"]["state"])
+    assert [(document["records"], [])] == [(sum(one["records"] for one in runs), manifest["partitions"][0]["gaps"])]
+    assert all(one["sha256"] == {"absent": "unreadable"} for one in runs)
+    assert {"Input/output error"} == {one["message"] for one in document["problems"]}
+    assert not list((tmp_path / "out").glob("*.partial"))
 
 
 def files_in(folder):
@@ -693,7 +731,8 @@ def test_the_headline_says_of_how_many_partitions_it_is_unknown_whether_more_is_
     snapshots = incident("power-loss-4.x") / "snapshots"
     before = snapshots / "02-killed-before-page-cache-loss"
 
-    _, document = salvage(capsys, snapshots / "99-final", "--before", before, "-o", tmp_path / "out")
+    code, document = salvage(capsys, snapshots / "99-final", "--before", before, "-o", tmp_path / "out")
 
+    assert (3, "unknown") == (code, document["answer"]["state"])
     assert "51 of 51 lost records" in document["answer"]["headline"]
     assert document["answer"]["headline"].endswith("; whether more are lost is unknown of 4 partitions.")

@@ -15,12 +15,13 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands.capture import CaptureRequest, resume_path
 from kforensics.commands.capture import run as capture
-from kforensics.commands.capturing import blocks, container, plan, taking
+from kforensics.commands.capturing import blocks, container, taking
 from kforensics.commands.capturing import earlier_captures as reuse
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.collect import CAPTURED_EARLIER
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.source import packed_names
 from kforensics.source.capture import CapturePath
 from kforensics.source.locks import is_locked
 from tests.builders.captured_tails import tail_bytes
@@ -274,7 +275,7 @@ def test_a_capture_is_the_same_however_its_directories_are_spread(light_bytes, n
     broker = FIXTURES / "unclean-election" / "broker-1"
     usual = take([broker], tmp_path / "usual.kfc", jobs=1)
     monkeypatch.setattr(taking, "LIGHT_BYTES", light_bytes)
-    monkeypatch.setattr(plan, "NAMES_AT_ONCE", names_at_once)
+    monkeypatch.setattr(packed_names, "NAMES_AT_ONCE", names_at_once)
     spread = take([broker], tmp_path / "spread.kfc", jobs=2)
 
     for command in ("diff", "verify", "ls"):

@@ -10,6 +10,7 @@ from kforensics.cli.app import run as run_line
 from kforensics.commands.transactions import TransactionsRequest, run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from tests.builders.directories import copied
 
 RECORDINGS = ("transactions-2.8", "transactions-3.5", "transactions-3.9", "transactions-4.1")
@@ -436,3 +437,26 @@ def test_a_broker_s_own_metadata_log_does_not_show_who_led_after_it_stopped(inci
     assert any("orders-0" in one and "may have been elected since" in one for one in alone.answer.unknown)
     assert any("no partition of __transaction_state is shown to be here" in one for one in alone.answer.unknown)
     assert (everything.answer.state, everything.answer.unknown) == ("none-open", ())
+
+
+def test_what_the_leader_in_a_later_epoch_does_not_hold_holds_no_consumer_back(incident, tmp_path):
+    """The old leader is down, with a transaction that the new one never got, and of which its coordinator no longer knows."""
+    snapshots = incident("consumer-ahead-4.x") / "snapshots"
+    root = copied(snapshots / "03-old-leader-down-live", tmp_path / "cluster")
+    for later in sorted((snapshots / "99-final").glob("broker-*/__transaction_state-*")):
+        here = root / later.parent.name / later.name
+        shutil.rmtree(here)
+        copied(later, here)
+    before = transactions(root, topics=frozenset({"derived"}))
+    batch = build_record_batch(19, [(1_795_242_900_000, b"k", b"v")], partition_leader_epoch=1)
+    (log,) = (root / "broker-2" / "derived-0").glob("*.log")
+    log.write_bytes(log.read_bytes() + encode_record_batch(batch))
+
+    after = transactions(root, topics=frozenset({"derived"}))
+
+    # Without a batch of the new leader's epoch its log may be an earlier copy.
+    assert ("torn", "in-time") == (before.answer.state, after.answer.state)
+    ((one, _),) = open_in(after, "derived-0")
+    assert (one.judgement.verdict, one.judgement.confidence) == ("in-time", "likely")
+    assert "which leads in leader epoch 1, does not hold it" in one.judgement.reason
+    assert () == after.answer.now

@@ -125,8 +125,11 @@ def test_the_command_says_it_in_every_format(two, tmp_path, capsys):
     assert 1 == run(["fleet", "report", later, "--since", earlier, "--format", "html", "-o", str(page)])
     assert "offsets 10..30, they were 10..20" in page.read_text()
     assert "<script" not in page.read_text()
-    assert 0 == run(["fleet", "report", later, "--since", later, "--topic", "orders"])
+    again = [str(write_audit(tmp_path / name, [one_finding()])) for name in ("monday", "tuesday")]
+    assert 0 == run(["fleet", "report", again[1], "--since", again[0], "--topic", "orders"])
     assert capsys.readouterr().out.startswith("No finding and no verdict changed")
+    assert 2 == run(["fleet", "report", earlier, "--since", later])
+    assert "is a later audit" in capsys.readouterr().err
     assert 2 == run(["fleet", "report", later, "--since", "previous"])
     assert "its tables are in no history" in capsys.readouterr().err
     assert 3 == run(["fleet", "report", later, "--since", str(tmp_path / "nowhere")])

@@ -20,6 +20,9 @@ MOST_PIECES = 1_024
 
 BLOCK_FOLDERS = 256
 BLOCK_BYTES = 4 << 20
+PIECE_ENTRIES = 1_024
+"""Entries of a directory whose text is one piece of its block."""
+
 SMALL_LENGTH = 256 << 10
 """Bytes up to which a file goes into the tar file of its block; larger ones have parts of their own."""
 
@@ -32,8 +35,8 @@ class Block(NamedTuple):
     """Directories whose entries are one part of the archive, and whose small files are another."""
 
     paths: tuple[str, ...]
-    text: bytes
-    """The entries by directory, as JSON."""
+    text: list[bytes]
+    """The entries by directory, as JSON, in pieces: a log directory may have a million of them, whose text is not joined."""
     tar: bytes
     lengths: tuple[int | None, ...]
     """Of each directory, the bytes of its segments; none where its entries have to be looked at to know what is in it."""
@@ -50,8 +53,8 @@ class Gatherer:
         self.blocks: list[Block] = []
         self.columns: list[tuple[str, bytes]] = []
         """Parts of the archive: names and bytes."""
-        self._folders: dict[str, bytearray] = {}
-        """Of the block that is gathered, by path, as JSON."""
+        self._folders: dict[str, list[bytes]] = {}
+        """Of the block that is gathered, by path, as pieces of JSON."""
         self._folder_bytes = 0
         self._lengths: list[int | None] = []
         self._tar = bytearray()
@@ -138,15 +141,21 @@ class Gatherer:
         Raises:
             UsageError: the capture can't be written.
         """
-        text = bytearray()
+        pieces: list[bytes] = []
+        text: list[str] = []
         outline = _Outline()
         for one in entries:
-            text += b"," if text else b""
-            text += ENCODE(one).encode()
+            text.append(ENCODE(one))
             outline.add(one)
-        self._folders[path] = text
+            if len(text) == PIECE_ENTRIES:
+                pieces += [",".join(text).encode(), b","]
+                text = []
+        pieces += [",".join(text).encode()] if text else []
+        if not text and pieces:
+            del pieces[-1]
+        self._folders[path] = pieces
         self._lengths.append(outline.length)
-        self._folder_bytes += len(text)
+        self._folder_bytes += sum(map(len, pieces))
         if len(self._folders) >= BLOCK_FOLDERS or self._folder_bytes >= BLOCK_BYTES or len(self._tar) >= BLOCK_BYTES:
             self.end_block()
 
@@ -159,14 +168,11 @@ class Gatherer:
         if not self._folders and not self._tar:
             return
         paths = tuple(self._folders)
-        pieces: list[bytes | bytearray] = [b"{"]
+        pieces = [b"{"]
         for path, text in self._folders.items():
-            pieces += [b"," if len(pieces) > 1 else b"", ENCODE(path).encode(), b":[", text, b"]"]
-        # A log directory may have a million entries: their text is joined once.
-        whole = b"".join([*pieces, b"}"])
-        pieces.clear()
+            pieces += [b"," if len(pieces) > 1 else b"", ENCODE(path).encode(), b":[", *text, b"]"]
         self._folders, self._folder_bytes = {}, 0
-        block = Block(paths, whole, bytes(self._tar), tuple(self._lengths))
+        block = Block(paths, [*pieces, b"}"], bytes(self._tar), tuple(self._lengths))
         self._lengths, self._tar = [], bytearray()
         self.keep_block(block)
 

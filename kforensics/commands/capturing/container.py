@@ -6,7 +6,8 @@ import json
 import os
 import secrets
 import zipfile
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +29,38 @@ from kforensics.source.mapped import EvidenceFile
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LEVEL = 6
+_HELD_LEVEL = 1
 _RECORDS_LEVEL = 1
 """Records are compressed by their producers, or there are too many of them to spend more time on."""
+
+
+class DeflatedObject:
+    """The text of a JSON object of numbers, held deflated while members are added: that is a sixth of its length."""
+
+    def __init__(self) -> None:
+        self._deflate = zlib.compressobj(_HELD_LEVEL)
+        self._held = bytearray(self._deflate.compress(b"{"))
+        self._is_empty = True
+
+    def add(self, name: str, value: int) -> None:
+        """Add a member.
+
+        Args:
+            name: that no other has.
+            value: of it.
+        """
+        self._held += self._deflate.compress(f"{'' if self._is_empty else ','}{ENCODE(name)}:{value}".encode())
+        self._is_empty = False
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the text in pieces, without what may be added later."""
+        inflate, ended = zlib.decompressobj(), self._deflate.copy()
+        for data in (self._held, ended.compress(b"}"), ended.flush()):
+            rest: bytes | bytearray = data
+            while rest:
+                yield inflate.decompress(rest, CHUNK_LENGTH)
+                rest = inflate.unconsumed_tail
+        yield inflate.flush()
 
 
 class CaptureWriter(Gatherer):
@@ -55,9 +86,9 @@ class CaptureWriter(Gatherer):
             raise UsageError(f"{out} can't be written: {error.strerror}") from error
         self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
         self._parts: list[Part] = []
-        self._tree = bytearray(b"{")
-        """What `tree.json` holds, as its text: there may be a million directories."""
-        self._outline = bytearray(b"{")
+        self._tree = DeflatedObject()
+        """What `tree.json` holds: there may be a million directories."""
+        self._outline = DeflatedObject()
         """What `lengths.json` holds."""
         self._block = 0
         self._large = 0
@@ -100,10 +131,35 @@ class CaptureWriter(Gatherer):
         info = zipfile.ZipInfo(name, _TIME)
         try:
             self._zip.writestr(info, data, compress_type=zipfile.ZIP_DEFLATED, compresslevel=level)
-            position = self._file.tell() - info.compress_size
         except OSError as error:
             raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
-        self._parts.append(Part(name, position, info.compress_size, len(data), hashlib.sha256(data).hexdigest()))
+        return self._written(info, hashlib.sha256(data).hexdigest())
+
+    def add_text(self, name: str, pieces: Iterable[bytes]) -> int:
+        """Write one part whose bytes come in pieces, and return its number.
+
+        Args:
+            name: in the archive.
+            pieces: its bytes, in order, which are deflated.
+
+        Raises:
+            UsageError: the disk is full, or can't be written for another reason.
+        """
+        info = zipfile.ZipInfo(name, _TIME)
+        info.compress_type = zipfile.ZIP_DEFLATED
+        digest = hashlib.sha256()
+        try:
+            with self._zip.open(info, "w") as part:
+                for piece in pieces:
+                    part.write(piece)
+                    digest.update(piece)
+        except OSError as error:
+            raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
+        return self._written(info, digest.hexdigest())
+
+    def _written(self, info: zipfile.ZipInfo, sha256: str) -> int:
+        position = self._file.tell() - info.compress_size
+        self._parts.append(Part(info.filename, position, info.compress_size, info.file_size, sha256))
         return len(self._parts) - 1
 
     # ------------------------------------------------------------ files
@@ -204,16 +260,15 @@ class CaptureWriter(Gatherer):
         Raises:
             UsageError: one directory has more files than a part can describe, or the disk can't be written.
         """
-        if len(block.text) > PART_LIMIT:
+        if sum(map(len, block.text)) > PART_LIMIT:
             raise UsageError(f"a directory has more files than a capture can describe: {block.paths[0]}")
         for path, length in zip(block.paths, block.lengths, strict=True):
-            key = ENCODE(path)
-            self._tree += f"{'' if len(self._tree) == 1 else ','}{key}:{self._block}".encode()
+            self._tree.add(path, self._block)
             if length is not None:
-                self._outline += f"{'' if len(self._outline) == 1 else ','}{key}:{length}".encode()
+                self._outline.add(path, length)
         if block.tar:
             self.add_part(f"files/{self._block:06d}.tar", block.tar + b"\0" * 1024)
-        self.add_part(f"tree/{self._block:06d}.json", block.text)
+        self.add_text(f"tree/{self._block:06d}.json", block.text)
         self._block += 1
 
     def keep_column(self, name: str, data: bytes) -> None:
@@ -244,10 +299,7 @@ class CaptureWriter(Gatherer):
 
     def folders(self) -> frozenset[str]:
         """Return the directories that were kept so far."""
-        return frozenset(json.loads(self._tree_data())) | self._folders.keys()
-
-    def _tree_data(self) -> bytes:
-        return bytes(self._tree) + b"}"
+        return frozenset(json.loads(b"".join(self._tree.pieces()))) | self._folders.keys()
 
     # ------------------------------------------------------------ the end
 
@@ -264,8 +316,8 @@ class CaptureWriter(Gatherer):
         self.end()
         for folder in list(self._records):
             self._flush_records(folder)
-        self.add_part("tree.json", self._tree_data())
-        self.add_part(LENGTHS, bytes(self._outline) + b"}")
+        self.add_text("tree.json", self._tree.pieces())
+        self.add_text(LENGTHS, self._outline.pieces())
         whole = {"schema": FORMAT, **manifest, "parts": [one._asdict() for one in self._parts]}
         self.add_part("manifest.json", json.dumps(whole, indent=1).encode())
         end = self._parts[-1]

@@ -118,7 +118,7 @@ class Directories:
         Args:
             folder: the directory.
         """
-        return bool(self.early) and any(folder.path / entry.name in self.early for entry in folder.entries)
+        return bool(self.early) and any(folder.path / entry.name in self.early for entry in folder.each())
 
     # ------------------------------------------------------------ segments
 
@@ -234,11 +234,11 @@ class Directories:
         for folder in folders:
             if self.by_ends(folder):
                 continue
-            entries = folder.entries
-            lengths = {one.name: one.length for one in entries}
+            segments = [(entry, base) for entry, _, base in folder.segments()]
+            lengths = {one.name: one.length for one in folder.each()} if segments else {}
             pieces += [
                 self.piece(folder, entry, base, lengths)
-                for entry, _, base in folder.segments(entries)
+                for entry, base in segments
                 if not early or folder.path / entry.name not in early
             ]
         scans = self.scan(pieces)

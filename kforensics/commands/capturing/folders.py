@@ -17,6 +17,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
+from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import DEEPEST, Entry, Listings, Obstacle, join
 
 _BYTE_FOR_BYTE = frozenset(
@@ -158,21 +159,25 @@ class LogDirPlan:
     """None where the input holds no logs, so that nothing of its partitions is to be decided."""
     urgent: list[str] = field(default_factory=list)
     """The partition directories that a broker is about to remove, or in which it is about to remove segments."""
-    names: tuple[str, ...] = ()
+    names: PackedNames = field(default_factory=PackedNames)
     """All partition directories but those that a broker is about to remove."""
     vanishing: tuple[str, ...] = ()
     """Those that a broker is about to remove."""
 
     def list_names(self) -> None:
         """Take the names of the partition directories from the listing of the log directory."""
-        parsed = {
-            entry.name: parse_partition_directory(entry.name)
-            for entry in self.found.listings.each(self.path)
-            if entry.is_directory
-        }
-        found = {name: one for name, one in parsed.items() if one is not None}
-        self.names = tuple(name for name, one in found.items() if one.state is not DirectoryState.DELETED)
-        self.vanishing = tuple(name for name, one in found.items() if one.state is DirectoryState.DELETED)
+        vanishing: list[str] = []
+
+        def names() -> Iterator[str]:
+            for entry in self.found.listings.each(self.path):
+                parsed = parse_partition_directory(entry.name) if entry.is_directory else None
+                if parsed is not None and parsed.state is DirectoryState.DELETED:
+                    vanishing.append(entry.name)
+                elif parsed is not None:
+                    yield entry.name
+
+        self.names = PackedNames.of(names())
+        self.vanishing = tuple(vanishing)
 
     def place(self, name: str) -> PartitionPlace | None:
         """Return the place of a partition directory; none where the input holds no logs.
@@ -222,7 +227,7 @@ def add_folders(
     levels: int,
     *,
     holds_logs: bool = False,
-    but: frozenset[str] = frozenset(),
+    without_partitions: bool = False,
 ) -> None:
     """Plan a directory and those below it, but for some of them.
 
@@ -233,9 +238,13 @@ def add_folders(
         relative: of the directory below that input.
         levels: of directories below it.
         holds_logs: it is a directory of log files.
-        but: names directly below it that are left out.
+        without_partitions: partition directories directly below it are left out.
     """
-    below = [entry for entry in found.listings.each(relative) if entry.is_directory and entry.name not in but]
+    below = [
+        entry
+        for entry in found.listings.each(relative)
+        if entry.is_directory and not (without_partitions and parse_partition_directory(entry.name) is not None)
+    ]
     name = parse_partition_directory((found.root / relative).name)
     if inner not in planned:
         planned[inner] = FolderPlan(

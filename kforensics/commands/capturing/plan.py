@@ -42,11 +42,9 @@ from kforensics.evidence.parallel import stream
 from kforensics.source.capture import CapturePath
 from kforensics.source.locks import is_locked
 from kforensics.source.naming import parse_partition_directory
+from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import Found, join, walk_directory, walk_log_dir
 from kforensics.units import TopicPartition
-
-NAMES_AT_ONCE = 1_024
-"""Partition directories that one process looks at before it hands over what it found."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,11 +70,7 @@ class CapturePlan:
 
     def tasks(self) -> list["Task"]:
         """Return the partition directories that no broker is about to remove, in groups."""
-        return [
-            Task(one, one.names[at : at + NAMES_AT_ONCE])
-            for one in self.log_dirs()
-            for at in range(0, len(one.names), NAMES_AT_ONCE)
-        ]
+        return [Task(one, group) for one in self.log_dirs() for group in one.names.groups]
 
     def log_dirs(self) -> list[LogDirPlan]:
         """Return the log directories."""
@@ -129,7 +123,13 @@ class Task:
     """Some partition directories of one log directory."""
 
     log_dir: LogDirPlan
-    names: tuple[str, ...]
+    group: str
+    """Their names, divided by slashes."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the directories."""
+        return tuple(self.group.split("/"))
 
 
 def plan_capture(
@@ -221,7 +221,7 @@ def _survey(plan: CapturePlan, inputs: Sequence[FoundInput], jobs: int) -> None:
     states = {index: log_dir_states(index, found, plan.problems) for index, found in enumerate(inputs)}
     for log_dir in log_dirs:
         log_dir.state = states[numbers[id(log_dir.found)]][log_dir.path]
-    tasks = plan.tasks() + [Task(one, one.vanishing) for one in log_dirs if one.vanishing]
+    tasks = plan.tasks() + [Task(one, group) for one in log_dirs for group in PackedNames.of(one.vanishing).groups]
     seen: dict[int, list[_Seen]] = {}
 
     def look(task: Task) -> _Seen:

@@ -89,8 +89,7 @@ def plan_root(root: RootPlan, found: Sequence[FoundInput]) -> None:
                     log_dir.list_names()
                     if log_dir.inner not in {other.inner for other in root.log_dirs}:
                         root.log_dirs.append(log_dir)
-                    but = frozenset((*log_dir.names, *log_dir.vanishing))
-                    add_folders(planned, log_dir.inner, one, path, DEEPEST, but=but)
+                    add_folders(planned, log_dir.inner, one, path, DEEPEST, without_partitions=True)
     _add_parents(planned, root)
     root.folders = [planned[inner] for inner in sorted(planned)]
 

@@ -146,23 +146,23 @@ class Taking:
     def _read_partitions(self) -> None:
         """Take the partition directories along: light ones in other processes, then those whose segments are worth one each."""
         tasks = self.plan.tasks()
-        left = [task.names for task in tasks]
+        left: list[tuple[str, ...]] = []
         if self.redaction is None and not self.request.with_tail:
             first = self.writer.reserve_groups(len(tasks) * GROUPS_OF_TASK)
             numbered = [(task, first + at * GROUPS_OF_TASK) for at, task in enumerate(tasks)]
             jobs = default_jobs() if self.request.jobs is None else self.request.jobs
-            for at, one in enumerate(stream(self._gather, numbered, jobs=jobs)):
+            for one in stream(self._gather, numbered, jobs=jobs):
                 for name, data in one.columns:
                     self.writer.keep_column(name, data)
                 for block in one.blocks:
                     self.writer.keep_block(block)
                 self._taken.add(one.taken)
                 self._directories.report(one.taken.read_bytes + one.taken.reused_bytes)
-                left[at] = one.left
+                left.append(one.left)
                 if one.is_stopped:
                     raise Stopped("stopped")
-        for task, names in zip(tasks, left, strict=True):
-            self._read_in_groups(self.plan.partitions(task.log_dir, names))
+        for at, task in enumerate(tasks):
+            self._read_in_groups(self.plan.partitions(task.log_dir, left[at] if left else task.names))
 
     def _gather(self, numbered: tuple[Task, int]) -> _Gathered:
         """Take the light ones of some partition directories along; called in another process."""

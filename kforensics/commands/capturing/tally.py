@@ -56,10 +56,9 @@ class Tally:
         Args:
             folder: for which it is decided what is taken along.
         """
-        entries = folder.entries
-        found = list(folder.segments(entries))
+        found = list(folder.segments())
         bases = sorted(base for _, _, base in found)
-        indexed = _entry_bytes(entries) if folder.is_metadata else {}
+        indexed = _entry_bytes(folder.each()) if folder.is_metadata else {}
         for entry, _, base in found:
             self.segments += 1
             self.scanned += entry.length
@@ -71,7 +70,7 @@ class Tally:
                 self.at_stake += _share(bases, base, entry.length, folder.bytes_from) * entry.length
             if len(self.longest) < SAMPLES or entry.length > self.longest[0][0]:
                 self._keep((entry.length, str(folder.path / entry.name)))
-        for entry in entries:
+        for entry in folder.each():
             if not entry.is_directory and folder.takes(entry):
                 self.files += 1
                 self.copied += entry.length

@@ -11,6 +11,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundDirectory, FoundLogs
 from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.protocol.loading.names import (
@@ -44,6 +45,8 @@ class StartedLogDir(NamedTuple):
     """What has been read, of all directories."""
     keeps_reads: bool
     """What is read of a directory is asked for again."""
+    scans: ScansAhead
+    """The segments of the node that are scanned by several processes."""
 
 
 @dataclass(slots=True)
@@ -81,7 +84,7 @@ class StartedDirectory:
             content = self.found.content(once=not within.keeps_reads)
             self.links, self.obstacles = content.links, content.obstacles
             read = within.reads.setdefault(folder, {}) if within.keeps_reads else {}
-            self.opened = DirectoryOnDisk(folder, content.files, content.folders, read=read)
+            self.opened = DirectoryOnDisk(folder, content.files, content.folders, read=read, scans=within.scans)
         return self.opened
 
     def release(self) -> None:

@@ -14,6 +14,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.loader_dirs import DirectoryContent, FoundLogs
+from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import Need
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
@@ -43,6 +44,7 @@ def start_metadata_log(
     log_dirs: Sequence[tuple[int, FoundLogs]],
     version: KafkaVersion,
     reads: dict[Path, dict[Need, object]],
+    scans: ScansAhead,
 ) -> MetadataStart | None:
     """Open the metadata log of an input.
 
@@ -53,6 +55,7 @@ def start_metadata_log(
         log_dirs: log directories with the numbers of their inputs.
         version: of the binary.
         reads: what has been read; more is added.
+        scans: its segments may be scanned by several processes.
 
     Returns:
         What comes of it; nothing where the input has none.
@@ -70,7 +73,7 @@ def start_metadata_log(
     path = join(log_dir.path, directory.name)
     folder = one.root / path
     content = directory.content()
-    disk = DirectoryOnDisk(folder, content.files, content.folders, read=reads.setdefault(folder, {}))
+    disk = DirectoryOnDisk(folder, content.files, content.folders, read=reads.setdefault(folder, {}), scans=scans)
     rules = loading_rules(version)
     outcome = disk.load(
         clean_shutdown=False, recovery_point=0, log_start_offset=0, settings=LoadSettings(), rules=rules

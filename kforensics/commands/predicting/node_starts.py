@@ -1,49 +1,33 @@
 """Predicts the starts of one node, one after the other, until one ends well or nothing changes."""
 
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeVar
 
 from kforensics.commands.loading import bytes_scanned
-from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.directories import (
     ENDINGS,
     Reads,
     StartedDirectory,
     StartedLogDir,
-    checkpointed,
-    end_before,
-    epochs_of,
-    further_end,
-    named_offsets,
-    offset_or_zero,
     partition_named,
-    segments_of,
     topic_id_of,
-    unchanged_end,
 )
+from kforensics.commands.predicting.log_starts import Conditions, LogStarts, Outcomes, key_of, telling_load
+from kforensics.commands.predicting.look_ahead import Ahead, look_ahead
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
-from kforensics.commands.predicting.retention import find_due_segments
-from kforensics.commands.predicting.settings import Policy, Settings
+from kforensics.commands.predicting.settings import Settings
 from kforensics.commands.predicting.surroundings import Surroundings
-from kforensics.commands.processes import default_jobs, spread
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.loader_dirs import (
-    FoundLogs,
-    find_logs,
-)
+from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
+from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import LoadFailure
-from kforensics.protocol.loading.names import (
-    LOG,
-)
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
+    FIRST_WITHOUT_ZOOKEEPER,
     Fate,
     HeldLog,
     Refusal,
@@ -51,54 +35,19 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_settings,
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.logs.predicted_load import (
-    DueSegments,
-    LogAtStart,
-    LostPiece,
-    LostRecords,
-    PredictedLog,
-    PredictedStart,
-)
-from kforensics.source.foreign import ForeignPath
-from kforensics.source.mapped import read_rate_is_limited
+from kforensics.reconcile.logs.predicted_load import PredictedLog, PredictedStart
 from kforensics.source.walk import Obstacle, join
-from kforensics.units import TopicPartition
 
 MOST_STARTS = 4
 """Starts that are predicted at most; a third already changes nothing that the second did not."""
 ELR_FEATURE = "eligible.leader.replicas.version"
-NOTHING_LOST = LostRecords()
-WORTH_A_PROCESS = 500
-"""The number of logs from which a second process saves time."""
-LOGS_OF_A_TASK = 100
-RETENTION_DELAY_MS = 30_000
-"""After which retention runs first (`log.initial.task.delay.ms`)."""
-
-T = TypeVar("T")
-Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
-"""Loads that were predicted, by all that they depend on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """The conditions under which a node is started."""
-
-    version: KafkaVersion
-    now_ms: int
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings that were given with `--set`."""
-    without: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """By input: paths that are taken as not there."""
-    with_marker: bool = False
-    """Every log directory is taken to hold `.kafka_cleanshutdown`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,21 +67,13 @@ class NodeStarts:
     empty_folders: tuple[str, ...]
     """Empty folders beside its log directories."""
     blank_log_dirs: tuple[str, ...]
-    """Log directories of it in which nothing is; on those a broker with ZooKeeper starts."""
+    """Log directories of it in which nothing is; on those only a broker with ZooKeeper starts."""
     absent_log_dirs: tuple[str, ...]
     """Directories that its `server.properties` names and that are not among its log directories."""
     new_directories: frozenset[str]
     """Ids of its log directories that it did not register."""
     unclean_reason: str
     """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
-
-
-class _Ahead(NamedTuple):
-    """What was found of a log that loads unscanned, before the fates of directories are known."""
-
-    topic_id: str | Absent
-    log: PredictedLog
-    """The log as it is predicted to load, with its likely fate."""
 
 
 def start_node(
@@ -144,6 +85,7 @@ def start_node(
     outcomes: Outcomes | None = None,
     *,
     keeps_reads: bool = True,
+    jobs: int = 1,
 ) -> NodeStarts:
     """Start a node as often as it takes.
 
@@ -155,8 +97,11 @@ def start_node(
         node_count: of all nodes among the inputs.
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
         keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
+        jobs: the most processes to use.
     """
-    return _NodeStarter(node, conditions, surroundings, reads, node_count, outcomes, keeps_reads=keeps_reads).start()
+    return _NodeStarter(
+        node, conditions, surroundings, reads, node_count, outcomes, keeps_reads=keeps_reads, jobs=jobs
+    ).start()
 
 
 class _NodeStarter:
@@ -172,15 +117,14 @@ class _NodeStarter:
         outcomes: Outcomes | None,
         *,
         keeps_reads: bool,
+        jobs: int,
     ) -> None:
-        self._outcomes = outcomes
-        self._shared: dict[object, Any] = {}
+        self._scans = ScansAhead(jobs=jobs)
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
         self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
-        self._load_settings: dict[str, LoadSettings] = {}
-        self._retention: dict[str, Policy] = {}
+        self._logs = LogStarts(node, conditions, self._known, self._rules, outcomes)
         self._problems: list[Problem] = []
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[StartedDirectory] = []
@@ -195,7 +139,7 @@ class _NodeStarter:
                 self._log_dirs.append((number, log_dir))
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
-                within = StartedLogDir(number, one, log_dir, directory_id, reads, keeps_reads)
+                within = StartedLogDir(number, one, log_dir, directory_id, reads, keeps_reads, self._scans)
                 for found in log_dir.directories:
                     if not is_loaded(found.name, self._rules):
                         self._note(number, found.content().obstacles)
@@ -204,7 +148,9 @@ class _NodeStarter:
                         continue
                     self._directories.append(StartedDirectory(within, found))
             if node.is_kraft and self._metadata is None and conditions.version >= FIRST_KRAFT:
-                self._metadata = start_metadata_log(node.first, number, one, self._log_dirs, conditions.version, reads)
+                self._metadata = start_metadata_log(
+                    node.first, number, one, self._log_dirs, conditions.version, reads, self._scans
+                )
 
     def _is_asked_for(self, name: str) -> bool:
         topics, partitions = self._conditions.topics, self._conditions.partitions
@@ -228,14 +174,23 @@ class _NodeStarter:
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
                 LoadedLogDir(
-                    _key(place, one.path),
+                    key_of(place, one.path),
                     markers[place, one.path],
                     _malformed(one, self._rules),
                     self._node.is_kraft and (place, one.path) in self._metadata_dirs,
                 )
                 for place, one in self._log_dirs
             ]
-            ahead = self._look_ahead(markers, is_reached=refusal is None) if number == 1 else {}
+            ahead: dict[int, Ahead] = {}
+            if number == 1:
+                ahead = look_ahead(
+                    self._directories,
+                    markers,
+                    self._logs,
+                    self._scans,
+                    self._likely_fate,
+                    is_reached=refusal is None,
+                )
             becoming = self._fates(ahead)
             loads: list[LogLoad] = []
             for at, (directory, fate) in enumerate(zip(self._directories, becoming, strict=True)):
@@ -243,17 +198,20 @@ class _NodeStarter:
                 if known is not None and known.log.fate is fate:
                     logs.append(known.log)
                     directory.end = known.log.before.log_end_offset
-                    continue
-                load = self._load(directory, clean=markers[directory.place])
-                logs.append(self._predicted_log(number, directory, load.outcome, fate, is_reached=refusal is None))
-                if (telling := _telling(load)) is not None:
+                    telling = known.load
+                    directory.forget()
+                else:
+                    load = self._logs.load(directory, clean=markers[directory.place])
+                    logs.append(self._logs.describe(number, directory, load.outcome, fate, is_reached=refusal is None))
+                    telling = telling_load(load)
+                    directory.release()
+                if telling is not None:
                     loads.append(telling)
-                directory.release()
             end = start_of(
                 log_dirs,
                 loads,
                 (
-                    (_key(*directory.place), directory.name)
+                    (key_of(*directory.place), directory.name)
                     for directory, fate in zip(self._directories, becoming, strict=True)
                     if self._is_live(fate)
                 ),
@@ -284,7 +242,7 @@ class _NodeStarter:
             missing_directories=missing,
             new_directories=new,
             absent_log_dirs=self._absent_log_dirs(),
-            blank_log_dirs=() if self._node.is_kraft else self._node.blank_log_dirs(),
+            blank_log_dirs=self._node.blank_log_dirs(),
             empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
@@ -305,10 +263,13 @@ class _NodeStarter:
         """Why no log is loaded at all."""
         version, node = self._conditions.version, self._node
         directories = node.directories()
-        refusal = refuse_identity(
+        settings, refusal = node.configured, None
+        if settings is not None:
+            refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
+        refusal = refusal or refuse_identity(
             directories,
             version,
-            is_kraft=node.is_kraft,
+            is_kraft=node.is_kraft or (version >= FIRST_WITHOUT_ZOOKEEPER and node.is_blank),
             node_id=self._around.configured_id(self._node_count),
         )
         if refusal is not None or not node.is_kraft:
@@ -366,50 +327,6 @@ class _NodeStarter:
         unlike = tuple(one for one in without if PurePath(one).name not in names)
         return unlike or without
 
-    def _look_ahead(self, markers: Mapping[tuple[int, str], bool], *, is_reached: bool) -> dict[int, _Ahead]:
-        """Return what processes on all cores find of logs that were closed cleanly and have no open transaction, by their places.
-
-        Where a log is unusual, or there is one core or few logs, it is left to be looked at here.
-        """
-        places = [
-            at
-            for at, one in enumerate(self._directories)
-            if markers[one.place] and not one.within.keeps_reads and not isinstance(one.within.one.root, ForeignPath)
-        ]
-        jobs = 1 if read_rate_is_limited() else min(default_jobs(), len(places) // WORTH_A_PROCESS)
-        if jobs < 2:
-            return {}
-        tasks = [places[at : at + LOGS_OF_A_TASK] for at in range(0, len(places), LOGS_OF_A_TASK)]
-
-        def look(directories: Sequence[StartedDirectory], task: Sequence[int]) -> list[_Ahead | None]:
-            return [self._ahead_of(directories[at], is_reached=is_reached) for at in task]
-
-        found = spread(look, self._directories, tasks, jobs=jobs, joins=True)
-        return {
-            at: one
-            for task, ahead in zip(tasks, found, strict=True)
-            for at, one in zip(task, ahead, strict=True)
-            if one is not None
-        }
-
-    def _ahead_of(self, directory: StartedDirectory, *, is_reached: bool) -> _Ahead | None:
-        disk, found = directory.disk, directory.within.logs
-        outcome = None
-        if not directory.links and not directory.obstacles:
-            outcome = disk.load_after_clean_shutdown(
-                recovery_point=offset_or_zero(found.recovery_points, directory.partition),
-                log_start_offset=offset_or_zero(found.log_starts, directory.partition),
-                settings=self._settings_of(directory.partition),
-                rules=self._rules,
-            )
-        ahead = None
-        if outcome is not None:
-            log = self._predicted_log(1, directory, outcome, self._likely_fate(directory), is_reached=is_reached)
-            topic_id = topic_id_of(disk)
-            ahead = None if disk.unreadable else _Ahead(topic_id, log)
-        directory.forget()
-        return ahead
-
     def _likely_fate(self, directory: StartedDirectory) -> Fate:
         """Return the fate that a directory has by its name, and has where the metadata assign it to the node."""
         if directory.name.endswith("-delete"):
@@ -418,7 +335,7 @@ class _NodeStarter:
         is_by_metadata = self._node.is_kraft and not isinstance(self._node.node_id, Absent)
         return Fate.UNKNOWN if is_by_metadata and not has_metadata and directory.partition else Fate.KEPT
 
-    def _fates(self, ahead: Mapping[int, _Ahead]) -> list[Fate]:
+    def _fates(self, ahead: Mapping[int, Ahead]) -> list[Fate]:
         """Return what becomes of each directory apart from its load."""
         node_id, assigned = self._node.node_id, self._around.assigned
         if not self._node.is_kraft or isinstance(node_id, Absent) or assigned is None or self._is_preview:
@@ -436,71 +353,11 @@ class _NodeStarter:
         found = fates(held, assigned, node_id, self._conditions.version)
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
 
-    def _load(self, directory: StartedDirectory, *, clean: bool) -> LogLoad:
-        found, disk = directory.within.logs, directory.disk
-        if directory.links:
-            reason = f"{directory.links[0]} is a symbolic link, which is not followed"
-            return LogLoad(_key(*directory.place), directory.name, Unpredictable(reason))
-        point = offset_or_zero(found.recovery_points, directory.partition)
-        start = offset_or_zero(found.log_starts, directory.partition)
-        settings = self._settings_of(directory.partition)
-        key = None
-        if self._outcomes is not None and not disk.written and not disk.origins:
-            key = disk.folder, tuple(disk.files.items()), clean, point, start, settings, self._rules
-        outcome = None if self._outcomes is None or key is None else self._outcomes.get(key)
-        if outcome is None:
-            outcome = disk.load(
-                clean_shutdown=clean,
-                recovery_point=point,
-                log_start_offset=start,
-                settings=settings,
-                rules=self._rules,
-            )
-            if self._outcomes is not None and key is not None and not disk.unreadable:
-                self._outcomes[key] = outcome
-        return LogLoad(_key(*directory.place), directory.name, outcome)
-
-    def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
-        """Return what loading depends on; Kafka's defaults where nothing is known."""
-        topic = "" if partition is None else partition.topic
-        if topic not in self._load_settings:
-            defaults = LoadSettings()
-            name = (
-                "producer.id.expiration.ms" if self._conditions.version >= (3, 4) else "transactional.id.expiration.ms"
-            )
-            self._load_settings[topic] = LoadSettings(
-                now_ms=self._conditions.now_ms,
-                index_length=self._known.number(topic, "segment.index.bytes", defaults.index_length),
-                index_interval=self._known.number(topic, "index.interval.bytes", defaults.index_interval),
-                producer_expiration_ms=self._known.of_broker(name, self._rules.default_producer_expiration_ms),
-            )
-        return self._load_settings[topic]
-
-    def _due(
-        self, directory: StartedDirectory, outcome: LoadOutcome, after: LogAtStart, fate: Fate
-    ) -> DueSegments | Absent:
-        """Return what retention takes of a log that is served."""
-        if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
-            return Absent.NOT_APPLICABLE
-        return find_due_segments(
-            directory.disk,
-            outcome,
-            after.segments,
-            self._retention_of(directory.partition.topic),
-            now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
-            version=self._conditions.version,
-        )
-
-    def _retention_of(self, topic: str) -> Policy:
-        if topic not in self._retention:
-            self._retention[topic] = self._known.retention(topic)
-        return self._retention[topic]
-
     def _advance(self, markers: Mapping[tuple[int, str], bool]) -> bool:
         """Load each directory once more, and leave it as the load does; whether anything but the same changed."""
         changed = False
         for directory in self._directories:
-            load = self._load(directory, clean=markers[directory.place])
+            load = self._logs.load(directory, clean=markers[directory.place])
             if isinstance(load.outcome, LoadOutcome):
                 changed |= dict(load.outcome.tree) != dict(directory.disk.files)
                 directory.opened = directory.disk.after(load.outcome)
@@ -525,91 +382,6 @@ class _NodeStarter:
             logs_scanned=sum(bool(one.scanned) for one in outcomes),
         )
 
-    def _predicted_log(
-        self,
-        number: int,
-        directory: StartedDirectory,
-        outcome: LoadOutcome | Unpredictable,
-        fate: Fate,
-        *,
-        is_reached: bool,
-    ) -> PredictedLog:
-        partition, before = directory.partition, self._before(directory, outcome)
-        predicted = partial(
-            PredictedLog,
-            start=number,
-            node=self._node.first,
-            input=directory.within.input,
-            path=directory.found.path,
-            topic=partition.topic if partition else Absent.NOT_APPLICABLE,
-            partition=partition.partition if partition else Absent.NOT_APPLICABLE,
-            fate=fate,
-            is_reached=is_reached,
-            is_unreadable=bool(directory.disk.unreadable),
-            before=before,
-        )
-        if isinstance(outcome, Unpredictable):
-            return predicted(
-                outcome="unknown",
-                exception=Absent.UNKNOWN,
-                message=outcome.reason,
-                after=Absent.UNKNOWN,
-                files=(),
-                scanned=(),
-                lost=NOTHING_LOST,
-            )
-        failure, after = outcome.failure, self._after(outcome, before)
-        return predicted(
-            outcome="loads" if isinstance(failure, Absent) else "fails",
-            exception=failure if isinstance(failure, Absent) else failure.exception,
-            message="" if isinstance(failure, Absent) else failure.message,
-            takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
-            after=after,
-            due=Absent.NOT_APPLICABLE if isinstance(after, Absent) else self._due(directory, outcome, after, fate),
-            further_end=further_end(directory, before),
-            files=self._share(outcome.changes),
-            scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
-            lost=_lost_by(directory, outcome, before, fate),
-        )
-
-    def _before(self, directory: StartedDirectory, outcome: LoadOutcome | Unpredictable) -> LogAtStart:
-        found, files = directory.within.logs, directory.disk.files
-        logs = named_offsets(files, LOG)
-        if directory.end is None:
-            directory.end = unchanged_end(directory, logs, outcome)
-        if directory.end is None:
-            directory.end = end_before(directory, logs)
-        start = checkpointed(found.log_starts, directory.partition)
-        before = LogAtStart(
-            log_start_offset=max(start, logs[0][0]) if logs and not isinstance(start, Absent) else start,
-            log_end_offset=directory.end,
-            recovery_point=checkpointed(found.recovery_points, directory.partition),
-            last_stable_offset=Absent.UNKNOWN,
-            epochs=epochs_of(directory.disk),
-            segments=tuple((base, files[name]) for base, name in logs),
-        )
-        return self._share(before)
-
-    def _after(self, outcome: LoadOutcome, before: LogAtStart) -> LogAtStart | Absent:
-        state = outcome.state
-        if isinstance(state, Absent):
-            return Absent.NOT_APPLICABLE
-        changes_logs = any(LOG in one.name for one in outcome.changes)
-        after = LogAtStart(
-            log_start_offset=state.log_start_offset,
-            log_end_offset=state.log_end_offset,
-            recovery_point=state.recovery_point,
-            last_stable_offset=state.last_stable_offset,
-            epochs=before.epochs if state.epochs == before.epochs else state.epochs,
-            segments=segments_of(outcome.tree) if changes_logs else before.segments,
-        )
-        return self._share(after)
-
-    def _share(self, value: T) -> T:
-        """Return the equal value that other directories have: most of them have the same files."""
-        shared: T = self._shared.setdefault(value, value)
-        return shared
-
     def _note(self, number: int, obstacles: Iterable[Obstacle]) -> None:
         self._problems += [Problem(input=number, path=met.path, message=met.message) for met in obstacles]
 
@@ -622,38 +394,6 @@ class _NodeStarter:
                 self._problems.append(
                     Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
                 )
-
-
-def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtStart, fate: Fate) -> LostRecords:
-    """Return the bytes of a log that are not read again; of a directory that is deleted, all."""
-    if fate is Fate.DELETED and not directory.name.endswith("-delete"):
-        files = directory.disk.files
-        return LostRecords(
-            pieces=tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
-        )
-    pieces = lost_pieces(
-        outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
-    )
-    return LostRecords(pieces=pieces) if pieces else NOTHING_LOST
-
-
-def _telling(load: LogLoad) -> LogLoad | None:
-    """Return what the start of the node depends on: the load without its files, which are in the report by then.
-
-    Returns:
-        None for a log that loads unscanned and has no open transaction, which a start needs no more of than its name.
-    """
-    if isinstance(load.outcome, Unpredictable):
-        return load
-    state = load.outcome.state
-    is_plain = not isinstance(state, Absent) and state.last_stable_offset == state.log_end_offset
-    if is_plain and not load.outcome.scanned:
-        return None
-    return load._replace(outcome=replace(load.outcome, tree={}, changes=(), written={}, origins={}))
-
-
-def _key(number: int, path: str) -> str:
-    return sys.intern(f"{number}:{path}")
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.commands.predicting.version import runs_without_zookeeper
 from kforensics.damage import Absent
@@ -17,6 +18,18 @@ _NODE_FOLDER = re.compile(r"(broker|controller|kafka|node|server)[-_.]?\d+", re.
 """Folders named like this are of a node each, not disks of one."""
 
 
+class ConfiguredNode(NamedTuple):
+    """The statements of a `server.properties` about its node."""
+
+    log_dirs: frozenset[Path]
+    """With symbolic links resolved."""
+    node_id: int | Absent
+    has_roles: bool
+    """It has `process.roles`: the node runs without ZooKeeper."""
+    has_zookeeper: bool
+    """It has `zookeeper.connect`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """The log directories that one start finds."""
@@ -25,6 +38,8 @@ class Node:
     """Numbers of inputs, and the inputs."""
     node_id: int | Absent
     is_kraft: bool
+    configured: ConfiguredNode | None = None
+    """Its `server.properties`, where one among the inputs names all its log directories."""
 
     @property
     def first(self) -> int:
@@ -48,6 +63,17 @@ class Node:
             for log_dir in one.log_dirs
         )
 
+    @property
+    def is_of_zookeeper(self) -> bool:
+        """Whether its `meta.properties` is of version 0 and it has no metadata log: of a broker with ZooKeeper."""
+        metas = (log_dir.meta for one in self.inputs for log_dir in one.log_dirs)
+        return not self.is_kraft and any(isinstance(meta, MetaProperties) and meta.version == 0 for meta in metas)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is in any of its log directories."""
+        return len(self.blank_log_dirs()) == len(self.folders())
+
     def blank_log_dirs(self) -> tuple[str, ...]:
         """Return its log directories in which nothing is: each may be a new disk, or a mount point."""
         return tuple(
@@ -59,6 +85,7 @@ class Node:
 
     def empty_folders(self) -> tuple[str, ...]:
         """Return empty folders beside its log directories: each may be the mount point of a disk that is not mounted."""
+        own = self.folders()
         return tuple(
             entry.name
             for _, one in self.members
@@ -66,6 +93,7 @@ class Node:
             for entry in one.listings.of("").entries
             if entry.is_directory
             and entry.name not in one.log_dir_paths
+            and one.root / entry.name not in own
             and not one.listings.of(entry.name).entries
             and not one.listings.of(entry.name).obstacles
         )
@@ -98,12 +126,12 @@ def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> Node
     )
 
 
-def nodes_of(inputs: Inputs, configured: Sequence[Collection[Path]] = ()) -> tuple[Inputs, list[Node]]:
+def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple[Inputs, list[Node]]:
     """Return the nodes among the inputs.
 
     Args:
         inputs: as found, of whatever clusters.
-        configured: the log directories that each `server.properties` among them names.
+        configured: the nodes that each `server.properties` among them is of.
 
     Returns:
         The inputs, and the nodes in their order.
@@ -126,17 +154,17 @@ def nodes_of(inputs: Inputs, configured: Sequence[Collection[Path]] = ()) -> tup
     clusters = {_cluster(group) for group in groups} - set(Absent)
     if not is_mixed or len(clusters) > 1:
         inputs = belonging_together(inputs)
-    return inputs, [_node(group) for group in groups]
+    return inputs, [_node(group, configured) for group in groups]
 
 
-def side_by_side(nodes: Sequence[Node], configured: Sequence[Collection[Path]] = ()) -> list[int]:
+def side_by_side(nodes: Sequence[Node], configured: Sequence[ConfiguredNode] = ()) -> list[int]:
     """Return the first inputs of nodes with ZooKeeper whose log directories lie in one folder, as the disks of one node do, while their ids differ.
 
     Args:
         nodes: all.
-        configured: the log directories that each `server.properties` among the inputs names: what one names is settled.
+        configured: the nodes that each `server.properties` among the inputs is of: whose a log directory is that one names is settled.
     """
-    named = {path for paths in configured for path in paths}
+    named = {path for one in configured for path in one.log_dirs}
     by_parent: dict[Path, list[int]] = {}
     for node in nodes:
         folders = node.folders()
@@ -155,11 +183,18 @@ def _cluster(group: Sequence[tuple[int, FoundInput]]) -> object:
     )
 
 
-def _node(group: Sequence[tuple[int, FoundInput]]) -> Node:
+def _node(group: Sequence[tuple[int, FoundInput]], configured: Sequence[ConfiguredNode]) -> Node:
     # The directory of the metadata log is the one that the others are compared with.
     ids = [one.described.broker_id for _, one in sorted(group, key=lambda each: not _has_metadata_log(each[1]))]
+    members = [one for _, one in group]
+    settings = next((node for node in configured if all(_is_named(one, node.log_dirs) for one in members)), None)
+    if settings is not None:
+        ids.append(settings.node_id)
     node_id = next((known for known in ids if not isinstance(known, Absent)), Absent.UNKNOWN)
-    return Node(tuple(group), node_id, runs_without_zookeeper([one for _, one in group]))
+    is_kraft = runs_without_zookeeper(members)
+    if settings is not None and all(log_dir.meta is Absent.NOT_WRITTEN for one in members for log_dir in one.log_dirs):
+        is_kraft = is_kraft or settings.has_roles
+    return Node(tuple(group), node_id, is_kraft, settings)
 
 
 def _is_named(one: FoundInput, paths: Collection[Path]) -> bool:
@@ -179,8 +214,8 @@ def _ids(one: FoundInput) -> set[str]:
     }
 
 
-def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Collection[Path]]) -> bool:
-    if any(_is_named(one, paths) and _is_named(other, paths) for paths in configured):
+def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[ConfiguredNode]) -> bool:
+    if any(_is_named(one, node.log_dirs) and _is_named(other, node.log_dirs) for node in configured):
         return True
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False

@@ -1,19 +1,22 @@
 """The inputs of `predict`: as every command finds them, and empty log directories, on which a broker with ZooKeeper starts."""
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
+from kforensics.commands.predicting.nodes import ConfiguredNode
 from kforensics.commands.predicting.settings import log_dirs_of
-from kforensics.commands.predicting.surroundings import server_properties
+from kforensics.commands.predicting.surroundings import node_id_of, server_properties
+from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, empty_log_dir, find_inputs, why_not_compared
 from kforensics.source.foreign import ForeignPath
 
 
 def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
-    """Return the inputs that paths name; an empty directory is one where a `server.properties` among them names it.
+    """Return the inputs that paths name; an empty directory, named or below one that is, is one where a `server.properties` among them names it.
 
     Args:
         paths: as named by a person.
@@ -25,24 +28,47 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     find = partial(
         find_inputs, with_server_logs=True, why_not=why_not_compared, keep_going=keep_going, with_emptied=False
     )
-    empty = [path for path in paths if _is_empty(path)]
+    empty = [path for path in dict.fromkeys(paths) if _is_empty(path)]
     others = [path for path in paths if path not in empty]
-    if not empty or not others:
+    if not others:
         return find(paths)
-    named = {path for one in configured_log_dirs(find(others)) for path in one}
-    blank = [path for path in dict.fromkeys(empty) if path.resolve() in named]
-    inputs = find([path for path in paths if path not in blank])
-    return replace(inputs, found=(*inputs.found, *map(empty_log_dir, blank)))
+    inputs = find(others)
+    named = set(chain.from_iterable(node.log_dirs for node in configured_nodes(inputs)))
+    blank = [path for path in empty if path.resolve() in named]
+    if len(blank) < len(empty):
+        inputs = find([path for path in paths if path not in blank])
+    inside = [path for given in others if not isinstance(given, ForeignPath) for path in _empty_below(given, named)]
+    return replace(inputs, found=(*inputs.found, *map(empty_log_dir, [*blank, *inside])))
 
 
-def configured_log_dirs(inputs: Inputs) -> list[Collection[Path]]:
-    """Return the log directories that each `server.properties` among the inputs names.
+def configured_nodes(inputs: Inputs) -> list[ConfiguredNode]:
+    """Return the node that each `server.properties` among the inputs is of.
 
     Args:
         inputs: all.
     """
     return [
-        {Path(os.path.realpath(path)) for path in log_dirs_of(settings)} for settings in server_properties(inputs, [])
+        ConfiguredNode(
+            log_dirs=frozenset(Path(os.path.realpath(path)) for path in log_dirs_of(settings)),
+            node_id=_number(node_id_of(settings)),
+            has_roles=bool(settings.get("process.roles")),
+            has_zookeeper=bool(settings.get("zookeeper.connect")),
+        )
+        for settings in server_properties(inputs, [])
+    ]
+
+
+def _number(text: str) -> int | Absent:
+    return int(text) if text.isdecimal() and len(text) < 10 else Absent.UNKNOWN
+
+
+def _empty_below(given: Path, named: set[Path]) -> list[Path]:
+    """Return the empty directories below a path that settings name as log directories."""
+    real = given.resolve()
+    return [
+        given / path.relative_to(real)
+        for path in sorted(named)
+        if path != real and path.is_relative_to(real) and _is_empty(path)
     ]
 
 

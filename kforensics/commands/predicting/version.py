@@ -11,12 +11,12 @@ from kforensics.evidence.metadata.log import MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
 from kforensics.protocol.loading.versions import FIRST_NOT_MODELLED, OLDEST_MODELLED, distinct_rules, loading_rules
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level, parse_version
 
-FIRST_WITHOUT_ZOOKEEPER = KafkaVersion(4, 0)
 FIRST_QUORUM, PREVIEW = KafkaVersion(3, 0), KafkaVersion(2, 8)
-"""The first version without ZooKeeper that others can be started after, and the preview before it."""
+"""The first version that runs without ZooKeeper and that others can be started after, and the preview before it."""
 NEWEST_WITH_ZOOKEEPER = KafkaVersion(3, 9)
 RANK = {"given": 0, "server-log": 1, "metadata-log": 2, "assumed": 3}
 """The sources of a version, the surest first."""
@@ -57,6 +57,7 @@ def version_of_node(
     node_id: int | Absent,
     *,
     is_kraft: bool,
+    is_blank: bool,
     log_files: Sequence[LogFile],
     history: MetadataHistory | None,
     is_alone: bool,
@@ -67,6 +68,7 @@ def version_of_node(
         members: the inputs that hold its log directories.
         node_id: its id.
         is_kraft: it runs without ZooKeeper.
+        is_blank: nothing is in its log directories.
         log_files: server logs among the inputs.
         history: the newest metadata log among the inputs.
         is_alone: no other node is among the inputs: a log whose lines name no node is its own.
@@ -84,6 +86,8 @@ def version_of_node(
         newest = max(release)
         return NodeVersion(newest, "metadata-log", tuple(sorted(release - {newest})))
     floor = _floor(members, history)
+    if is_kraft and is_blank:
+        floor = max(floor, FIRST_QUORUM)
     if is_kraft and floor < FIRST_QUORUM:
         # The preview of 2.8 can't be upgraded: no other version starts on its directories.
         return NodeVersion(PREVIEW, "assumed")

@@ -7,7 +7,8 @@ from typing import cast
 
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.directories import Reads
-from kforensics.commands.predicting.node_starts import Conditions, NodeStarts
+from kforensics.commands.predicting.log_starts import Conditions
+from kforensics.commands.predicting.node_starts import NodeStarts
 from kforensics.commands.predicting.nodes import Node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError

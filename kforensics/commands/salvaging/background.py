@@ -13,6 +13,27 @@ MANY_WAITING = 8
 Work = Callable[[], None]
 
 
+class Foreground:
+    """Does work at once, in the thread that gives it: where other processes take the other cores, threads would only hold memory."""
+
+    def do(self, work: Work) -> None:
+        """Do this.
+
+        Args:
+            work: is called now.
+
+        Raises:
+            Exception: what the work raised.
+        """
+        work()
+
+    def wait(self) -> None:
+        """Return: everything is done."""
+
+    def close(self) -> None:
+        """Return: nothing is left."""
+
+
 class Background:
     """One thread that does work in the order in which it is given; it begins with the first, and an error of it is raised by the next call.
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kforensics.commands.outside import check_outside
-from kforensics.commands.salvaging.background import MANY_WAITING, Background
+from kforensics.commands.salvaging.background import MANY_WAITING, Background, Foreground
 from kforensics.errors import KforensicsError, UsageError
 
 PARTIAL = ".partial"
@@ -35,12 +35,14 @@ _DROPPED_AT_ONCE = 8 << 20
 class WriteFailed(KforensicsError):  # noqa: N818 - named like its siblings
     """A file of the output could not be written; what is there keeps its name ending in `.partial`."""
 
-    def __init__(self, path: str, error: OSError) -> None:
+    def __init__(self, path: str, error: OSError | MemoryError) -> None:
         super().__init__(path, error)
         self.path = path
         self.error = error
 
     def __str__(self) -> str:
+        if isinstance(self.error, MemoryError):
+            return f"{self.path} can't be written: not enough memory"
         return f"{self.path} can't be written: {self.error.strerror or self.error}"
 
 
@@ -55,9 +57,15 @@ class WrittenFile:
 
 
 class OutFile:
-    """A file while it is written; without `finish` it stays as it is, named `.partial`."""
+    """A file while it is written; without `finish` it stays as it is, named `.partial`.
 
-    def __init__(self, root: Path, name: str) -> None:
+    Args:
+        root: the directory of the output.
+        name: relative to it.
+        beside: whether threads write and hash.
+    """
+
+    def __init__(self, root: Path, name: str, *, beside: bool = True) -> None:
         self.name = name
         self.length = 0
         self._path = root / name
@@ -67,10 +75,15 @@ class OutFile:
         self._written = self._begun = self._dropped = 0
         """Positions up to which this process has written, has asked the system to bring to the disk, and to keep no more in memory."""
         self._waiting = 0
-        self._background = Background()
-        self._hashing = Background()
+        self._background: Background | Foreground = Background() if beside else Foreground()
+        self._hashing: Background | Foreground = Background() if beside else Foreground()
         try:
             self._descriptor = os.open(self._partial, _FLAGS, _FILE_MODE)
+        except (
+            FileExistsError
+        ) as error:  # the folder was empty: a process that was killed leaves its task to another one
+            why = FileExistsError(error.errno, "a process that wrote it was killed, or another program made it")
+            raise WriteFailed(str(self._partial), why) from error
         except OSError as error:
             raise WriteFailed(str(self._partial), error) from error
 
@@ -282,11 +295,12 @@ class OutFolder:
         except OSError as error:
             raise WriteFailed(str(self.root), error) from error
 
-    def open(self, name: str) -> OutFile:
+    def open(self, name: str, *, beside: bool = True) -> OutFile:
         """Return a new file, whose folders are made.
 
         Args:
             name: relative to the directory.
+            beside: whether threads write and hash.
 
         Raises:
             WriteFailed: a folder can't be made, or the file can't be opened.
@@ -301,7 +315,7 @@ class OutFolder:
                     raise FileExistsError(17, "File exists")
         except OSError as error:
             raise WriteFailed(str(folder), error) from error
-        file = OutFile(self.root, name)
+        file = OutFile(self.root, name, beside=beside)
         self._names.append(name)
         return file
 

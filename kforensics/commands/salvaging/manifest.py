@@ -111,7 +111,7 @@ def _run(one: SavedRun) -> dict[str, Any]:
         if one.leader_epochs.last >= 0
         else absent(Absent.NOT_APPLICABLE),
         "source": {"input": one.input, "path": text(one.path), "position": one.position, "length": one.length},
-        "sha256": one.sha256,
+        "sha256": absent(one.sha256),
     }
 
 

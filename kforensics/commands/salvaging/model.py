@@ -60,7 +60,8 @@ class SavedRun:
     path: str
     position: int
     length: int
-    sha256: str
+    sha256: str | Absent
+    """Unreadable where the bytes could be read for their records, and not once more."""
     leader_epochs: OffsetRange
     """The lowest and the highest one, -1 for none."""
 

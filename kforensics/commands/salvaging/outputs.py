@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kforensics.commands.salvaging.background import MANY_WAITING, Background
+from kforensics.commands.salvaging.background import MANY_WAITING, Background, Foreground
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, RecordWriter, record_writer
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedLabel, SavedRun
-from kforensics.commands.salvaging.reading import CopyFiles, Run
+from kforensics.commands.salvaging.reading import BECAME_SHORTER, CopyFiles, Run
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.formats.log.batch_table import NO_EPOCH
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.reconcile.salvage.best_copy import MAIN, Label
@@ -72,8 +72,10 @@ class Outputs:
         self._report = report
         self._part = part
         self._beside = beside
+        self._unhashed: list[tuple[Any, Run, EvidenceError]] = []
+        """Digests that lack bytes, with the runs of which they could not be read again."""
         self.by_number: dict[int, Output] = {}
-        self.background = Background(MANY_WAITING)
+        self.background: Background | Foreground = Background(MANY_WAITING) if beside else Foreground()
         """Hashes what is read."""
         self.use()
 
@@ -218,9 +220,15 @@ class Outputs:
         try:
             source = self._files.source(run)
         except EvidenceError as error:
-            self._report(run, error)
+            self._unhashed.append((output.digest, run, error))
             return
-        self.background.do(partial(_update, output.digest, source, position, run.end))
+        self.background.do(partial(self._update, output.digest, run, source, position))
+
+    def _update(self, digest: Any, run: Run, source: SegmentBytes, position: int) -> None:
+        try:
+            _hash_range(digest, source, position, run.end)
+        except EvidenceError as error:
+            self._unhashed.append((digest, run, error))
 
     def _hashed_with_file(self, run: Run, output: Output) -> int:
         """Return the position up to which the digest of the run is that of the file that it is copied to."""
@@ -245,17 +253,20 @@ class Outputs:
         if output.digest is not None:
             self.background.wait()
             digest = output.digest.digest() if isinstance(output.digest, OutFile) else output.digest
-            output.saved.runs[-1].sha256 = digest.hexdigest()
+            unhashed = [(run, error) for lacking, run, error in self._unhashed if lacking is output.digest]
+            for run, error in unhashed[:1]:
+                self._report(run, error)
+            self._unhashed = [one for one in self._unhashed if one[0] is not output.digest]
+            output.saved.runs[-1].sha256 = Absent.UNREADABLE if unhashed else digest.hexdigest()
             output.digest = None
 
 
-def _update(digest: Any, file: SegmentBytes, start: int, end: int) -> None:
-    """Hash a run of a file; where it became shorter meanwhile, what is left of it."""
+def _hash_range(digest: Any, file: SegmentBytes, start: int, end: int) -> None:
     position = start
     buffer = memoryview(bytearray(min(_PIECE, end - start)))
     while position < end:
         count = file.read_into(position, buffer[: min(len(buffer), end - position)])
         if not count:
-            break
+            raise EvidenceUnreadable("", BECAME_SHORTER)
         digest.update(buffer[:count])
         position += count

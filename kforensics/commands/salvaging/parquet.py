@@ -86,7 +86,7 @@ class ParquetRecords:
 
     def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition, *, beside: bool = True) -> None:
         self._partition = partition
-        self.file = folder.open(f"{stem}.parquet")
+        self.file = folder.open(f"{stem}.parquet", beside=beside)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(_Sink(self.file), mode="w"),
             SCHEMA,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_pl
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica, Segment
 from kforensics.evidence.replica.collect import collect_replica, segment_paths
 from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, parts_of, scan_part
+from kforensics.evidence.replica.spooled_rows import RowSpool, SpooledTable
 from kforensics.findings.answers.model import State
 from kforensics.formats.log.batch_table import NO_EPOCH
 from kforensics.formats.primitives.distinct import distinct
@@ -258,6 +259,7 @@ def plans_of(
     carved: Sequence[LogCopy],
     reader: BatchReader,
     jobs: int = 1,
+    spool: RowSpool | None = None,
 ) -> Iterator[PartitionPlan]:
     """Yield the partition, and other topics that had its name.
 
@@ -270,8 +272,9 @@ def plans_of(
         carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.
         reader: gives batch rows of all copies.
         jobs: the most processes that read the segments.
+        spool: where the rows of their batches wait; none of a partition whose rows are few.
     """
-    scans = _scans(task.places, jobs) if jobs > 1 else {}
+    scans = _scans(task.places, jobs, spool) if jobs > 1 or spool is not None else {}
     collected = [
         collect_replica(
             place,
@@ -305,25 +308,78 @@ def plans_of(
 _LEFT_OVER = (FileSuffix.DELETED, FileSuffix.SWAP)
 
 
-def _scans(places: Sequence[PartitionPlace], jobs: int) -> dict[tuple[int, str], Segment]:
+class _Scanned(NamedTuple):
+    part: ScannedPart
+    rows: SpooledTable | None
+    """None where the part has them itself, or they are too many to be kept."""
+
+
+class _Scanning(NamedTuple):
+    places: Sequence[PartitionPlace]
+    spool: RowSpool | None
+
+
+def _scans(places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None) -> dict[tuple[int, str], Segment]:
     """Return segments as several processes read them, by the number of the place and the path; what is missing is read when it is collected."""
     files = [(at, path) for at, place in enumerate(places) for path in segment_paths(place, left_over=_LEFT_OVER)]
     most = -(-2 * jobs // max(len(files), 1))  # a few large files are read in parts, each by another process
-    parts = [
+    each = (
         (at, part)
         for at, path in files
         for part in parts_of(places[at], path, most) or [Part(path=path, start=0, end=None)]
-    ]
-    found: dict[tuple[int, str], list[ScannedPart | None]] = {}
-    for (at, part), scanned in zip(parts, spread(_scan_part, places, parts, jobs=jobs), strict=True):
+    )
+    parts = [(number, at, part) for number, (at, part) in enumerate(each)]
+    found: dict[tuple[int, str], list[_Scanned | None]] = {}
+    results = spread(_scan_part, _Scanning(places, spool), parts, jobs=jobs)
+    for (_, at, part), scanned in zip(parts, results, strict=True):
         found.setdefault((at, part.path), []).append(scanned)
-    segments = {(at, path): joined(path, scanned) for (at, path), scanned in found.items()}
-    return {key: segment for key, segment in segments.items() if segment is not None}
+    segments: dict[tuple[int, str], Segment] = {}
+    for (at, path), scans in found.items():
+        segment = _joined(places[at], path, scans, spool)
+        if segment is not None:
+            segments[at, path] = segment
+    return segments
 
 
-def _scan_part(places: Sequence[PartitionPlace], task: tuple[int, Part]) -> ScannedPart | None:
-    at, part = task
-    return scan_part(places[at], part)
+def _scan_part(given: _Scanning, task: tuple[int, int, Part]) -> _Scanned | None:
+    number, at, part = task
+    scanned = scan_part(given.places[at], part)
+    if scanned is None:
+        return None
+    summary = scanned.summary
+    if given.spool is None or summary.damage or not summary.tables:
+        return _Scanned(scanned, None)
+    try:
+        rows = given.spool.write(number, np.concatenate(summary.tables))
+    except OSError:
+        return _Scanned(scanned, None)
+    summary.tables = []
+    return _Scanned(scanned, rows)
+
+
+def _joined(
+    place: PartitionPlace, path: str, scans: Sequence[_Scanned | None], spool: RowSpool | None
+) -> Segment | None:
+    """Return a segment whose rows wait in the file, or have come back from there because its damage is judged by them; none where it has to be read again."""
+    found = [one for one in scans if one is not None]
+    tables = [one.rows for one in found if one.rows is not None]
+    if len(found) < len(scans):
+        return None
+    if not tables or spool is None:
+        return joined(path, [one.part for one in found])
+    if any(one.part.summary.damage or (one.rows is None and one.part.summary.kept) for one in found):
+        try:
+            for one in found:
+                if one.rows is not None:
+                    one.part.summary.tables = [spool.read([one.rows])]
+        except OSError:
+            return None
+        return joined(path, [one.part for one in found])
+    segment = joined(path, [one.part for one in found])
+    if segment is None:
+        return None
+    spool.add(place.state.input, path, tables)
+    return replace(segment, batches=Absent.NOT_WRITTEN)
 
 
 def _filled(task: Task, leader: LogCopy | None, carved: Sequence[LogCopy], reader: BatchReader) -> dict[str, Any]:

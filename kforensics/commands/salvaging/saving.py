@@ -31,10 +31,10 @@ from kforensics.units import OffsetRange
 
 _IN_RECORDS = "--form jsonl holds them"
 
-TASK_LENGTH = 4 << 20
+TASK_LENGTH = 3 << 20
 """Bytes of batches whose records one process writes at a time."""
 
-PART_TASK_LENGTH = 6 << 20
+PART_TASK_LENGTH = 3 << 20
 """The same where it writes a file of its own: the more batches are decoded together, the less each of them takes."""
 
 WORTH_PROCESSES = 48 << 20
@@ -175,7 +175,9 @@ class _Saver:
             if self._parts is not None:
                 add_parts(self._saved, self._parts.finish())
             is_whole = True
-        except ChildProcessError as error:
+        except EvidenceError:  # some of them are OSErrors, too
+            raise
+        except (OSError, MemoryError) as error:
             raise WriteFailed(self._outputs.stem(None), error) from error
         finally:
             if self._processes is not None:

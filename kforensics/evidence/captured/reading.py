@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,7 +25,7 @@ from kforensics.evidence.model import Segment
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.source.capture import CapturedSegment
-from kforensics.source.capture_file import Capture
+from kforensics.source.capture_file import Capture, are_whole
 
 KEPT_BATCHES = 65_536
 """A segment with more batches than this keeps digests only: its table is read again where it is needed."""
@@ -37,8 +38,6 @@ _NUMBERS = (
     "recovered_record_count",
 )
 _OPTIONAL = ("recovered_end_offset", "first_offset", "last_offset", "max_timestamp_ms")
-_ADDED = ("longest_batch",)
-"""Columns that captures of earlier versions do not have."""
 _FIRST = ("offset", "position", "timestamp")
 _LARGEST = 2**63 - 1
 
@@ -77,6 +76,69 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
         raise file.capture.refuse(f"what it says of {file.inner} is impossible: {error!r}") from error
 
 
+_DECIDES = itemgetter(
+    *(
+        *_NUMBERS,
+        *_OPTIONAL,
+        "longest_batch",
+        "digests",
+        "epochs",
+        "magics",
+        "is_thinned",
+        "changed",
+        "damage",
+    )
+)
+
+
+def findings_in(row: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return all of what a capture says of a segment that its summary is made of, to be compared with what is said of others; none where a part of it is missing, or it was not read whole.
+
+    Args:
+        row: a claim of the capture.
+    """
+    if row.get("unread_below"):
+        return None
+    try:
+        held = sum([run[2] for run in row["batches"]])
+        return (*_DECIDES(row), held, None if held == row["batch_count"] else row["carried_from"])
+    except (KeyError, TypeError, IndexError):
+        return None
+
+
+def like_segment(known: Segment, path: str, length: int, mtime_ns: int) -> Segment:
+    """Return a segment of another replica, of which its capture has the same findings.
+
+    Args:
+        known: a sound segment of the same base offset, of which no table of batches is held.
+        path: of the other one, relative to its input.
+        length: of its file, in bytes.
+        mtime_ns: its time of change.
+    """
+    return Segment(
+        path=path,
+        base_offset=known.base_offset,
+        length=length,
+        valid_length=known.valid_length,
+        recovered_end_offset=known.recovered_end_offset,
+        first_offset=known.first_offset,
+        last_offset=known.last_offset,
+        batch_count=known.batch_count,
+        record_count=known.record_count,
+        epochs=known.epochs,
+        magics=known.magics,
+        max_timestamp_ms=known.max_timestamp_ms,
+        digests=known.digests,
+        batches=known.batches,
+        mtime_ns=mtime_ns,
+        recovered_batch_count=known.recovered_batch_count,
+        recovered_record_count=known.recovered_record_count,
+        is_thinned=known.is_thinned,
+        longest_batch=known.longest_batch,
+        batches_from=known.batches_from,
+    )
+
+
 def unread_below(file: CapturedSegment) -> int:
     """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was.
 
@@ -109,25 +171,20 @@ def _batches_from(file: CapturedSegment) -> int:
 
 
 def _check(row: Mapping[str, Any]) -> None:
-    for name in _NUMBERS:
-        value = row[name]
-        if type(value) is not int or not 0 <= value <= _LARGEST:
-            raise ValueError(name)
-    for name in _OPTIONAL:
-        if (value := row[name]) is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
-            raise ValueError(name)
-    for name in _ADDED:
-        if (value := row.get(name)) is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
-            raise ValueError(name)
+    if not are_whole(_OF_NUMBERS(row), 0, _LARGEST):
+        raise ValueError("a count or a length")
+    for value in (*_OF_OPTIONAL(row), row.get("longest_batch")):
+        if value is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
+            raise ValueError("an offset or a time")
     for name, width in (("digests", 5), ("epochs", 2)):
         for one in row[name]:
-            if len(one) != width:
+            if len(one) != width or not are_whole(one, -_LARGEST - 1, _LARGEST + 1):
                 raise ValueError(name)
-            for value in one:
-                if type(value) is not int or not -_LARGEST - 1 <= value <= _LARGEST + 1:
-                    raise ValueError(name)
-    if not all(type(one) is int and 0 <= one <= 127 for one in row["magics"]):
+    if not are_whole(row["magics"], 0, 127):
         raise ValueError("magics")
+
+
+_OF_NUMBERS, _OF_OPTIONAL = itemgetter(*_NUMBERS), itemgetter(*_OPTIONAL)
 
 
 def _whole_table(file: CapturedSegment) -> BatchTable | Absent:

@@ -1,6 +1,8 @@
 """Segments as rows of plain values and back, so that what was read in one place can be judged in another."""
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -138,9 +140,7 @@ def digests_of(rows: Sequence[Sequence[int]]) -> Any:
     Args:
         rows: bucket, the two signed words, batches and position of each.
     """
-    if not rows:
-        return np.zeros(0, dtype=DIGEST_DTYPE)
-    return np.array([tuple(row) for row in rows], dtype=_SIGNED_DIGEST).view(DIGEST_DTYPE)
+    return np.frombuffer(array("q", chain.from_iterable(rows)), dtype=DIGEST_DTYPE)
 
 
 def segment_of(

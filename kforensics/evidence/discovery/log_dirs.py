@@ -1,7 +1,8 @@
 """Log directories by their own small files: who they belong to, how they were left, and which of them are of one node."""
 
-import sys
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -13,10 +14,10 @@ from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     DirectoryState,
     FileKind,
-    PartitionDirectoryName,
     parse_file_name,
     parse_partition_directory,
 )
+from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import Listings, join
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class FoundLogDir(NamedTuple):
     meta: MetaProperties | Absent
     clean_shutdown: bool
     broker_epoch: int | Absent
-    partitions: frozenset[str]
+    partitions: PackedNames
     """Names of the live partition directories."""
     is_metadata_dir: bool
     has_broker_files: bool
@@ -103,11 +104,8 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
         The directory; a small file that can't be read or parsed is absent in it, and no error is raised.
     """
     root = listings.root
-    listing = listings.of(path)
-    files = {entry.name for entry in listing.entries if not entry.is_directory}
-    # Every part of a command that looks at a directory has its name: as one text, not as one each.
-    names = (sys.intern(entry.name) for entry in listing.entries if entry.is_directory)
-    directories = {name: parse_partition_directory(name) for name in names}
+    names = _names_in(listings, path)
+    files, live = names.files, names.live
     meta = (
         _parsed(root, join(path, "meta.properties"), parse_meta_properties)
         if "meta.properties" in files
@@ -118,12 +116,7 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     if marker in files:
         clean = _parsed(root, join(path, marker), parse_clean_shutdown)
         epoch = clean if isinstance(clean, Absent) else clean.broker_epoch
-    metadata = next((name for name, parsed in directories.items() if parsed is not None and parsed.is_metadata), None)
-    live = frozenset(
-        name
-        for name, parsed in directories.items()
-        if parsed is not None and parsed.state is DirectoryState.LIVE and not parsed.is_metadata
-    )
+    metadata = names.metadata[0] if names.metadata else None
     voters: frozenset[int] | Absent = Absent.NOT_APPLICABLE
     quorum: QuorumState | Absent = Absent.NOT_APPLICABLE
     if metadata:
@@ -142,19 +135,52 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
         has_broker_files=bool(live) or any(parse_file_name(name).kind is FileKind.OFFSET_CHECKPOINT for name in files),
         voters=voters,
         quorum=quorum,
-        version_floor=_version_floor(files, directories, meta, epoch, _names_inside(listings, path, live)),
+        version_floor=_version_floor(names, meta, epoch, _names_inside(listings, path, live)),
     )
 
 
+class _Names(NamedTuple):
+    """The names in a log directory by what they are."""
+
+    files: set[str]
+    live: PackedNames
+    """Of partition directories but the metadata log's."""
+    metadata: list[str]
+    """Directories of the metadata log."""
+    states: set[DirectoryState]
+    """Of all partition directories."""
+    has_remote_index_cache: bool
+
+
+def _names_in(listings: Listings, path: str) -> _Names:
+    """Sort the names by what they are, one by one: there may be a million of them."""
+    files: set[str] = set()
+    metadata: list[str] = []
+    states: set[DirectoryState] = set()
+    caches: list[str] = []
+
+    def live() -> Iterator[str]:
+        for entry in listings.each(path):
+            if not entry.is_directory:
+                files.add(entry.name)
+                continue
+            if entry.name == "remote-log-index-cache":
+                caches.append(entry.name)
+            if (parsed := parse_partition_directory(entry.name)) is None:
+                continue
+            states.add(parsed.state)
+            if parsed.is_metadata:
+                metadata.append(entry.name)
+            elif parsed.state is DirectoryState.LIVE:
+                yield entry.name
+
+    return _Names(files, PackedNames.of(live()), metadata, states, bool(caches))
+
+
 def _version_floor(
-    files: set[str],
-    directories: dict[str, PartitionDirectoryName | None],
-    meta: MetaProperties | Absent,
-    broker_epoch: int | Absent,
-    inside: set[str],
+    names: _Names, meta: MetaProperties | Absent, broker_epoch: int | Absent, inside: set[str]
 ) -> tuple[tuple[int, ...], str]:
-    names = list(directories.values())
-    states = {name.state for name in names if name is not None}
+    files, states = names.files, names.states
     signs: list[tuple[bool, tuple[int, ...], str]] = [
         (DirectoryState.STRAY in states, (3, 7), "stray directories"),
         (isinstance(meta, MetaProperties) and not isinstance(meta.directory_id, Absent), (3, 7), "directory.id"),
@@ -163,10 +189,10 @@ def _version_floor(
             (3, 7),
             "broker epoch in .kafka_cleanshutdown",
         ),
-        ("remote-log-index-cache" in directories, (3, 6), "index cache of tiered storage"),
+        (names.has_remote_index_cache, (3, 6), "index cache of tiered storage"),
         ("bootstrap.checkpoint" in files, (3, 3), "bootstrap.checkpoint"),
-        ("__cluster_metadata-0" in directories, (3, 0), "metadata log"),
-        ("@metadata-0" in directories, (2, 8), "metadata log of the KRaft preview"),
+        ("__cluster_metadata-0" in names.metadata, (3, 0), "metadata log"),
+        ("@metadata-0" in names.metadata, (2, 8), "metadata log of the KRaft preview"),
         (isinstance(meta, MetaProperties) and meta.version == 1, (2, 8), "meta.properties version 1"),
         ("partition.metadata" in inside, (2, 8), "partition.metadata"),
         (DirectoryState.FUTURE in states, (1, 1), "move between log directories"),
@@ -182,7 +208,7 @@ def _version_floor(
 
 
 def _names_inside(listings: Listings, path: str, partitions: Iterable[str]) -> set[str]:
-    sample = sorted(partitions)[:PARTITIONS_SAMPLED]
+    sample = heapq.nsmallest(PARTITIONS_SAMPLED, partitions)
     return {entry.name for partition in sample for entry in listings.of(join(path, partition)).entries}
 
 
@@ -263,5 +289,10 @@ def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
         one: a log directory.
         other: another of the same node id.
     """
-    shared, least = one.partitions & other.partitions, min(len(one.partitions), len(other.partitions))
-    return len(shared) * 2 > least
+    mine, theirs = _names_of(one.partitions), _names_of(other.partitions)
+    return len(mine & theirs) * 2 > min(len(mine), len(theirs))
+
+
+@lru_cache(maxsize=2)  # one is compared with many
+def _names_of(packed: PackedNames) -> frozenset[str]:
+    return frozenset(packed)

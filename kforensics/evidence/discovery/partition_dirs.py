@@ -1,5 +1,6 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
+import stat
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,13 +8,14 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.checkpoint_lines import CheckpointLines, packed_line, unpacked_line
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import (
     CheckpointValue,
     Citation,
     Problem,
 )
-from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.checkpoint.offset import iter_checkpoint, plain_entries
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
@@ -28,8 +30,6 @@ from kforensics.units import TopicPartition
 
 TEXT_LIMIT = 64 << 20
 """Bytes of a checkpoint file that are read; 10^6 partitions need half of it."""
-
-_LINE_BITS = 32
 
 CHECKPOINTS = {
     "high_watermark": "replication-offset-checkpoint",
@@ -50,7 +50,7 @@ class LogDirState:
     broker_id: int | Absent
     clean_shutdown: bool
     checkpoints: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
-    """Offset and line of each partition in one number: a fleet's checkpoints hold millions."""
+    """Offset and line of each partition in one number, as `packed_line` makes it."""
     unreadable: frozenset[str] = frozenset()
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
     without_directory: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
@@ -117,39 +117,44 @@ def read_log_dir_state(
     return state, tuple(problems)
 
 
-def _partitions_here(listings: Listings, log_dir: str) -> dict[TopicPartition, TopicPartition] | None:
-    """Return the partitions that have a directory, each by itself, so that all checkpoints share one; none where that can't be listed."""
-    listing = listings.of(log_dir)
-    if listing.obstacles:
+def _partitions_here(listings: Listings, log_dir: str) -> dict[str, set[int]] | None:
+    """Return the partitions that have a directory by topic; none where that can't be listed."""
+    entries, obstacles = listings.lazily(log_dir)
+    if obstacles:
         return None
-    parsed = (parse_partition_directory(entry.name) for entry in listing.entries)
-    partitions = (name.topic_partition for name in parsed if name is not None)
-    return {one: one for one in partitions}
+    found: dict[str, set[int]] = {}
+    for entry in entries:
+        # A file under such a name is no directory; what a symbolic link leads to is not looked at.
+        name = None if stat.S_ISREG(entry.mode) else parse_partition_directory(entry.name)
+        if name is not None:
+            found.setdefault(name.topic, set()).add(name.partition)
+    return found
 
 
 def _checkpoint_lines(
-    data: bytes, here: Mapping[TopicPartition, TopicPartition] | None
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    data: bytes, here: Mapping[str, Collection[int]] | None
+) -> tuple[CheckpointLines, dict[TopicPartition, int]]:
     """Offset and line of each partition that is here, and of each that is not and whose offset is above zero."""
-    lines: dict[TopicPartition, int] = {}
     elsewhere: dict[TopicPartition, int] = {}
-    for entry in iter_checkpoint(data, DamageList()):
-        partition = TopicPartition(entry.topic, entry.partition)
-        if here is None or partition in here:
-            lines[here[partition] if here else partition] = packed_line(entry.offset, entry.line)
-        elif entry.offset > 0:
-            elsewhere[partition] = packed_line(entry.offset, entry.line)
-    return lines, elsewhere
+
+    def lines() -> Iterator[tuple[str, int, int, int]]:
+        for topic, partition, offset, line in _entries(data):
+            if here is None or partition in here.get(topic, ()):
+                yield topic, partition, offset, line
+            elif offset > 0:
+                elsewhere[TopicPartition(topic, partition)] = packed_line(offset, line)
+
+    return CheckpointLines(lines()), elsewhere
 
 
-def packed_line(offset: int, line: int) -> int:
-    """Return offset and line of a checkpoint in one number, as `LogDirState` holds them.
-
-    Args:
-        offset: of 0 or more.
-        line: from 1; lines that are read are few enough for its bits.
-    """
-    return offset << _LINE_BITS | line
+def _entries(data: bytes) -> Iterator[tuple[str, int, int, int]]:
+    """Yield topic, partition, offset and line of each entry of an offset checkpoint."""
+    plain = plain_entries(data)
+    if plain is None:
+        yield from (one[:4] for one in iter_checkpoint(data, DamageList()))
+    else:
+        for line, (topic, number, offset) in enumerate(plain, 3):
+            yield topic.decode("ascii"), int(number), int(offset), line
 
 
 LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, so nothing can be said of their records"
@@ -166,7 +171,7 @@ def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bo
         return False
     names = ("high_watermark", "recovery_point")
     return any(
-        packed >> _LINE_BITS
+        unpacked_line(packed).offset
         for state in states
         for name in names
         for packed in state.checkpoints.get(name, {}).values()
@@ -233,7 +238,9 @@ def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[Lo
     found: dict[TopicPartition, tuple[int, str]] = {}
     for name in ("high_watermark", "recovery_point", "log_start"):
         for partition, packed in state.without_directory.get(name, {}).items():
-            if partition not in here and packed >> _LINE_BITS > found.get(partition, (0, ""))[0] >> _LINE_BITS:
+            if partition not in here and (
+                unpacked_line(packed).offset > unpacked_line(found.get(partition, (0, ""))[0]).offset
+            ):
                 found[partition] = packed, name
     return [
         LostDirectory(
@@ -396,16 +403,32 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
     Returns:
         The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
     """
-    if name in state.unreadable:
-        return Absent.UNREADABLE
-    packed = state.checkpoints.get(name, {}).get(partition)
-    return Absent.NOT_WRITTEN if packed is None else _unpacked(state, name, packed)
+    lines = state.checkpoints.get(name)
+    packed = lines.get(partition) if lines else None
+    if packed is not None:
+        return _unpacked(state, name, packed)
+    return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
+
+
+def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
+    """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it.
+
+    Args:
+        state: of the log directory.
+        name: a key of `CHECKPOINTS`.
+        partition: the topic and number.
+    """
+    lines = state.checkpoints.get(name)
+    packed = lines.get(partition) if lines else None
+    if packed is not None:
+        return unpacked_line(packed).offset
+    return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
 
 
 def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
     path = join(state.log_dir, CHECKPOINTS[name])
-    citation = Citation(input=state.input, path=path, line=packed & ((1 << _LINE_BITS) - 1))
-    return CheckpointValue(value=packed >> _LINE_BITS, citation=citation)
+    stated = unpacked_line(packed)
+    return CheckpointValue(value=stated.offset, citation=Citation(input=state.input, path=path, line=stated.line))
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, SegmentWindow, iter_records, walk_segment
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import EvidenceFile, open_below
+
+if TYPE_CHECKING:
+    from kforensics.evidence.replica.spooled_rows import RowSpool
 
 _KEPT_TABLES = 8
 """Segments of which tables are kept for the next question."""
@@ -50,11 +53,13 @@ class FileBatchReader:
     Args:
         roots: where each input really is, by its index.
         with_content: whether records are wanted with their content: of captures then only those are read whose bytes they hold.
+        spool: rows of segments that wait in a file.
     """
 
-    def __init__(self, roots: Sequence[Path], *, with_content: bool = False) -> None:
+    def __init__(self, roots: Sequence[Path], *, with_content: bool = False, spool: "RowSpool | None" = None) -> None:
         self._roots = roots
         self._with_content = with_content
+        self._spool = spool
         self._has_captures = not with_content and any(isinstance(root, CapturePath) for root in roots)
         self._lacks: dict[tuple[int, str], str] = {}
         self._captured: OrderedDict[tuple[int, str], BatchTable] = OrderedDict()
@@ -85,7 +90,12 @@ class FileBatchReader:
             if segment.unread_below and not self._is_captured(replica):
                 rows = self._rows_by_index(replica, segment, first_offset, last_offset)
             elif isinstance(segment.batches, Absent) or first_offset < segment.unread_below:
-                rows = self._read_rows(replica, segment, first_offset, last_offset)
+                spooled = (
+                    None
+                    if self._spool is None
+                    else self._spool.rows(replica.input, segment.path, first_offset, last_offset)
+                )
+                rows = self._read_rows(replica, segment, first_offset, last_offset) if spooled is None else spooled
             else:
                 rows = segment.batches
             rows = rows[

@@ -2,13 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.partition_dirs import TEXT_LIMIT, PartitionPlace, checkpoint_value, problem_of
+from kforensics.evidence.discovery.partition_dirs import (
+    TEXT_LIMIT,
+    PartitionPlace,
+    checkpoint_offset,
+    checkpoint_value,
+    problem_of,
+)
 from kforensics.evidence.model import (
     CheckpointValue,
     Lineage,
@@ -17,6 +22,7 @@ from kforensics.evidence.model import (
     Segment,
 )
 from kforensics.evidence.replica.segments import scan_segment
+from kforensics.evidence.replica.small_files import SHORT, parsed_before
 from kforensics.evidence.replica.tails import read_tails
 from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
@@ -32,7 +38,12 @@ from kforensics.source.naming import (
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, walk_partition
 from kforensics.units import Depth, EpochEntry
 
+if TYPE_CHECKING:
+    from kforensics.evidence.replica.captured_directory import CapturedDirectory
+
 Value = TypeVar("Value")
+
+_NO_DAMAGE: Mapping[str, tuple[Damage, ...]] = {}
 
 
 class CollectedReplica(NamedTuple):
@@ -40,6 +51,17 @@ class CollectedReplica(NamedTuple):
 
     replica: Replica
     problems: tuple[Problem, ...]
+    captured: "CapturedDirectory | None" = None
+    """What a capture says of an ordinary directory, for other replicas that are read beside it."""
+
+
+class ReplicaCopy(NamedTuple):
+    """A replica of which a capture says what another one says of another replica, their high watermarks aside."""
+
+    input: int
+    broker_id: int | Absent
+    high_watermark: int | Absent
+    """As recorded."""
 
 
 def collect_replica(
@@ -48,6 +70,7 @@ def collect_replica(
     scanned: Mapping[str, Segment] | None = None,
     left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,),
     depth: Depth = Depth.CONTENT,
+    beside: CollectedReplica | None = None,
 ) -> CollectedReplica:
     """Read one partition directory; whatever can't be read becomes a problem, never an exception.
 
@@ -56,7 +79,15 @@ def collect_replica(
         scanned: segments that were read already, by path.
         left_over: states of segments that no broker reads any more, which are collected as `deleted_segments`.
         depth: how much of the segments in use is read; what a capture says of them is never less than all.
+        beside: another replica of the partition: what captures say of both is understood once.
     """
+    root = place.state.root
+    if isinstance(root, CapturePath) and not scanned:
+        from kforensics.evidence.replica.captured_directory import read_captured_directory  # noqa: PLC0415 - of captures alone
+
+        captured = read_captured_directory(place, root, beside.captured if beside else None)
+        if captured is not None:
+            return CollectedReplica(_captured_replica(place, captured), (), captured)
     problems: list[Problem] = []
     files = _list(place, problems)
     own = _read_own_files(place, files, problems)
@@ -71,6 +102,34 @@ def collect_replica(
     if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy | None:
+    """Return a captured replica as a copy of another one of its partition, none where anything but their high watermarks differs, or is not ordinary.
+
+    Args:
+        collected: the other replica.
+        place: the directory, of which nothing was read yet.
+    """
+    state, partition, one, root = place.state, place.topic_partition, collected.replica, place.state.root
+    if collected.captured is None or not isinstance(root, CapturePath):
+        return None
+    from kforensics.evidence.replica.captured_directory import says_the_same  # noqa: PLC0415 - of captures alone
+
+    if (
+        place.directory_state != one.state
+        or state.clean_shutdown != one.clean_shutdown
+        or checkpoint_offset(state, "recovery_point", partition) != _offset(one.recovery_point)
+        or checkpoint_offset(state, "log_start", partition) != _offset(one.log_start)
+        or checkpoint_offset(state, "cleaner_point", partition) != _offset(one.cleaner_point)
+        or not says_the_same(place, root, collected.captured)
+    ):
+        return None
+    return ReplicaCopy(state.input, state.broker_id, checkpoint_offset(state, "high_watermark", partition))
+
+
+def _offset(value: CheckpointValue | Absent) -> int | Absent:
+    return value if isinstance(value, Absent) else value.value
 
 
 def _left_unread(place: PartitionPlace, replica: Replica) -> Problem:
@@ -186,9 +245,52 @@ def _replica(
     has_records: bool = True,
 ) -> Replica:
     """Return what was read of a directory."""
+    snapshots = sorted(
+        f.name.base_offset
+        for f in files
+        if f.name.kind is FileKind.PRODUCER_SNAPSHOT and not f.name.is_transient and isinstance(f.name.base_offset, int)
+    )
+    return _replica_of(
+        place,
+        topic_id=own.topic_id,
+        epochs=own.epochs,
+        segments=_by_base(segments),
+        producer_snapshots=tuple(snapshots),
+        is_read_whole=is_read_whole,
+        orphan_indexes=tuple(sorted(orphan_indexes([(f.name, f.path) for f in files]).items())),
+        deleted_segments=_by_base(deleted),
+        damage=own.damage,
+        has_records=has_records,
+    )
+
+
+def _captured_replica(place: PartitionPlace, captured: "CapturedDirectory") -> Replica:
+    return _replica_of(
+        place,
+        topic_id=captured.topic_id,
+        epochs=captured.epochs,
+        segments=tuple([one.segment for one in captured.segments]),
+        producer_snapshots=captured.producer_snapshots,
+        has_records=captured.has_records,
+    )
+
+
+def _replica_of(
+    place: PartitionPlace,
+    *,
+    topic_id: str | Absent,
+    epochs: tuple[EpochEntry, ...] | Absent,
+    segments: tuple[Segment, ...],
+    producer_snapshots: tuple[int, ...],
+    has_records: bool,
+    is_read_whole: bool = True,
+    orphan_indexes: tuple[tuple[int, str], ...] = (),
+    deleted_segments: tuple[Segment, ...] = (),
+    damage: Mapping[str, tuple[Damage, ...]] = _NO_DAMAGE,
+) -> Replica:
+    """Return a replica with what the files of its log directory say of it."""
     state, partition = place.state, place.topic_partition
     log_start = checkpoint_value(state, "log_start", partition)
-    segments = _by_base(segments)
     return Replica(
         input=state.input,
         broker_id=state.broker_id,
@@ -196,28 +298,20 @@ def _replica(
         log_dir=state.log_dir,
         topic_partition=partition,
         state=place.directory_state,
-        topic_id=own.topic_id,
+        topic_id=topic_id,
         segments=segments,
         lineage=_lineage(segments, log_start),
-        checkpoint_epochs=own.epochs,
+        checkpoint_epochs=epochs,
         high_watermark=checkpoint_value(state, "high_watermark", partition),
         recovery_point=checkpoint_value(state, "recovery_point", partition),
         log_start=log_start,
         cleaner_point=checkpoint_value(state, "cleaner_point", partition),
         clean_shutdown=state.clean_shutdown,
-        producer_snapshots=tuple(
-            sorted(
-                f.name.base_offset
-                for f in files
-                if f.name.kind is FileKind.PRODUCER_SNAPSHOT
-                and not f.name.is_transient
-                and isinstance(f.name.base_offset, int)
-            )
-        ),
+        producer_snapshots=producer_snapshots,
         is_read_whole=is_read_whole,
-        orphan_indexes=tuple(sorted(orphan_indexes([(f.name, f.path) for f in files]).items())),
-        deleted_segments=_by_base(deleted),
-        damage=own.damage,
+        orphan_indexes=orphan_indexes,
+        deleted_segments=deleted_segments,
+        damage=damage,
         has_records=has_records,
     )
 
@@ -442,21 +536,12 @@ def _parsed(
     try:
         with open_below(place.state.root, found.path) as file:
             data = file.read_all(TEXT_LIMIT)
-        # Thousands of directories hold the same few bytes.
-        return found.path, _parsed_before(parse, data) if len(data) <= _SHORT else parse(data)
+        return found.path, parsed_before(parse, data) if len(data) <= SHORT else parse(data)
     except EvidenceError as error:
         problems.append(problem_of(place.state.input, found.path, error))
     except FormatError:
         pass  # what a broker can't parse either is judged by the consistency checks
     return Absent.UNREADABLE
-
-
-_SHORT = 1 << 10
-
-
-@lru_cache(maxsize=1 << 10)
-def _parsed_before(parse: Callable[[bytes], Value], data: bytes) -> Value:
-    return parse(data)
 
 
 def _file_of(files: Sequence[FoundFile], kind: FileKind) -> FoundFile | None:

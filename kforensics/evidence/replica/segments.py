@@ -267,7 +267,8 @@ def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
     """
     if len(parts) == 1 and len(parts[0]) == 1:
         return parts[0]
-    rows = np.concatenate(parts) if parts else np.zeros(0, dtype=DIGEST_DTYPE)
+    # To concatenate them, numpy would compare their fields, which takes 30 µs for each part.
+    rows = np.frombuffer(b"".join([part.tobytes() for part in parts]), dtype=DIGEST_DTYPE)
     if not len(rows):
         return rows
     order = np.argsort(rows["bucket"], kind="stable")

@@ -63,6 +63,7 @@ _SHORT = {
     ConcernKind.UNCOMMITTED: "a replica will truncate records that were never committed",
     ConcernKind.BEHIND: "a replica is behind",
     ConcernKind.ENDS: "content below the ends of its logs was not compared",
+    ConcernKind.DELETED: "the topic was deleted",
     ConcernKind.OBSERVERS: "a broker's copy lacks a part",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
@@ -103,10 +104,11 @@ def diff_answer(
         paths: of the inputs, where their directories can be copied.
         findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
         problems: what could not be read.
-        among: the number of all partitions, where those in `judged` are only the worst of them.
+        among: the number of all partitions but those of deleted topics, where those in `judged` are only the worst of them.
         not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
     """
-    among = len(judged) if among is None else among
+    deleted = sum(one.is_deleted for one in judged)
+    among = len(judged) - deleted if among is None else among
     mixed = next((one for one in findings if one.code in {"KF507", "KF508"}), None)
     if mixed is not None:
         headline = f"UNKNOWN: these inputs can't be compared as they are: {mixed.statement}."
@@ -118,11 +120,11 @@ def diff_answer(
             unknown=("What the replicas hold: give the data directories of the brokers.",),
         )
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
-    if state is State.AGREE and len(judged) == among and all(one.is_deleted for one in judged):
-        topics = form(among, "a deleted topic", "deleted topics")
+    if state in _CALM and not among:
+        topics = form(deleted, "a deleted topic", "deleted topics")
         return Answer(
             state=State.UNKNOWN,
-            headline=f"UNKNOWN: nothing to compare: {counted(among, 'partition')}, of {topics}.",
+            headline=f"UNKNOWN: nothing to compare: {counted(deleted, 'partition')}, of {topics}.",
             unknown=("What other partitions hold: give the data directories of the brokers.",),
         )
     if state in _CALM and not_given and all(one.partition.topic in METADATA_TOPICS for one in judged):
@@ -143,6 +145,16 @@ def diff_answer(
         later=tuple(words.later()),
         unknown=tuple(words.unknown()),
     )
+
+
+def of_deleted_topics(count: int) -> str:
+    """Return, in brackets, how many partitions beside those that were compared are of deleted topics; nothing where none is.
+
+    Args:
+        count: of them.
+    """
+    topics = form(count, "a deleted topic", "deleted topics")
+    return f" ({counted(count, 'other partition')} {form(count, 'is', 'are')} of {topics})" if count else ""
 
 
 def _incomplete(problems: Sequence[Problem]) -> str:
@@ -167,7 +179,7 @@ class _Words:
         self.problems = problems
         self.among = counted(among, "partition")
         self.count = among
-        self.is_metadata_alone = among == len(judged) == sum(one.partition.topic in METADATA_TOPICS for one in judged)
+        self.is_metadata_alone = among == sum(one.partition.topic in METADATA_TOPICS for one in judged)
         self.by_kind: dict[tuple[State, ConcernKind], list[Item]] = {}
         for one in judged:
             for concern in one.concerns:
@@ -198,11 +210,8 @@ class _Words:
             if self.state is State.AGREE and self.is_metadata_alone:
                 return "All replicas of the metadata log agree, every voter given; no log of another partition was compared."
             if self.state is State.AGREE:
-                deleted = sum(one.is_deleted for one in self.judged)
-                aside = f"{counted(deleted, 'other partition')} {form(deleted, 'is', 'are')} of {form(deleted, 'a deleted topic', 'deleted topics')}"
-                also = f" ({aside})" if deleted else ""
-                compared = counted(self.count - deleted, "partition")
-                return f"All replicas agree: {compared} compared, every assigned replica given{also}."
+                also = of_deleted_topics(sum(one.is_deleted for one in self.judged))
+                return f"All replicas agree: {self.among} compared, every assigned replica given{also}."
             return f"UNKNOWN: {self.among} compared, and not all could be read.{self._not_compared()}"
         items = self.of(kinds[0])
         plain = _SENTENCES.get(kinds[0])

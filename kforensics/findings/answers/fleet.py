@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.diff import BELOW_THE_ENDS, diff_answer
+from kforensics.findings.answers.diff import BELOW_THE_ENDS, diff_answer, of_deleted_topics
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
@@ -48,19 +48,23 @@ _CALM = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND})
 
 
 def _answer_of_partitions(summary: FleetSummary) -> Answer:
-    total = counted(summary.partition_count, "partition")
+    compared = summary.partition_count - summary.deleted_partitions
     state = worst_state("diff", map(State, summary.states))
     if state is None:
         return Answer(
             state=State.UNKNOWN,
             headline="Nothing to judge: no partition was found, or none of those that were asked for.",
         )
+    if not compared and state is State.AGREE:
+        topics = form(summary.deleted_partitions, "a deleted topic", "deleted topics")
+        words = f"Nothing to judge: {counted(summary.deleted_partitions, 'partition')}, of {topics}."
+        return Answer(state=State.UNKNOWN, headline=words)
     if state is not State.AGREE:
         answer = diff_answer(
             summary.judged,
             paths=[one.path for one in summary.inputs],
             findings=summary.findings,
-            among=summary.partition_count,
+            among=compared,
         )
         count = summary.states[state.value]
         more = (
@@ -70,7 +74,8 @@ def _answer_of_partitions(summary: FleetSummary) -> Answer:
         )
         return replace(answer, headline=answer.headline + more)
     grave = sum(summary.findings_by_severity.get(one, 0) for one in _GRAVE)
-    agree = f"All replicas of {total} agree on {counted(summary.nodes, 'node')}, every assigned replica given"
+    agree = f"All replicas of {counted(compared, 'partition')} agree on {counted(summary.nodes, 'node')}, every assigned replica given"
+    agree += of_deleted_topics(summary.deleted_partitions)
     # The findings may be filtered: that none is listed proves no sound fleet.
     return Answer(
         state=state, headline=f"{agree}, but {counted(grave, 'finding')} to look at." if grave else f"{agree}."

@@ -13,7 +13,7 @@ from kforensics.evidence.replica.unaccounted import is_empty
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.leadership import Risk
+from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import Depth, TopicPartition
@@ -47,6 +47,7 @@ class ConcernKind(StrEnum):
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
     ENDS = "ends"
+    DELETED = "deleted"
     OBSERVERS = "observers"
 
 
@@ -109,8 +110,23 @@ class JudgedPartition(NamedTuple):
     """Why elections on record may have lost committed records before, in words."""
     settled_by: str = ""
     """The input that would show what the account of its leaders does not, where there is such a gap."""
-    is_deleted: bool = False
-    """Its topic was deleted: nothing was compared."""
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its topic was deleted: nothing was compared."""
+        return any(one.kind is ConcernKind.DELETED for one in self.concerns)
+
+    def led_by(self, account: LeadershipAccount) -> "JudgedPartition":
+        """Return the same of the partition of an account, with what that account leaves open.
+
+        Args:
+            account: of the leaders of the partition that is judged, or of one of which the same is to be said.
+        """
+        return self._replace(
+            partition=account.partition,
+            risks=tuple(dict.fromkeys([RISKS[one.risk] for one in account.risky if one.risk])),
+            settled_by=account.gaps[0].settled_by if account.gaps else "",
+        )
 
     @property
     def state(self) -> State:
@@ -130,15 +146,8 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
-    account = report.account
-    gap = next(iter(account.gaps), None) if account is not None else None
-    return JudgedPartition(
-        partition=report.partition,
-        concerns=concerns,
-        risks=() if account is None else tuple(dict.fromkeys(RISKS[one.risk] for one in account.risky if one.risk)),
-        settled_by="" if gap is None else gap.settled_by,
-        is_deleted=report.is_deleted,
-    )
+    judged = JudgedPartition(partition=report.partition, concerns=concerns)
+    return judged if report.account is None else judged.led_by(report.account)
 
 
 RISKS: Mapping[Risk, str] = {
@@ -162,13 +171,15 @@ def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -
 
 
 def _concerns(report: PartitionReport) -> Iterator[Concern]:
-    if report.depth is Depth.TAILS:
-        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
+    is_of_ends = report.depth is Depth.TAILS
     if report.is_deleted:
+        yield Concern(state=State.SAME_ENDS if is_of_ends else State.AGREE, kind=ConcernKind.DELETED)
         # No replica is expected anywhere; of a topic created again under that name none is given.
         if report.is_replaced:
             yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in report.replicas))
         return
+    if is_of_ends:
+        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
     live = [one for one in report.replicas if _is_replica(one)]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.

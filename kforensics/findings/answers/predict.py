@@ -49,6 +49,8 @@ class MissingDirectories:
     """Folders beside its log directories that hold nothing."""
     blank: Collection[str] = ()
     """Log directories of it that hold nothing."""
+    formats_blank: bool = True
+    """Whether a start makes log directories of empty directories, as a broker with ZooKeeper does."""
 
     @property
     def is_grave(self) -> bool:
@@ -63,12 +65,7 @@ class MissingDirectories:
                 "mounted. A node without ZooKeeper does not start then; a broker with ZooKeeper creates empty replicas on it."
             )
         if self.blank:
-            count = len(self.blank)
-            yield (
-                f"Whether {form(count, 'the disk', 'the disks')} of {', '.join(self.blank)} {form(count, 'is', 'are')} mounted: server.properties names "
-                f"{form(count, 'it as a log directory', 'them as log directories')} of node {self.node_id}, and nothing is in {form(count, 'it', 'them')}. A broker "
-                f"with ZooKeeper takes {form(count, 'it for a new disk', 'them for new disks')}, and creates empty replicas there of partitions that it does not find."
-            )
+            yield self._words_of_blank()
         if self.configured:
             yield (
                 f"server.properties names log directories that are not known to be among those of node {self.node_id} here ({', '.join(self.configured)}): a start reads their "
@@ -86,6 +83,23 @@ class MissingDirectories:
                 f"Log directories here that node {self.node_id} did not register ({', '.join(sorted(self.new))}): where meta.properties was rewritten "
                 "or a disk exchanged, the partitions on it stay without a leader where this node is their only replica."
             )
+
+    def _words_of_blank(self) -> str:
+        one = len(self.blank)
+        named = (
+            f"Whether {form(one, 'the disk', 'the disks')} of {', '.join(self.blank)} {form(one, 'is', 'are')} mounted: server.properties names "
+            f"{form(one, 'it as a log directory', 'them as log directories')} of node {self.node_id}, and nothing is in {form(one, 'it', 'them')}."
+        )
+        does = (
+            f"A broker with ZooKeeper takes {form(one, 'it for a new disk', 'them for new disks')}: it writes meta.properties, and creates empty replicas of "
+            "partitions that it does not find. Before it is started,"
+            if self.formats_blank
+            else f"A node without ZooKeeper starts on no directory that is not formatted. Before kafka-storage.sh formats {form(one, 'it', 'them')},"
+        )
+        return (
+            f"{named} {does} give the log directories of the other brokers and a metadata log to diff: an empty replica that is elected makes the others "
+            "truncate theirs."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +123,15 @@ class PredictedCluster:
     """Paths that were taken as not there."""
     zookeeper_nodes: Collection[int] = ()
     """Inputs of brokers with ZooKeeper, or not known to be without."""
+    not_migrated: Mapping[int, str] = field(default_factory=dict)
+    """By input of a broker with ZooKeeper: the version without ZooKeeper that is started on its log directories."""
     side_by_side: Collection[int] = ()
     """First inputs of nodes with ZooKeeper that may be the disks of one."""
     unknown_strays: Collection[int] = ()
     """Inputs of nodes whose assigned partitions no metadata show."""
     missing_directories: Collection[MissingDirectories] = ()
+    blank_nodes: Collection[int] = ()
+    """Inputs of nodes in whose log directories nothing is at all."""
     unclean_nodes: Mapping[int, str] = field(default_factory=dict)
     """By input of a node, why the controller takes its last stop as unclean."""
     leaving: Sequence[LeavingReplica] = ()
@@ -154,6 +172,7 @@ class PredictedCluster:
             or self.has_problems
             or self.allows_older
             or self.side_by_side
+            or self.not_migrated
             or any(one.is_grave for one in self.missing_directories)
         ):
             states.add(State.UNKNOWN)
@@ -196,7 +215,7 @@ class PredictedCluster:
                 else ""
             )
             + "".join(
-                f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty."
+                f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty: new, emptied, or not mounted."
                 for one in self.missing_directories
                 if one.blank
             )
@@ -328,8 +347,8 @@ class PredictedCluster:
             )
 
     def _without_logs(self) -> list[Input]:
-        """Return the brokers that have no log of a partition; a controller alone has none."""
-        holding = {log.node for log in self.logs}
+        """Return the brokers that have no log of a partition; a controller alone has none, and of empty directories more is said."""
+        holding = {log.node for log in self.logs} | {*self.blank_nodes}
         return [
             self.inputs[start.input]
             for start in self.starts
@@ -351,7 +370,7 @@ class PredictedCluster:
         loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
         if self._last_losing():
             return loads + self._lost(version)
-        if state is State.UNKNOWN:
+        if state is State.UNKNOWN and (self.logs or self.metadata_logs):
             return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
         if not self.logs:
             incomplete = (
@@ -472,7 +491,7 @@ class PredictedCluster:
             )
         for start in self.starts:
             if not start.loads_logs:
-                yield f"Mend the identity of {_node(self.inputs[start.input])} first: {start.reason}."
+                yield f"{self._first_step(start)} of {_node(self.inputs[start.input])} first: {start.reason.rstrip('.')}."
         for log in self._last_losing():
             if log.lost.only_here:
                 yield f"Save {log.path} of {_node(self.inputs[log.input])}: {log.lost.only_here:,} of its records are on no other replica given."
@@ -482,6 +501,11 @@ class PredictedCluster:
                     _holder(self.inputs[holder.input], self.inputs[log.input]) for holder in whole or log.lost.held_by
                 )
                 yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {_node(self.inputs[log.input])} discards."
+
+    def _first_step(self, start: PredictedStart) -> str:
+        if start.exception == "ConfigException":
+            return "Mend the settings"
+        return "Mount the disk" if start.input in self.blank_nodes else "Mend the identity"
 
     def _unknown(self) -> Iterator[str]:
         failed = {start.input for start in self.starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}}
@@ -522,6 +546,11 @@ class PredictedCluster:
         unread = sum(one is Absent.UNREADABLE for one in due)
         if unread:
             yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
+        for node, version in self.not_migrated.items():
+            yield (
+                f"Whether {_node(self.inputs[node])} starts at all: its meta.properties is of a broker with ZooKeeper, with whose settings Kafka {version} ends with "
+                "ConfigException. A cluster migrates to KRaft by Kafka 3.x. Give its server.properties."
+            )
         if self.zookeeper_nodes:
             yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
         yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."

@@ -91,8 +91,7 @@ def salvage_answer(
         chosen: the part of the records that was asked for, by offset or time; empty for all.
 
     Returns:
-        `saved` only where the records are shown to be all: of lost ones the leader is known and every replica given, of those at risk no partition is
-        unsettled.
+        `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled.
     """
     saved = sum(one.records for one in partitions)
     missing = sum(one.missing for one in partitions)
@@ -100,7 +99,7 @@ def salvage_answer(
         return Answer(
             state=State.UNKNOWN,
             headline=f"NOT ALL IS WRITTEN: {failure}.",
-            now=(f"Make room, remove {out} and run it again: files named .partial are incomplete.",),
+            now=(_run_again(out),),
         )
     ends = [f"what {end} held, of {one.partition}" for one in partitions for end in one.unread_ends]
     if not saved and not missing:
@@ -143,12 +142,15 @@ def salvage_answer(
         unknown += ends
         words += f"; {counted(len(ends), 'log')} {form(len(ends), 'ends', 'end')} in bytes that can't be read"
         state = State.UNKNOWN if state is State.SAVED else state
-    is_part = not_all_given or guessed or (what == "at-risk" and bool(unsettled))
-    if state is State.SAVED and what != "all" and (is_part or premise_state is State.UNKNOWN):
-        state = State.UNKNOWN if is_part else state
-        words += "; whether there are more is unknown"
-    elif state is State.SAVED and what == "lost" and unsettled:
-        words += f"; whether more are lost is unknown of {counted(len(unsettled), 'partition')}"
+    is_part = not_all_given or guessed or premise_state is State.UNKNOWN
+    if state is State.SAVED and what != "all" and (is_part or unsettled):
+        state = State.UNKNOWN
+        is_of_some = what == "lost" and not is_part
+        words += (
+            f"; whether more are lost is unknown of {counted(len(unsettled), 'partition')}"
+            if is_of_some
+            else "; whether there are more is unknown"
+        )
     return Answer(
         state=state,
         headline=f"{words}.",
@@ -196,7 +198,7 @@ def carved_answer(
         is_incomplete: something could not be read.
     """
     if failure:
-        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.")
+        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.", now=(_run_again(out),))
     if not figures.batches:
         words = f"No record batch was found in {byte_count(figures.bytes_read)}."
         unknown = ("whether there were any: what is overwritten, encrypted or not in one piece can't be found",)
@@ -213,6 +215,10 @@ def carved_answer(
         now=_put_back(out) if saved else (),
         unknown=carved_unknown(figures, has_replicas=has_replicas),
     )
+
+
+def _run_again(out: str) -> str:
+    return f"Make room (of memory, --jobs 1 takes less), remove {out} and run it again: files named .partial are incomplete."
 
 
 def _put_back(out: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
-from kforensics.evidence.checks.context import FileReport, FileState
+from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Finding, Severity
 from kforensics.formats.segment.walk import Level
@@ -91,8 +91,9 @@ def _lost_words(damaged: Sequence[FileReport]) -> str:
     if len(ranges) > 1:
         return f": {total:,} offsets in {len(ranges)} places {what}"
     report, lost = ranges[0]
-    of = report.path.rpartition("/")[0] or report.path
-    return f": {total:,} {form(total, 'offset')} ({lost.first}..{lost.last}) of {of} {what.replace('are', 'is') if total == 1 else what}"
+    is_of_many = report.kind is FileKind.OFFSET_CHECKPOINT
+    of = report.path if is_of_many else report.path.rpartition("/")[0] or report.path
+    return f": {total:,} {form(total, 'offset')} ({lost.first}..{lost.last}) {'named by' if is_of_many else 'of'} {of} {what.replace('are', 'is') if total == 1 else what}"
 
 
 def _is_lost(place: Damage) -> bool:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.errors import FormatError, UnsupportedFormat
 from kforensics.formats.primitives.text_lines import (
+    TEXT_FILE_LIMIT,
     DamageList,
     TextLine,
     beyond_limit,
@@ -106,6 +107,25 @@ def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[Ch
         entry = _parse_entry(line, damage)
         if entry is not None:
             yield entry
+
+
+def plain_entries(data: bytes) -> list[tuple[bytes, bytes, bytes]] | None:
+    """Return topic, partition and offset of each entry of a file that is as brokers write it, its lines counted from 3; none where any byte is not, so that `iter_checkpoint` has to read it.
+
+    Args:
+        data: the whole file.
+    """
+    head = _HEAD.match(data)
+    if head is None or len(data) > TEXT_FILE_LIMIT:
+        return None
+    rows: list[tuple[bytes, bytes, bytes]] = _PLAIN_LINE.findall(data, head.end())
+    length = sum([len(topic) + len(partition) + len(offset) + 3 for topic, partition, offset in rows])
+    is_whole = len(rows) == int(head[1]) and head.end() + length == len(data)
+    return rows if is_whole else None
+
+
+_HEAD = re.compile(rb"0\n([0-9]{1,9})\n")
+_PLAIN_LINE = re.compile(_PLAIN_ENTRY.pattern + rb"\n")
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:

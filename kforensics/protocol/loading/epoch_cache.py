@@ -59,6 +59,8 @@ class EpochCache:
         """
         if base_offset < 0 <= leader_epoch:
             raise thrown("IllegalArgumentException", "Received invalid partition leader epoch entry")
+        if self.epochs and leader_epoch == self.epochs[-1].leader_epoch:
+            return  # that of the batch before, as of nearly all
         entries = (EpochEntry(leader_epoch, base_offset),)
         after = epochs_after_scan(
             self.epochs, entries, skips_epoch_zero=self._rules.skips_epoch_zero, rules=self._rules.epochs

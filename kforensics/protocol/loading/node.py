@@ -14,6 +14,8 @@ from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, 
 
 FIRST_KRAFT = (2, 8)
 """Before, every broker needs ZooKeeper, and refuses the meta.properties of one that does not."""
+FIRST_WITHOUT_ZOOKEEPER = KafkaVersion(4, 0)
+"""Every node runs without ZooKeeper (KIP-866)."""
 LEVEL_OF_DIRECTORY_IDS = 17
 """metadata.version 3.7-IV2: registrations name directory ids (KIP-858)."""
 LEAST_LEVEL_OF_4 = 7
@@ -78,6 +80,26 @@ class HeldLog(NamedTuple):
     directory_id: str | Absent
 
 
+def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bool) -> Refusal | None:
+    """Judge the `server.properties` of a node as a start does (`KafkaConfig`).
+
+    Args:
+        version: of the binary.
+        has_roles: it has `process.roles`.
+        has_zookeeper: it has `zookeeper.connect`.
+
+    Returns:
+        Why the node does not start; nothing where the file has neither setting: it may be a part of one.
+    """
+    lacking = ""
+    if version >= FIRST_WITHOUT_ZOOKEEPER and has_zookeeper and not has_roles:
+        lacking = "process.roles"
+    elif version < FIRST_KRAFT and has_roles and not has_zookeeper:
+        lacking = "zookeeper.connect"
+    words = f'Missing required configuration "{lacking}" which has no default value.'
+    return Refusal("ConfigException", words) if lacking else None
+
+
 def refuse_identity(
     directories: Sequence[NodeDirectory], version: KafkaVersion, *, is_kraft: bool, node_id: int | None = None
 ) -> Refusal | None:
@@ -99,17 +121,17 @@ def refuse_identity(
     if len(quorum) > 1:
         return Refusal("KafkaException", f"Found unexpected metadata location in data directory {quorum[1]}")
     if is_kraft:
+        if is_ensemble and not any(one.has_file for one in directories):
+            return Refusal(usual, "No readable meta.properties files found.")
         for one in directories:
             if not one.has_file:
-                return Refusal(usual, f"No `meta.properties` found in {one.path or '.'}")
+                return Refusal(usual, f"No `meta.properties` found in {_place(one)}")
             if not one.is_readable and one.has_metadata_log:
-                return Refusal(
-                    usual, f"Error while reading meta.properties in metadata log directory {one.path or '.'}"
-                )
+                return Refusal(usual, f"Error while reading meta.properties in metadata log directory {_place(one)}")
     known = [one for one in directories if one.has_file and one.is_readable]
     for one in known:
         if one.version not in ({0, 1} if is_ensemble and is_kraft else {1 if is_kraft else 0}):
-            return Refusal(usual, f"Found unexpected version {one.version} in meta.properties of {one.path or '.'}")
+            return Refusal(usual, f"Found unexpected version {one.version} in meta.properties of {_place(one)}")
     return _mismatch(known, version, is_kraft=is_kraft, node_id=node_id)
 
 
@@ -127,10 +149,14 @@ def _mismatch(
         if isinstance(one.node_id, Absent):
             continue
         if expected is not None and one.node_id != expected:
-            words = f"Stored node id {one.node_id} doesn't match previous node id {expected} in {one.path or '.'}"
+            words = f"Stored node id {one.node_id} doesn't match previous node id {expected} in {_place(one)}"
             return Refusal("RuntimeException", words) if is_ensemble else _inconsistent(one)
         expected = one.node_id
     return _directory_ids(known) if is_ensemble and is_kraft else None
+
+
+def _place(one: NodeDirectory) -> str:
+    return one.path or "its log directory"
 
 
 def _inconsistent(one: NodeDirectory) -> Refusal:
@@ -145,7 +171,7 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
         if isinstance(one.directory_id, Absent):
             continue
         if one.directory_id in RESERVED_DIRECTORY_IDS:
-            return Refusal("RuntimeException", f"Invalid reserved directory ID {one.directory_id} in {one.path or '.'}")
+            return Refusal("RuntimeException", f"Invalid reserved directory ID {one.directory_id} in {_place(one)}")
         if one.directory_id in seen:
             words = f"Duplicate directory ID {one.directory_id} found. It was the ID of {seen[one.directory_id]}, but also of {one.path}"
             return Refusal("RuntimeException", words)
@@ -208,7 +234,7 @@ def refuse_registration(
     for one in directories:
         for other, ids in registered.items():
             if other != node_id and one.directory_id in ids:
-                words = f"Broker {other} is already registered with directory {one.directory_id} ({one.path or '.'})"
+                words = f"Broker {other} is already registered with directory {one.directory_id} ({_place(one)})"
                 return Refusal("InvalidRegistrationException", words)
     return None
 

@@ -97,6 +97,8 @@ def _delete_indexes(disk: Disk, offset: int, suffix: str, endings: tuple[str, ..
         name = f"{padded(offset)}{ending}{suffix}"
         if name in disk.files:
             disk.delete(name, "index-beside-swap" if not suffix else "cleaning-not-finished")
+        elif disk.exists(name):
+            raise NotModelledError(f"{name} is a directory, which is deleted where it is empty")
 
 
 def _remove_temporary(disk: Disk, rules: LoadingRules) -> list[str]:

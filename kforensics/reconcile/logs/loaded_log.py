@@ -1,7 +1,7 @@
 """A replica after its broker has loaded the log: the offsets, leader epochs and high watermark that the protocol uses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -163,40 +163,49 @@ _OF_SEGMENT = attrgetter(
 )
 
 
-_FIELDS = frozenset(field.name for field in fields(LoadedLog))
+def are_loaded_alike(logs: Sequence[LoadedLog]) -> bool:
+    """Whether `load_logs` found logs to be alike, so that nothing but their high watermarks differs.
+
+    Args:
+        logs: one at least.
+    """
+    first = logs[0].digest_bytes
+    # Only logs that are loaded alike share one object.
+    return all(vars(one).get("digest_bytes") is first for one in logs)
 
 
 def _like(log: LoadedLog, replica: Replica) -> LoadedLog | None:
     """Return a replica as another one of its partition was loaded, none where anything that loading looks at differs, or is damaged."""
     other = log.replica
     if (
-        _OF_LOG(other) != _OF_LOG(replica)
-        or len(other.segments) != len(replica.segments)
+        len(other.segments) != len(replica.segments)
+        or _OF_LOG(other) != _OF_LOG(replica)
         or log.missing
         or other.orphan_indexes
         or replica.orphan_indexes
-        or any(
-            _value_of(getattr(other, name)) != _value_of(getattr(replica, name))
-            for name in ("recovery_point", "log_start", "cleaner_point")
-        )
+        or _value_of(other.recovery_point) != _value_of(replica.recovery_point)
+        or _value_of(other.log_start) != _value_of(replica.log_start)
+        or _value_of(other.cleaner_point) != _value_of(replica.cleaner_point)
     ):
         return None
     for mine, its in zip(other.segments, replica.segments, strict=True):
         is_odd = mine.damage or its.damage or mine.changed or its.changed
-        if is_odd or _OF_SEGMENT(mine) != _OF_SEGMENT(its) or mine.digests.tobytes() != its.digests.tobytes():
+        if is_odd or _OF_SEGMENT(mine) != _OF_SEGMENT(its):
+            return None
+        if mine.digests is not its.digests and mine.digests.tobytes() != its.digests.tobytes():
             return None
     recorded = _value_of(replica.high_watermark)
     if not isinstance(recorded, Absent) and recorded > log.log_end_offset:
         return None
-    shared = {name: getattr(log, name) for name in _SHARED}
+    for name in _SHARED:
+        getattr(log, name)
     like = object.__new__(LoadedLog)  # as `replace` does it, with the properties that are known
-    vars(like).update(
-        {name: value for name, value in vars(log).items() if name in _FIELDS},
-        **shared,
-        replica=replica,
-        segments=replica.segments,
-        high_watermark=loaded_high_watermark(recorded, log.log_start_offset, log.log_end_offset),
-    )
+    values = vars(like)
+    values.update(vars(log))
+    values.pop("state", None)  # it has the high watermark
+    values["replica"] = replica
+    values["segments"] = replica.segments
+    values["high_watermark"] = loaded_high_watermark(recorded, log.log_start_offset, log.log_end_offset)
     return like
 
 

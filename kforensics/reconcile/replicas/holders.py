@@ -8,7 +8,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
 if TYPE_CHECKING:
-    from kforensics.reconcile.replicas.partition import _Session
+    from kforensics.reconcile.replicas.partition import PartitionSession
 
 
 class SoleHolder(NamedTuple):
@@ -27,7 +27,7 @@ class SoleHolder(NamedTuple):
 def sole_runs(
     view: LoadedLog,
     others: Sequence[LoadedLog],
-    session: "_Session",
+    session: "PartitionSession",
     judge: CommitJudge,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
     """Return the part of a log that no other log holds, in runs of one certainty; none where there is no such part.
@@ -50,7 +50,7 @@ def sole_runs(
 
 def distinct_counts(
     losses: Iterable[tuple[LoadedLog, int, int]],
-    session: "_Session",
+    session: "PartitionSession",
     judge: CommitJudge,
 ) -> CommittedCounts:
     """Return records between two offsets in several logs, each counted once by offset and content.

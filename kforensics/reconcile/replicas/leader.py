@@ -203,7 +203,7 @@ def choose_protocol(
         return ProtocolChoice(name=ProtocolName.KIP_595, reason="broker 2.8 or later (partition.metadata)")
     if len(possible) == 1:
         return ProtocolChoice(name=possible[0], reason="broker version by the files of its log directories")
-    if _enters_epochs_without_batches(follower):
+    if enters_epochs_without_batches(follower):
         # A leader older than 2.0.1 entered its epoch with its first batch (KAFKA-7415).
         possible = [name for name in possible or tuple(ProtocolName) if name not in _BEFORE_2_0_1]
     if newest is not None:
@@ -216,7 +216,12 @@ def choose_protocol(
 _BEFORE_2_0_1 = frozenset({ProtocolName.HW, ProtocolName.KIP_101})
 
 
-def _enters_epochs_without_batches(view: LoadedLog) -> bool:
+def enters_epochs_without_batches(view: LoadedLog) -> bool:
+    """Whether a checkpoint has a leader epoch of which the log holds no batch: a leader entered it when it was elected.
+
+    Args:
+        view: the log, once it is loaded.
+    """
     claimed = view.replica.checkpoint_epochs
     if isinstance(claimed, Absent) or not claimed:
         return False

@@ -42,9 +42,9 @@ from kforensics.units import METADATA_TOPICS, Depth, OffsetRange
 
 More = ParamSpec("More")
 Value = TypeVar("Value")
-OfPair = Callable[Concatenate["_Session", LoadedLog, LoadedLog, More], Value]
+OfPair = Callable[Concatenate["PartitionSession", LoadedLog, LoadedLog, More], Value]
 
-__all__ = ["PartitionReport", "ReplicaReport", "Verdict", "WhatIf", "reconcile_partition"]
+__all__ = ["PartitionReport", "PartitionSession", "ReplicaReport", "Verdict", "WhatIf", "reconcile_partition"]
 
 
 def reconcile_partition(
@@ -79,7 +79,7 @@ def reconcile_partition(
     Raises:
         EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
     """
-    session = _Session(
+    session = PartitionSession(
         replicas,
         reader,
         facts,
@@ -99,7 +99,7 @@ def _once(*, is_mutual: bool = False) -> Callable[[OfPair[More, Value]], OfPair[
     def known(method: OfPair[More, Value]) -> OfPair[More, Value]:
         @wraps(method)
         def of(
-            session: "_Session", one: LoadedLog, other: LoadedLog, /, *more: More.args, **named: More.kwargs
+            session: "PartitionSession", one: LoadedLog, other: LoadedLog, /, *more: More.args, **named: More.kwargs
         ) -> Value:
             at = (method.__name__, id(one), id(other))
             if at not in session.known:
@@ -116,7 +116,9 @@ def _once(*, is_mutual: bool = False) -> Callable[[OfPair[More, Value]], OfPair[
 
 
 @dataclass(eq=False)
-class _Session:
+class PartitionSession:
+    """The replicas of one partition, loaded, and what is known of it: `report` judges them."""
+
     replicas: Sequence[Replica]
     reader: BatchReader
     facts: ClusterFacts
@@ -172,8 +174,9 @@ class _Session:
         )
         brokers = {v.replica.broker_id for v in every}
         outside = {b for b in brokers if isinstance(b, int) and known and b not in known}
-        self.live = [v for v in every if v.replica.broker_id not in outside]
-        self.outside = [v for v in every if v.replica.broker_id in outside]
+        # Of a deleted topic no directory is a replica any more: nothing is truncated there.
+        self.live = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
+        self.outside = [v for v in every if v.replica.broker_id in outside or self.is_deleted]
         self.future = [v for v in views if v.replica.state == "future"]
         self._undecided: list[OffsetRange] = []
         self.known: dict[tuple[str, int, int], tuple[Any, LoadedLog, LoadedLog]] = {}
@@ -222,10 +225,22 @@ class _Session:
 
     @_once(is_mutual=True)
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
+        """Return the first difference of two logs.
+
+        Args:
+            one: a log.
+            other: the other.
+        """
         witnesses = [*self.live, *self.outside, *self.future]
         return first_divergence(one, other, self.reader, self._undecided, witnesses=witnesses)
 
     def agree_until(self, one: LoadedLog, other: LoadedLog) -> int:
+        """Return the exclusive offset up to which two logs hold the same.
+
+        Args:
+            one: a log.
+            other: the other.
+        """
         found = self.divergence(one, other)
         return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
 
@@ -284,6 +299,15 @@ class _Session:
         return same_batches_until(one, other, until, self.reader)
 
     def report(self, wanted_leader: int | None, depth: Depth) -> PartitionReport:
+        """Return the verdict on each replica.
+
+        Args:
+            wanted_leader: `--leader`.
+            depth: how much of the logs was read.
+
+        Raises:
+            EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
+        """
         electable = self.electable()
         eligible = [v for v in self.live if isinstance(electable, Absent) or v.replica.broker_id in electable]
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
@@ -323,7 +347,9 @@ class _Session:
             reports = [self.judge_replica(v, leader.view, epoch, judge) for v in self.live]
             reports += [self._judge_future(v, leader.view, epoch, judge) for v in self.future]
             reports += [
-                ReplicaReport(view=v, verdict=Verdict.NOT_ASSIGNED) for v in self.outside if v is not leader.view
+                ReplicaReport(view=v, verdict=Verdict.NOT_ASSIGNED)
+                for v in self.outside
+                if self.is_deleted or v is not leader.view
             ]
             reports = self._high_watermark_lost(reports, is_whole=not missing)
             odd_ones = self._odd_ones(reports)
@@ -410,6 +436,7 @@ class _Session:
         return emptied._replace(reason=f"it holds a {left[0]} directory of it alone")
 
     def electable(self) -> frozenset[int] | Absent:
+        """Return the brokers that can be elected cleanly."""
         if self.is_quorum:
             return self.assigned if isinstance(self.assigned, Absent) else self._winners(self.assigned)
         if self.current is None or isinstance(self.current.isr, Absent):
@@ -485,6 +512,11 @@ class _Session:
         )
 
     def protocol_of(self, follower: LoadedLog) -> ProtocolChoice:
+        """Return the truncation protocol of a follower.
+
+        Args:
+            follower: its log.
+        """
         broker = follower.replica.broker_id
         return choose_protocol(
             follower,
@@ -496,6 +528,14 @@ class _Session:
 
     @_once()
     def judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
+        """Return the verdict on a replica against the log that it follows.
+
+        Args:
+            view: its log.
+            leader: the log that it follows.
+            epoch: the leader epoch of the next election.
+            judge: says what was committed.
+        """
         if view is leader:
             return ReplicaReport(view=view, verdict=Verdict.LEADER)
         protocol = self.protocol_of(view)

@@ -48,7 +48,8 @@ def place_partition(
         racks: of brokers, as far as they are known.
     """
     history = facts.leaderships(report.partition, report.topic_id)
-    newest: Leadership | None = history[-1] if history else None
+    # Of a deleted topic no replica is expected anywhere.
+    newest: Leadership | None = history[-1] if history and not report.is_deleted else None
     holders = tuple(
         sorted(
             {
@@ -74,7 +75,9 @@ def place_partition(
         excess=tuple(sorted(set(holders) - set(known))) if known else (),
         is_offline=newest is not None and newest.leader is Absent.NOT_APPLICABLE,
         is_under_replicated=not isinstance(isr, Absent) and len(isr) < len(known),
-        shares_rack=report.partition.topic not in METADATA_TOPICS and shares_rack(known or holders, racks),
+        shares_rack=report.partition.topic not in METADATA_TOPICS
+        and not report.is_deleted
+        and shares_rack(known or holders, racks),
         unclean_elections=sum(state.unclean for state in history),
     )
 

@@ -17,7 +17,7 @@ from kforensics.reconcile.replicas.report import Verdict, WhatIf
 from kforensics.units import OffsetRange
 
 if TYPE_CHECKING:
-    from kforensics.reconcile.replicas.partition import _Session
+    from kforensics.reconcile.replicas.partition import PartitionSession
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LeaderChoices:
         emptied: brokers that hold none of it and can be elected all the same.
     """
 
-    session: "_Session"
+    session: "PartitionSession"
     judge: CommitJudge
     epoch: int
     emptied: Sequence[EmptiedReplica]
@@ -82,6 +82,8 @@ class LeaderChoices:
 
     def what_if(self) -> tuple[WhatIf, ...]:
         """Return what becomes of the others if each replica leads that can; none where there is no choice."""
+        if not self.session.live:
+            return ()
         empty = [
             load_log(_empty_replica(self.session.live[0].replica, one.broker_id))
             for one in self.emptied

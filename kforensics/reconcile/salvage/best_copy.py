@@ -142,6 +142,7 @@ class BestCopies:
 
     def _all_rows(self, bucket: int) -> Iterator[_Rows]:
         taken = _Taken()
+        alternates: dict[int, _Taken] = {}
         compared: list[tuple[int, int, int]] = []
         for at in range(len(self.copies)):
             digest = self._digests[at].get(bucket)
@@ -156,14 +157,12 @@ class BestCopies:
                 taken.add(rows)
                 yield _Rows(rows=rows, copy=at, label=MAIN)
                 continue
-            yield from self._beside(rows, at, taken)
+            yield from self._beside(rows, at, taken, alternates)
 
-    def _beside(self, rows: BatchTable, at: int, taken: "_Taken") -> Iterator[_Rows]:
+    def _beside(self, rows: BatchTable, at: int, taken: "_Taken", alternates: "dict[int, _Taken]") -> Iterator[_Rows]:
         """Rows of a copy that is not the first: those that fill a hole, those that are merged, and alternates."""
         fits, is_one_log = self._fits_lineage(rows), _is_one_log(rows)
-        cleaned_below = max(
-            self.copies[at].view.cleaned_below, self.leader.view.cleaned_below if self.leader is not None else 0
-        )
+        cleaned_below = self._cleaned_below(at)
         fills, merged, others = [], [], []
         if taken.is_empty and is_one_log and bool(fits.all()):
             taken.add(rows)
@@ -189,7 +188,12 @@ class BestCopies:
         taken.remember(aside)
         for epoch in distinct(aside["partition_leader_epoch"]).tolist():
             label = self._number(Label(epoch, self.copies[at].view.replica.owner))
-            yield _Rows(rows=aside[aside["partition_leader_epoch"] == epoch], copy=at, label=label)
+            alike = aside[aside["partition_leader_epoch"] == epoch]
+            yield from _with_thinned(alike, at, label, alternates.setdefault(label, _Taken()), cleaned_below)
+
+    def _cleaned_below(self, at: int) -> int:
+        leader = self.leader.view.cleaned_below if self.leader is not None else 0
+        return max(self.copies[at].view.cleaned_below, leader)
 
     def _fits_lineage(self, rows: BatchTable) -> NDArray[np.bool_]:
         if self.leader is None:
@@ -262,6 +266,7 @@ class BestCopies:
         tables = [self._rows_of(at, bucket) for at in range(len(self.copies))]
         leader_at = next((at for at, copy in enumerate(self.copies) if copy is self.leader), None)
         taken, of_leader = _Taken(), _Taken()
+        of_labels: dict[int, _Taken] = {}
         if leader_at is not None:
             taken.remember(tables[leader_at])
         for one, number in here:
@@ -275,7 +280,9 @@ class BestCopies:
                 found = rows[mask]
                 found = found[known.are_new(found)]
                 known.remember(found)
-                yield _Rows(rows=found, copy=at, label=number)
+                yield from _with_thinned(
+                    found, at, number, of_labels.setdefault(number, _Taken()), self._cleaned_below(at)
+                )
 
     def _number(self, label: Label) -> int:
         if label not in self.labels:
@@ -367,6 +374,22 @@ def _is_same_before_cleaning(row: np.void, over: BatchTable, cleaned_below: int)
         for one in rows
     )
     return is_thinned or int(row["last_offset"]) < cleaned_below
+
+
+def _with_thinned(rows: BatchTable, at: int, label: int, known: _Taken, cleaned_below: int) -> Iterator[_Rows]:
+    """Yield rows of a copy for an output, apart those that are merged with others there: a batch, and what a cleaner left of it."""
+    merged = np.zeros(len(rows), dtype=np.bool_)
+    is_one_log = _is_one_log(rows)
+    if not is_one_log or not known.is_empty:
+        for number, row in enumerate(rows):
+            over = known.over(int(row["base_offset"]), int(row["last_offset"]))
+            merged[number] = len(over) and _is_same_before_cleaning(row, over, cleaned_below)
+            if not is_one_log:
+                known.add(rows[number : number + 1])
+    if is_one_log:
+        known.add(rows)
+    yield _Rows(rows=rows[~merged], copy=at, label=label)
+    yield _Rows(rows=rows[merged], copy=at, label=label, merged=True)
 
 
 def _selection(taken: Sequence[_Rows]) -> Selection:

@@ -22,7 +22,14 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType
 from kforensics.reconcile.transactions.coordinators import Coordinators, status_name
-from kforensics.reconcile.transactions.verdicts import Confidence, Judgement, MarkerElsewhere, is_end, judge
+from kforensics.reconcile.transactions.verdicts import (
+    Confidence,
+    Judgement,
+    MarkerElsewhere,
+    TransactionVerdict,
+    is_end,
+    judge,
+)
 from kforensics.units import TopicPartition
 
 ReadProducers = Callable[[PartitionPlace, NDArray[np.int64], bool], ProducerBatches]
@@ -141,7 +148,9 @@ def judge_partition(
     here = {one.place.state.broker_id for one in replicas}
     absent_leader = None if isinstance(leader, Absent) or leader in here else leader
     return tuple(
-        _Replica(replica, contents, coordinators, leader, absent_leader, without_candidate, is_stopped, now_ms).judged()
+        _Replica(
+            replica, replicas, contents, coordinators, leader, absent_leader, without_candidate, is_stopped, now_ms
+        ).judged()
         for replica in replicas
     )
 
@@ -149,6 +158,7 @@ def judge_partition(
 @dataclass(eq=False)
 class _Replica:
     _replica: ReplicaTransactions
+    _replicas: Sequence[ReplicaTransactions]
     _contents: Sequence[tuple[Copy, ProducerBatches]]
     _coordinators: Coordinators
     _leader: int | Absent
@@ -204,7 +214,24 @@ class _Replica:
             absent_leader=self._absent_leader,
             without_candidate=self._without_candidate,
         )
+        epoch = self._later_epoch_without(one)
+        if epoch is not None and judgement.holds_back:
+            why = f"broker {self._leader}, which leads in leader epoch {epoch}, does not hold it: this replica discards it when it follows"
+            judgement = replace(judgement, verdict=TransactionVerdict.IN_TIME, confidence="likely", reason=why)
         return JudgedTransaction(open=one, judgement=judgement, last_marker=markers[-1] if markers else None)
+
+    def _later_epoch_without(self, one: OpenTransaction) -> int | None:
+        """Return a later leader epoch of the leader's log, where that is here and does not hold the transaction; none where there is none."""
+        leads = next((each for each in self._replicas if each.place.state.broker_id == self._leader), None)
+        if leads is None or leads is self._replica or not 0 <= one.leader_epoch < leads.last_epoch:
+            return None
+        place = (leads.place.state.input, leads.place.path)
+        held = (
+            self._has_first_batch(one, batches.rows[batches.rows["producer_id"] == one.producer_id])
+            for copy, batches in self._others
+            if copy.is_now and (copy.place.state.input, copy.place.path) == place
+        )
+        return None if next(held, True) else leads.last_epoch
 
     def _marker_elsewhere(self, one: OpenTransaction) -> MarkerElsewhere | None:
         found = []

@@ -119,6 +119,7 @@ def _plain_summary(summary: FleetSummary) -> dict[str, Any]:
         "segments",
         "bytes",
         "partition_count",
+        "deleted_partitions",
         "verdicts",
         "states",
         "brokers",

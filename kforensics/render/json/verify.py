@@ -63,11 +63,13 @@ def _file_row(report: FileReport, intact: IntactReplicas) -> dict[str, Any]:
         "state": report.state,
         "batches": report.batches,
         "records": report.records,
-        "damage": [_place_row(place, () if owner is None else intact.holders(owner, place)) for place in report.damage],
+        "damage": [
+            _place_row(place, None if owner is None else intact.holders(owner, place)) for place in report.damage
+        ],
     }
 
 
-def _place_row(place: Damage, holders: Sequence[IntactReplica]) -> dict[str, Any]:
+def _place_row(place: Damage, holders: Sequence[IntactReplica] | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "position": place.span.position,
         "length": place.span.length,
@@ -80,7 +82,7 @@ def _place_row(place: Damage, holders: Sequence[IntactReplica]) -> dict[str, Any
         if isinstance(place.checksums, Absent)
         else {"stored": place.checksums[0], "computed": place.checksums[1]},
     }
-    if not isinstance(place.offsets_lost, OffsetRange):
+    if holders is None or not isinstance(place.offsets_lost, OffsetRange):
         row["intact_on"] = row["intact_in"] = Absent.NOT_APPLICABLE
     else:
         row["intact_on"] = [holder.broker_id for holder in holders if not isinstance(holder.broker_id, Absent)]

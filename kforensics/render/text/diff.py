@@ -110,9 +110,11 @@ def _block(
     verdict = words[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, words[report.verdict])
     if report.verdict is Verdict.WILL_TRUNCATE and _is_open(report):
         verdict = "may truncate"
+    if report.is_deleted:
+        led, verdict = "no live replica", "TOPIC DELETED"
     head = f"{name}  {led}"
     yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
-    if leader is not None:
+    if leader is not None and not report.is_deleted:
         yield hanging(_leader_line(leader))
     lanes = [_lane(replica) for replica in report.replicas]
     drawn = [
@@ -182,7 +184,8 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
         name += f" ({view.replica.state})"
     recorded = view.replica.high_watermark
     recorded_words = "none" if isinstance(recorded, Absent) else str(recorded.value)
-    role = "  leader" if report.leader is not None and view is report.leader.view else ""
+    is_led = report.leader is not None and view is report.leader.view and not report.is_deleted
+    role = "  leader" if is_led else ""
     if replica.verdict is Verdict.DIFFERENT_TOPIC:
         yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
         return

@@ -73,7 +73,7 @@ def _file_lines(report: FileReport, intact: IntactReplicas, inputs: Sequence[Inp
         holders = () if owner is None else intact.holders(owner, place)
         if holders:
             yield _field("intact on", ", ".join(_holder(holder) for holder in holders))
-        elif isinstance(lost, OffsetRange):
+        elif isinstance(lost, OffsetRange) and owner is not None:
             yield _field("intact on", "none of the replicas among the inputs")
     if len(places) > MOST_PLACES:
         yield f"  … and {counted(len(places) - MOST_PLACES, 'more place')}"

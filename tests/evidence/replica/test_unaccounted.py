@@ -232,8 +232,11 @@ def test_an_emptied_log_is_damage_though_a_producer_snapshot_names_its_end(broke
     assert [(0, 64, Sign.ABOVE_END)] == found([(0, 0, "0.log")], reach=65, explained={65}, longest_batch=0)
 
 
-def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(broker, incident, capsys):
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(broker, incident, capsys, is_file):
     shutil.rmtree(broker / "orders-ok-0")
+    if is_file:
+        (broker / "orders-ok-0").write_text("no directory")
     others = [str(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / f"broker-{at}") for at in (2, 3)]
     places = find_places(find_inputs([broker, *map(Path, others)]))
 

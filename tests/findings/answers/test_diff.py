@@ -7,6 +7,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
+from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind, judged_partition
 from kforensics.findings.diff import partition_findings
@@ -14,8 +15,11 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import reconcile_partition
+from kforensics.reconcile.replicas.placement import place_partition
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.reconcile.replicas.without_directory import partition_without_replicas
-from kforensics.units import TopicPartition
+from kforensics.units import Depth, TopicPartition
+from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 QUORUM = "__cluster_metadata"
@@ -247,6 +251,47 @@ def test_deleted_partitions_do_not_count_as_compared():
         answer(deleted).state,
         answer(deleted).headline,
     )
+    ends = [replace(one, depth=Depth.TAILS) for one in (kept, deleted)]
+    assert (
+        "By leader epochs and ends all replicas agree: 1 partition, every assigned replica given. Also former-0: the topic was deleted."
+        == answer(*ends).headline
+    )
+    assert State.UNKNOWN is answer(ends[1]).state
+
+
+def test_nothing_is_expected_of_a_deleted_topic_whatever_is_left_of_it():
+    facts = replace(led(1, {1, 2}, replicas=(1, 2, 3)), deleted=True)
+    report = judged(log(1, 20), log(2, 30, epoch=1), facts=facts)
+    placement = place_partition(report, facts=facts, audited={1, 2, 3}, racks={1: "a", 2: "a", 3: "b"})
+
+    assert (Absent.UNKNOWN, (), ()) == (placement.assigned, placement.missing, placement.excess)
+    assert (False, False, False) == (placement.is_offline, placement.is_under_replicated, placement.shares_rack)
+    assert {Verdict.NOT_ASSIGNED} == {one.verdict for one in report.replicas}
+    assert () == report.what_if
+    assert [] == list(partition_findings(report))
+
+    kept = judged(log(1, 20), log(2, 30, epoch=1), facts=replace(facts, deleted=False))
+    assert (3,) == place_partition(kept, facts=replace(facts, deleted=False), audited={1, 2, 3}, racks={}).missing
+    assert kept.what_if
+
+
+def test_partitions_of_deleted_topics_do_not_count_in_the_headline_of_a_fleet():
+    summary = replace(
+        fleet_summary(""),
+        states={"agree": 7},
+        partition_count=7,
+        deleted_partitions=4,
+        damage_by_disk=(),
+        problem_count=0,
+        findings_by_severity={},
+    )
+
+    assert (
+        "All replicas of 3 partitions agree on 2 nodes, every assigned replica given (4 other partitions are of deleted topics)."
+        == fleet_answer(summary).headline
+    )
+    gone = fleet_answer(replace(summary, partition_count=4, states={"agree": 4}))
+    assert (State.UNKNOWN, "Nothing to judge: 4 partitions, of deleted topics.") == (gone.state, gone.headline)
 
 
 def test_one_that_may_lack_an_end_that_others_hold_is_not_started_first():

@@ -234,6 +234,7 @@ def test_what_is_put_in_place_over_a_folder_or_in_no_known_order_is_not_modelled
     assert isinstance(loaded(swap, found, folders=frozenset({LOG})), Unpredictable)
     old = loading_rules(KafkaVersion(2, 8))
     assert isinstance(loaded(swap | {f"{5:020d}.log.swap": 0}, found, rules=old), Unpredictable)
+    assert isinstance(loaded(swap, found, rules=old, folders=frozenset({f"{0:020d}.txnindex"})), Unpredictable)
     found[Need(f"{LOG}.swap", Content.CHECKED_BATCHES)] = Batches(batches=(batch(base=1 << 40),), end=100)
     assert isinstance(loaded(swap, found, rules=old), Unpredictable)
     found[Need(f"{LOG}.swap", Content.CHECKED_BATCHES)] = Batches(

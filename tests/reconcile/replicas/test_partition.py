@@ -8,6 +8,7 @@ from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import GroupCommit, NoFacts
+from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import Verdict, reconcile_partition
 from kforensics.units import OffsetRange
 from tests.builders.history import leadership
@@ -305,3 +306,18 @@ def test_a_high_watermark_proves_what_no_later_record_of_the_other_follows_since
 
     assert [(1, 0), (2, 0)] == certain(old, new)  # up to 2.7 the one may have followed the other with what it held
     assert [(1, 5), (2, 10)] == certain(replace(old, topic_id="a"), replace(new, topic_id="a"))
+
+
+def test_a_partition_of_other_brokers_than_the_emptied_one_it_is_assigned_to_is_judged():
+    """Its former replicas are there, and no broker leads a log of it."""
+    log = [batch(0, 59, 0)]
+    state = replace(leadership(3, 1, {3}), replicas=(3,))
+    given = {3: GivenBroker(broker_id=3, directory_ids=frozenset(), is_empty=True, is_stopped=False)}
+
+    report = reconcile_partition(
+        [replica(1, log), replica(2, log)], reader=MemoryReader({}), facts=Facts(states=(state,)), given=given
+    )
+
+    assert () == report.what_if
+    assert [Verdict.NOT_ASSIGNED] == [one.verdict for one in report.replicas]
+    assert [(3, True)] == [(one.broker_id, one.is_electable) for one in report.emptied]

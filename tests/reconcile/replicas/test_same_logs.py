@@ -15,7 +15,7 @@ from kforensics.reconcile.replicas.partition import reconcile_partition
 from tests.builders.history import leadership
 from tests.builders.logs import MemoryReader, batch, replica
 
-_SESSION = partition._Session
+_SESSION = partition.PartitionSession
 _CHOICES = what_if.LeaderChoices
 
 

@@ -75,6 +75,27 @@ def test_what_a_cleaner_left_is_merged_with_what_was_there():
     assert [(BEST, 1, 0, 0, False), (BEST, 1, 0, 0, True), (BEST, 1, 10, 0, False)] == taken
 
 
+@pytest.mark.parametrize("in_one_directory", [True, False])
+def test_what_a_cleaner_left_is_merged_in_other_content_too(in_one_directory):
+    """An alternate, and what was lost, held each record of such a batch twice."""
+    leader = copy_of(1, batch(0, 9, 4, 7))
+    left, whole = batch(1, 9, 2, 8, count=2), batch(0, 9, 2, 9)
+    groups = [[whole, left]] if in_one_directory else [[left], [whole]]
+    others = [copy_of(2, *rows, rank=0) for rows in groups]
+    old = Label(2, "broker 2")
+    first, second = ((old, 2, base, 2, is_merged) for base, is_merged in ((0, False), (1, True)))
+    if not in_one_directory:
+        first, second = (old, 2, 0, 2, True), (old, 2, 1, 2, False)
+
+    assert [(BEST, 1, 0, 4, False), first, second] == chosen([leader, *others], leader)
+    lost = [(BEST, *one[1:]) for one in (first, second)]
+    assert lost == chosen([leader, *others], leader, [wanted(0, 9, 2, *others)])
+
+    # Batches that are not thinned hold other records at these offsets: both are taken whole.
+    apart = [copy_of(2, whole, batch(0, 9, 2, 6), rank=0)]
+    assert [False, False, False] == [one[-1] for one in chosen([leader, *apart], leader)]
+
+
 def test_without_a_leader_everything_of_one_log_is_taken():
     one = copy_of(1, batch(5, 9, 0), batch(10, 19, 4), rank=0)
 

@@ -1,0 +1,317 @@
+"""What a start of a node makes of one of its directories: the load, and what is reported of the log before and after it."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from kforensics.commands.lost_records import lost_pieces
+from kforensics.commands.predicting.directories import (
+    ENDINGS,
+    StartedDirectory,
+    checkpointed,
+    end_before,
+    epochs_of,
+    further_end,
+    named_offsets,
+    offset_or_zero,
+    segments_of,
+    unchanged_end,
+)
+from kforensics.commands.predicting.nodes import Node
+from kforensics.commands.predicting.retention import find_due_segments
+from kforensics.commands.predicting.settings import Policy, Settings
+from kforensics.damage import Absent
+from kforensics.protocol.loading.names import INDEX, LOG
+from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.loading.starts import LogLoad
+from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
+from kforensics.protocol.loading.versions import LoadingRules
+from kforensics.protocol.recovery import first_scanned
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.logs.predicted_load import (
+    DueSegments,
+    LogAtStart,
+    LostPiece,
+    LostRecords,
+    PredictedLog,
+)
+from kforensics.units import TopicPartition
+
+NOTHING_LOST = LostRecords()
+RETENTION_DELAY_MS = 30_000
+"""After which retention runs first (`log.initial.task.delay.ms`)."""
+
+T = TypeVar("T")
+Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
+"""Loads that were predicted, by all that they depend on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The conditions under which a node is started."""
+
+    version: KafkaVersion
+    now_ms: int
+    topics: frozenset[str] = frozenset()
+    partitions: frozenset[int] = frozenset()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings that were given with `--set`."""
+    without: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """By input: paths that are taken as not there."""
+    with_marker: bool = False
+    """Every log directory is taken to hold `.kafka_cleanshutdown`."""
+
+
+class LogStarts:
+    """Loads the directories of a node under some conditions, and describes what comes of each.
+
+    Args:
+        node: whose directories they are.
+        conditions: version, clock and settings.
+        known: the settings of the node.
+        rules: those of its version.
+        outcomes: first loads that were predicted, where the node is started again and again; more are added.
+    """
+
+    def __init__(
+        self, node: Node, conditions: Conditions, known: Settings, rules: LoadingRules, outcomes: Outcomes | None
+    ) -> None:
+        self._node, self._conditions, self._known, self._rules = node, conditions, known, rules
+        self._outcomes = outcomes
+        self._shared: dict[object, Any] = {}
+        self._load_settings: dict[str, LoadSettings] = {}
+        self._retention: dict[str, Policy] = {}
+
+    def load(self, directory: StartedDirectory, *, clean: bool) -> LogLoad:
+        """Return what loading makes of a directory as it is now.
+
+        Args:
+            directory: of the node.
+            clean: whether its log directory holds the marker of a clean shutdown.
+        """
+        found, disk = directory.within.logs, directory.disk
+        if directory.links:
+            reason = f"{directory.links[0]} is a symbolic link, which is not followed"
+            return LogLoad(key_of(*directory.place), directory.name, Unpredictable(reason))
+        point = offset_or_zero(found.recovery_points, directory.partition)
+        start = offset_or_zero(found.log_starts, directory.partition)
+        settings = self._settings_of(directory.partition)
+        key = None
+        if self._outcomes is not None and not disk.written and not disk.origins:
+            key = disk.folder, tuple(disk.files.items()), clean, point, start, settings, self._rules
+        outcome = None if self._outcomes is None or key is None else self._outcomes.get(key)
+        if outcome is None:
+            outcome = disk.load(
+                clean_shutdown=clean,
+                recovery_point=point,
+                log_start_offset=start,
+                settings=settings,
+                rules=self._rules,
+            )
+            if self._outcomes is not None and key is not None and not disk.unreadable:
+                self._outcomes[key] = outcome
+        return LogLoad(key_of(*directory.place), directory.name, outcome)
+
+    def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
+        """Return what loading depends on; Kafka's defaults where nothing is known."""
+        topic = "" if partition is None else partition.topic
+        if topic not in self._load_settings:
+            defaults = LoadSettings()
+            name = (
+                "producer.id.expiration.ms" if self._conditions.version >= (3, 4) else "transactional.id.expiration.ms"
+            )
+            self._load_settings[topic] = LoadSettings(
+                now_ms=self._conditions.now_ms,
+                index_length=self._known.number(topic, "segment.index.bytes", defaults.index_length),
+                index_interval=self._known.number(topic, "index.interval.bytes", defaults.index_interval),
+                producer_expiration_ms=self._known.of_broker(name, self._rules.default_producer_expiration_ms),
+            )
+        return self._load_settings[topic]
+
+    def _due(
+        self, directory: StartedDirectory, outcome: LoadOutcome, after: LogAtStart, fate: Fate
+    ) -> DueSegments | Absent:
+        """Return what retention takes of a log that is served."""
+        if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
+            return Absent.NOT_APPLICABLE
+        return find_due_segments(
+            directory.disk,
+            outcome,
+            after.segments,
+            self._retention_of(directory.partition.topic),
+            now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
+            version=self._conditions.version,
+        )
+
+    def _retention_of(self, topic: str) -> Policy:
+        if topic not in self._retention:
+            self._retention[topic] = self._known.retention(topic)
+        return self._retention[topic]
+
+    def load_after_clean_shutdown(self, directory: StartedDirectory) -> LoadOutcome | None:
+        """Return what loading makes of a directory whose log directory was closed cleanly, where little has to be read for it; else none.
+
+        Args:
+            directory: as it was found.
+        """
+        found = directory.within.logs
+        return directory.disk.load_after_clean_shutdown(
+            recovery_point=offset_or_zero(found.recovery_points, directory.partition),
+            log_start_offset=offset_or_zero(found.log_starts, directory.partition),
+            settings=self._settings_of(directory.partition),
+            rules=self._rules,
+        )
+
+    def describe(
+        self,
+        number: int,
+        directory: StartedDirectory,
+        outcome: LoadOutcome | Unpredictable,
+        fate: Fate,
+        *,
+        is_reached: bool,
+    ) -> PredictedLog:
+        """Return the report on a directory that was loaded.
+
+        Args:
+            number: of the start, from 1.
+            directory: as it was before.
+            outcome: of its load.
+            fate: what becomes of it apart from that.
+            is_reached: whether the start comes to loading logs.
+        """
+        partition, before = directory.partition, self._before(directory, outcome)
+        predicted = partial(
+            PredictedLog,
+            start=number,
+            node=self._node.first,
+            input=directory.within.input,
+            path=directory.found.path,
+            topic=partition.topic if partition else Absent.NOT_APPLICABLE,
+            partition=partition.partition if partition else Absent.NOT_APPLICABLE,
+            fate=fate,
+            is_reached=is_reached,
+            is_unreadable=bool(directory.disk.unreadable),
+            before=before,
+        )
+        if isinstance(outcome, Unpredictable):
+            return predicted(
+                outcome="unknown",
+                exception=Absent.UNKNOWN,
+                message=outcome.reason,
+                after=Absent.UNKNOWN,
+                files=(),
+                scanned=(),
+                lost=NOTHING_LOST,
+            )
+        failure, after = outcome.failure, self._after(outcome, before)
+        return predicted(
+            outcome="loads" if isinstance(failure, Absent) else "fails",
+            exception=failure if isinstance(failure, Absent) else failure.exception,
+            message="" if isinstance(failure, Absent) else failure.message,
+            takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
+            after=after,
+            due=Absent.NOT_APPLICABLE if isinstance(after, Absent) else self._due(directory, outcome, after, fate),
+            further_end=further_end(directory, before),
+            files=self._share(outcome.changes),
+            scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
+            lost=_lost_by(directory, outcome, before, fate),
+        )
+
+    def _before(self, directory: StartedDirectory, outcome: LoadOutcome | Unpredictable) -> LogAtStart:
+        found, files = directory.within.logs, directory.disk.files
+        logs = named_offsets(files, LOG)
+        if directory.end is None:
+            directory.end = unchanged_end(directory, logs, outcome)
+        if directory.end is None:
+            directory.end = end_before(directory, logs)
+        start = checkpointed(found.log_starts, directory.partition)
+        before = LogAtStart(
+            log_start_offset=max(start, logs[0][0]) if logs and not isinstance(start, Absent) else start,
+            log_end_offset=directory.end,
+            recovery_point=checkpointed(found.recovery_points, directory.partition),
+            last_stable_offset=Absent.UNKNOWN,
+            epochs=epochs_of(directory.disk),
+            segments=tuple((base, files[name]) for base, name in logs),
+        )
+        return self._share(before)
+
+    def _after(self, outcome: LoadOutcome, before: LogAtStart) -> LogAtStart | Absent:
+        state = outcome.state
+        if isinstance(state, Absent):
+            return Absent.NOT_APPLICABLE
+        changes_logs = any(LOG in one.name for one in outcome.changes)
+        after = LogAtStart(
+            log_start_offset=state.log_start_offset,
+            log_end_offset=state.log_end_offset,
+            recovery_point=state.recovery_point,
+            last_stable_offset=state.last_stable_offset,
+            epochs=before.epochs if state.epochs == before.epochs else state.epochs,
+            segments=segments_of(outcome.tree) if changes_logs else before.segments,
+        )
+        return self._share(after)
+
+    def _share(self, value: T) -> T:
+        """Return the equal value that other directories have: most of them have the same files."""
+        shared: T = self._shared.setdefault(value, value)
+        return shared
+
+
+def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtStart, fate: Fate) -> LostRecords:
+    """Return the bytes of a log that are not read again; of a directory that is deleted, all."""
+    if fate is Fate.DELETED and not directory.name.endswith("-delete"):
+        files = directory.disk.files
+        return LostRecords(
+            pieces=tuple(LostPiece(name, 0, files[name]) for name in sorted(files) if name.endswith(LOG))
+        )
+    pieces = lost_pieces(
+        outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
+    )
+    return LostRecords(pieces=pieces) if pieces else NOTHING_LOST
+
+
+def expected_scans(directory: StartedDirectory, *, clean: bool) -> list[tuple[str, int]]:
+    """Return names and lengths of the segments that a load most likely scans, in the order in which it does; which it does scan is known when it is predicted.
+
+    Args:
+        directory: of a log.
+        clean: whether its log directory holds the marker of a clean shutdown.
+    """
+    files = directory.disk.files
+    logs = named_offsets(files, LOG)
+    if clean:
+        scanned = [name for _, name in logs if f"{name.removesuffix(LOG)}{INDEX}" not in files]
+    else:
+        point = offset_or_zero(directory.within.logs.recovery_points, directory.partition)
+        scanned = [name for _, name in logs[first_scanned([base for base, _ in logs], point) :]]
+    return [(name, files[name]) for name in scanned]
+
+
+def telling_load(load: LogLoad) -> LogLoad | None:
+    """Return what the start of the node depends on: the load without its files, which are in the report by then.
+
+    Args:
+        load: of a directory.
+
+    Returns:
+        None for a log that loads unscanned and has no open transaction, which a start needs no more of than its name.
+    """
+    if isinstance(load.outcome, Unpredictable):
+        return load
+    state = load.outcome.state
+    is_plain = not isinstance(state, Absent) and state.last_stable_offset == state.log_end_offset
+    if is_plain and not load.outcome.scanned:
+        return None
+    return load._replace(outcome=replace(load.outcome, tree={}, changes=(), written={}, origins={}))
+
+
+def key_of(number: int, path: str) -> str:
+    """Return the key of a log directory among those of a node.
+
+    Args:
+        number: of its input.
+        path: relative to it.
+    """
+    return sys.intern(f"{number}:{path}")
