@@ -228,6 +228,9 @@ class _IncidentBuilder:
         broker = self.account.last_leader
         if self.leader is None or not isinstance(broker, int) or self.leader.broker_id != broker:
             return
+        if self.leader.view.replica.clean_shutdown:
+            # A broker that is stopping can be elected and stop before it takes up its role.
+            return
         if self.account.source != "metadata-log" and not self.evidence.versions.keeps_epoch_of_election(broker):
             return
         led = [state for state in self.account.states if isinstance(state.leader, int)]

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from kforensics.evidence.replica.unaccounted import (
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import parse_file_name
+from kforensics.units import TopicPartition
 from tests.builders.directories import copied
 
 SEGMENTS = [(0, 20, "0.log"), (20, 40, "20.log"), (40, 60, "40.log")]
@@ -236,7 +238,10 @@ def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(b
     if is_file:
         (broker / "orders-ok-0").write_text("no directory")
     others = [str(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / f"broker-{at}") for at in (2, 3)]
+    places = find_places(find_inputs([broker, *map(Path, others)]))
 
+    assert {TopicPartition("orders-ok", 0): frozenset({1})} == places.named_alone({0, 1, 2})
+    assert {} == places.named_alone({1, 2})
     for arguments in (["verify", str(broker)], ["ls", str(broker)], ["diff", str(broker), *others]):
         code = run([*arguments, "--format", "json"])
         document = json.loads(capsys.readouterr().out)

@@ -241,7 +241,7 @@ def test_logs_without_a_segment_whose_leader_epochs_began_behind_records_do_not_
 def test_deleted_partitions_do_not_count_as_compared():
     facts = replace(led(1, {1, 2}, replicas=(1, 2)), deleted=True)
     kept = judged(log(1, 20), log(2, 20), facts=replace(facts, deleted=False))
-    deleted = replace(judged(log(1, 20), facts=facts), partition=TopicPartition("former", 0), account=None)
+    deleted = judged(replace(log(1, 20), topic_partition=TopicPartition("former", 0)), facts=facts)
 
     assert (
         "All replicas agree: 1 partition compared, every assigned replica given (1 other partition is of a deleted topic)."

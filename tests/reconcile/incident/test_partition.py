@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.topic_incarnations import Incarnation
-from kforensics.reconcile.incident.doubts import DoubtKind
+from kforensics.reconcile.incident.doubts import DoubtKind, Moments
 from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.units import TopicPartition
@@ -130,3 +130,40 @@ def test_directories_that_wait_for_their_removal_do_not_show_that_the_topic_was_
     found = explained(replica(1, WHOLE, state="deleted", topic_id="a"), is_deletion_logged=is_logged)
 
     assert is_logged is not any(one.kind is DoubtKind.LEADER for one in found.doubts)
+
+
+class FailedOver(NoFacts):
+    """Broker 1 led, and broker 2 leads since, by the metadata log."""
+
+    def leaderships(self, partition, topic_id):
+        return (leadership(1, 0), leadership(2, 1))
+
+    def is_newest_metadata(self):
+        return True
+
+
+LONGER, SHORTER = [batch(0, 9, 0), batch(10, 19, 0)], [batch(0, 9, 0)]
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "clean", "is_older"),
+    [([(0, 0)], False, True), ([(0, 0), (1, 10)], False, False), ([(0, 0)], True, False)],
+)
+def test_a_directory_without_the_epoch_in_which_its_broker_leads_was_copied_before(checkpoint, clean, is_older):
+    leader = replica(2, SHORTER, checkpoint=checkpoint, clean=clean)
+    found = explained(replica(1, LONGER, high_watermark=20), leader, facts=FailedOver())
+
+    asked = [one.settled_by for one in found.doubts if one.kind is DoubtKind.ACCOUNT]
+    assert is_older is ("the directory of broker 2 as it is now" in asked)
+    assert is_older is not found.is_leader_known
+
+
+@pytest.mark.parametrize(("naming", "committed"), [(frozenset({1}), "possible"), (frozenset(), "certain")])
+def test_a_replica_that_only_a_checkpoint_names_may_hold_what_is_lost(naming, committed):
+    leader = replica(2, SHORTER, checkpoint=[(0, 0), (1, 10)])
+    earlier = replica(1, LONGER, name="b1-before", high_watermark=20)
+    moments = Moments(brokers=frozenset({1, 2}), named_alone={TopicPartition("t", 0): naming})
+    found = explained(leader, before=[earlier], facts=FailedOver(), moments=moments)
+
+    assert {committed} == {one.committed for one in found.losses}
+    assert tuple(naming) == found.missing_replicas
