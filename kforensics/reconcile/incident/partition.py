@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign
@@ -734,6 +734,10 @@ class _IncidentBuilder:
             judge=self.judge,
             whole=self._whole_account(),
             deleted=self.deleted.truncated(),
+            is_cleaned=any(
+                copy.view.cleaned_below > 0 or isinstance(copy.view.replica.cleaner_point, CheckpointValue)
+                for copy in self.copies
+            ),
         )
         sure = {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "likely"}
         sure |= {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "proven"}
