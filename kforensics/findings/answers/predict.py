@@ -157,7 +157,11 @@ class PredictedCluster:
         if self.allows_older:
             unknown = (OLDER, *unknown)
         if self.twice:
-            paths = listed([f"{_node(self.inputs[one])} at {self.inputs[one].path}" for one in self.twice], most=4)
+            named = (self.inputs[one] for one in self.twice)
+            paths = listed(
+                [_node(one) if isinstance(one.broker_id, Absent) else f"{_node(one)} at {one.path}" for one in named],
+                most=4,
+            )
             unknown = (f"Which of these is the state that is started: {paths}. Each is started by itself.", *unknown)
         if self.side_by_side:
             nodes = listed([_node(self.inputs[one]) for one in self.side_by_side])
