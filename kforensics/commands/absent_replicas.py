@@ -27,7 +27,7 @@ def known_partitions(
 ) -> dict[TopicPartition, str | Absent]:
     """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id.
 
-    A topic whose record most voters lack is none yet: no broker has made a directory of it.
+    A topic whose record most voters lack is none yet, and no broker has made a directory of it, unless a checkpoint names it: their copies may be older.
 
     Args:
         history: the newest metadata log, None where there is none.
@@ -37,11 +37,11 @@ def known_partitions(
     if history is None:
         # A topic that a metadata log does not know was deleted.
         return {one.topic_partition: Absent.UNKNOWN for one in lost}
-    end = end_of_majority(history, histories)
+    end, made = end_of_majority(history, histories), {one.topic_partition.topic for one in lost}
     names = {
         topic_id: state.name
         for topic_id, state in history.topics.items()
-        if isinstance(state.removed, Absent) and state.created.offset < end
+        if isinstance(state.removed, Absent) and (state.created.offset < end or state.name in made)
     }
     return {
         TopicPartition(names[topic_id], number): topic_id
