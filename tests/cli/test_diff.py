@@ -257,7 +257,8 @@ def test_a_deleted_topic_is_not_compared_and_no_broker_here_is_called_missing(in
 def test_a_topic_that_a_controller_without_metadata_log_deleted_is_not_compared(incident, tmp_path, capsys):
     live, logs = (incident("mixed-magic-1.1") / name for name in ("snapshots/02-live", "logs/broker-1"))
     rolled = copied(logs, tmp_path / "broker-1")
-    (rolled / "server.log").rename(rolled / "server.log.1")
+    for name in ("server.log", "controller.log"):
+        (rolled / name).rename(rolled / f"{name}.1")
     answers = [diff(capsys, live, *given, "-t", "gone", "-t", "history") for given in ((logs,), (), (rolled,))]
 
     assert [0, 3, 3] == [code for code, _, _ in answers]

@@ -134,7 +134,9 @@ class BrokerLogFacts(ClusterFacts):
 
     def is_deletion_logged(self, topic: str) -> bool:
         """Whether the lines of a ZooKeeper cluster say so; of others the metadata log does."""
-        return topic in self.deleted_topics and not self.without_newest and not self.has_metadata_log()
+        # A new topic of that name is in the lines of the controller and in those of the brokers that hold it.
+        is_blind = any(len(logs) > 1 and "server.log" in logs for logs in self.without_newest.values())
+        return topic in self.deleted_topics and not is_blind and not self.has_metadata_log()
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return the commits of consumer groups."""

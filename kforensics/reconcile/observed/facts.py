@@ -112,7 +112,7 @@ class ClusterFacts:
         return False
 
     def is_deletion_logged(self, topic: str) -> bool:  # noqa: ARG002
-        """Whether log lines say that the topic was deleted, none says that it was created again, and the newest lines are there.
+        """Whether log lines say that the topic was deleted, none says that it was created again, and the newest lines that would are there.
 
         Args:
             topic: the name.
