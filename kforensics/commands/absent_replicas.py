@@ -1,6 +1,6 @@
 """Partitions that the brokers of the inputs should hold, and of which directories are missing."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kforensics.commands.partition_comparison import DiffOptions
@@ -8,6 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
+from kforensics.evidence.metadata.newest import end_of_majority
 from kforensics.evidence.model import Node, Problem
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding
@@ -22,18 +23,26 @@ if TYPE_CHECKING:
 
 
 def known_partitions(
-    history: "MetadataHistory | None", lost: Iterable[LostDirectory]
+    history: "MetadataHistory | None", lost: Iterable[LostDirectory], histories: "Sequence[MetadataHistory]" = ()
 ) -> dict[TopicPartition, str | Absent]:
     """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id.
+
+    A topic whose record most voters lack is none yet, and no broker has made a directory of it, unless a checkpoint names it: their copies may be older.
 
     Args:
         history: the newest metadata log, None where there is none.
         lost: partitions that checkpoints name and that have no directory.
+        histories: the metadata logs of all nodes, as they are now.
     """
     if history is None:
         # A topic that a metadata log does not know was deleted.
         return {one.topic_partition: Absent.UNKNOWN for one in lost}
-    names = {topic_id: state.name for topic_id, state in history.topics.items() if isinstance(state.removed, Absent)}
+    end, made = end_of_majority(history, histories), {one.topic_partition.topic for one in lost}
+    names = {
+        topic_id: state.name
+        for topic_id, state in history.topics.items()
+        if isinstance(state.removed, Absent) and (state.created.offset < end or state.name in made)
+    }
     return {
         TopicPartition(names[topic_id], number): topic_id
         for topic_id, number in history.partitions

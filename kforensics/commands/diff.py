@@ -221,7 +221,7 @@ def compare(
     newest = newest_log(gathered.histories)
     absent = {
         partition: topic_id
-        for partition, topic_id in known_partitions(newest, places.lost).items()
+        for partition, topic_id in known_partitions(newest, places.lost, gathered.histories).items()
         if partition not in places.by_partition and is_wanted(partition, options)
     }
     results += [

@@ -34,7 +34,6 @@ from kforensics.reconcile.incident.partition import IncidentEvidence, explain_pa
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
-from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
@@ -82,7 +81,6 @@ class Account:
     commits: CommittedOffsets | PositionsNow
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
-    deleted_topics: frozenset[str]
     deletions: Mapping[TopicPartition, Sequence[DeletionRequest]]
     leader: int | None = None
     depth: Depth = Depth.CONTENT
@@ -123,7 +121,6 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
             named_alone=places.named_alone(frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()),
         ),
         whole_returns=_whole_returns(events),
-        deleted_topics=deleted_topics(logged_operations(events)),
         deletions=deletion_requests(events),
         leader=options.leader,
         depth=options.depth,
@@ -318,7 +315,7 @@ def explain_replicas(
             signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
             moments=shared.moments,
             whole_returns=shared.whole_returns.get(partition, ()),
-            is_deletion_logged=partition.topic in shared.deleted_topics,
+            is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
             deletions=shared.deletions.get(partition, ()),
             wanted_leader=shared.leader,
             is_order_in_doubt=bool(shared.evidence.later),

@@ -147,7 +147,7 @@ def gather_knowledge(
         problems.extend(gathered.problems)
         history = newest_log(gathered.histories)
         known[cluster] = known_partitions(
-            history, [one for one in lost if clusters[one.value.citation.input] == cluster]
+            history, [one for one in lost if clusters[one.value.citation.input] == cluster], gathered.histories
         )
         with_metadata |= {cluster} if history is not None else set()
         racks = {

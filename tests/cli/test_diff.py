@@ -254,6 +254,18 @@ def test_a_deleted_topic_is_not_compared_and_no_broker_here_is_called_missing(in
     assert "oldstuff-0 also belongs to" not in out
 
 
+def test_a_topic_that_a_controller_without_metadata_log_deleted_is_not_compared(incident, tmp_path, capsys):
+    live, logs = (incident("mixed-magic-1.1") / name for name in ("snapshots/02-live", "logs/broker-1"))
+    rolled = copied(logs, tmp_path / "broker-1")
+    for name in ("server.log", "controller.log"):
+        (rolled / name).rename(rolled / f"{name}.1")
+    answers = [diff(capsys, live, *given, "-t", "gone", "-t", "history") for given in ((logs,), (), (rolled,))]
+
+    assert [0, 3, 3] == [code for code, _, _ in answers]
+    assert "(2 other partitions are of deleted topics)" in " ".join(answers[0][1].split())
+    assert not [out for _, out, _ in answers[1:] if "DELETED" in out]
+
+
 def test_an_isr_whose_disks_lack_the_partition_is_no_calm(fixtures, tmp_path, capsys):
     tree = copied(fixtures / "unclean-election", tmp_path / "cluster")
     shutil.rmtree(tree / "broker-1" / "payments-0")

@@ -89,6 +89,8 @@ class BrokerLogFacts(ClusterFacts):
 
     without_newest: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """By broker: the names of its logs of which the file that is being written is not given."""
+    deleted_topics: frozenset[str] = frozenset()
+    """Topics that were deleted by log lines and not created again."""
     cluster: frozenset[int] = frozenset()
     """Every broker that a ZooKeeper controller ever called alive."""
     starts_are_logged: bool = False
@@ -129,6 +131,12 @@ class BrokerLogFacts(ClusterFacts):
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
         """Whether the metadata log says that the topic was deleted."""
         return self.metadata.is_deleted(topic, topic_id)
+
+    def is_deletion_logged(self, topic: str) -> bool:
+        """Whether the lines of a ZooKeeper cluster say so; of others the metadata log does."""
+        # A new topic of that name is in the lines of the controller and in those of the brokers that hold it.
+        is_blind = any(len(logs) > 1 and "server.log" in logs for logs in self.without_newest.values())
+        return topic in self.deleted_topics and not is_blind and not self.has_metadata_log()
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return the commits of consumer groups."""
@@ -244,6 +252,7 @@ def facts_from_logs(
     unclean_elections: Iterable[bool] = (),
     metadata_end_ms: int | Absent = Absent.UNKNOWN,
     files: Sequence[LogFile] = (),
+    deleted_topics: frozenset[str] = frozenset(),
 ) -> BrokerLogFacts:
     """Return the facts with the leaderships that log lines report.
 
@@ -255,6 +264,7 @@ def facts_from_logs(
         unclean_elections: values of `unclean.leader.election.enable` there.
         metadata_end_ms: the newest time in the metadata log.
         files: all log files.
+        deleted_topics: those that the lines call deleted.
     """
     flags = {
         *unclean_elections,
@@ -281,6 +291,7 @@ def facts_from_logs(
         newest_version=newest_version,
         assignments=logged_assignments(events),
         cluster=heard.cluster,
+        deleted_topics=deleted_topics,
         without_newest=heard.without_newest,
         starts_are_logged=not heard.too_old and not heard.last and _are_starts_logged(events, newest_version),
         lives=broker_lives(events, heard),

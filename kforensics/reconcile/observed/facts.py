@@ -111,6 +111,14 @@ class ClusterFacts:
         """
         return False
 
+    def is_deletion_logged(self, topic: str) -> bool:  # noqa: ARG002
+        """Whether log lines say that the topic was deleted, none says that it was created again, and the newest lines that would are there.
+
+        Args:
+            topic: the name.
+        """
+        return False
+
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
         """Return the committed offsets of consumer groups, the newest of each group and epoch.
 

@@ -2,9 +2,10 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 
@@ -29,17 +30,26 @@ def log_of(file: LogFile) -> str | None:
     return name["log"] if name else None
 
 
-def logs_without_newest(files: Iterable[LogFile]) -> dict[int, tuple[str, ...]]:
+def logs_without_newest(files: Sequence[LogFile]) -> dict[int, tuple[str, ...]]:
     """Return by node the names of the logs of which only rolled files are given: the appender makes the one without a suffix again at once.
+
+    The few lines of a file that was begun lately need not name their node: it is that of the rolled files beside it.
 
     Args:
         files: all log files.
     """
+    named = [(file, name) for file in files if (name := _WRITTEN.search(file.path))]
+    without_node = {
+        (file.input, file.path)
+        for file, name in named
+        if isinstance(file.node_id, Absent) and name["rolled"] is None and not file.is_compressed
+    }
     found: dict[tuple[int, str], bool] = {}
-    for file in files:
-        if isinstance(file.node_id, int) and (name := _WRITTEN.search(file.path)):
+    for file, name in named:
+        if isinstance(file.node_id, int):
             key = file.node_id, name["log"]
-            found[key] = found.get(key, True) and name["rolled"] is not None
+            is_beside = (file.input, file.path[: name.end("log")]) in without_node
+            found[key] = found.get(key, True) and name["rolled"] is not None and not is_beside
     missing: dict[int, tuple[str, ...]] = {}
     for (node, log), is_missing in sorted(found.items()):
         if is_missing:

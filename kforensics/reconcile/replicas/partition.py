@@ -151,8 +151,10 @@ class PartitionSession:
         self._reports: dict[tuple[int, int], ReplicaReport] = {}
 
     def _is_forgotten(self) -> bool:
-        """Whether only directories that wait for their removal are given, and a voter's metadata log as it is now does not know the topic: of one that was compacted no record says so."""
+        """Whether only directories that wait for their removal are given, and log lines say that the topic was deleted, or a voter's metadata log as it is now does not know it: of one that was compacted no record says so."""
         facts, topic = self.facts, self.partition.topic
+        if not self.kept and facts.is_deletion_logged(topic):
+            return True
         is_left = bool(self.set_aside) and all(
             one.state == "deleted" and not isinstance(one.topic_id, Absent) for one in self.set_aside
         )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.damage import Absent
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.leadership import GapKind, account_of
@@ -34,6 +35,16 @@ def test_the_file_that_is_being_written_is_missing(names, missing):
     file = log_file("", node=1)
 
     assert missing == logs_without_newest([replace(file, path=name, node_id=1) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_missing"), [("h/server.log", False), ("i/server.log", True), ("h/server.log.2", True)]
+)
+def test_a_quiet_file_that_names_no_node_is_of_the_broker_whose_rolled_files_are_beside_it(name, is_missing):
+    rolled = replace(log_file("", node=1), path="h/server.log.1")
+    quiet = replace(rolled, path=name, node_id=Absent.UNKNOWN)
+
+    assert ({1: ("server.log",)} if is_missing else {}) == logs_without_newest([quiet, rolled])
 
 
 @pytest.mark.parametrize(
