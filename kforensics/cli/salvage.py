@@ -126,7 +126,8 @@ def salvage(
 
     Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, earlier snapshots, and sound batches behind damage; writes only to
     OUT, never below an input, and connects to nothing. OUT/manifest.json says of every run of records where it was and what its SHA-256 is, and of every gap
-    why it is there; OUT/README how to put the records back. Exit code 0: all is saved; 1: there are gaps; 3: whether that is all is unknown.
+    why it is there; OUT/README how to put the records back. Exit code 0: all is saved; 1: there are gaps; 3: it is unknown
+    whether that is all, or something could not be read or written.
     """
     earlier = tuple(before or ())
     if out is None:

@@ -107,7 +107,7 @@ class Comparison(NamedTuple):
     facts: ClusterFacts
     options: DiffOptions
     quiet: dict[Likeness, PartitionResult]
-    """Results without report and finding, to be said of all partitions of which what decides is the same."""
+    """Results without a report or a finding, by what decides them: each holds for all partitions that are alike."""
     flatten: Flatten | None = None
     keep_quiet: bool = True
 
@@ -236,7 +236,7 @@ def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionRe
 def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
 
-    first = collect_replica(places[0], depth=shared.options.depth) if _is_short(shared, places, scans) else None
+    first = collect_replica(places[0], depth=shared.options.depth) if _may_be_like(shared, places, scans) else None
     if first is not None and (known := _known_of_copies(shared, places, first)) is not None:
         return known
 
@@ -254,9 +254,10 @@ def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Se
         return compare_replicas(shared, places, collect(Depth.CONTENT))
 
 
-def _is_short(shared: Comparison, places: Sequence[PartitionPlace], scans: Mapping[tuple[int, str], Segment]) -> bool:
-    """Whether captures may show that of a partition nothing has to be compared."""
-    # A report of its own is for who asks for it.
+def _may_be_like(
+    shared: Comparison, places: Sequence[PartitionPlace], scans: Mapping[tuple[int, str], Segment]
+) -> bool:
+    """Whether captures may show that a partition is like one that was compared, and no report of its own is asked for."""
     is_asked_for = shared.keep_quiet or shared.flatten is not None
     return not is_asked_for and not scans and all(isinstance(place.state.root, CapturePath) for place in places)
 
@@ -272,10 +273,13 @@ def _known_of_copies(
     session = _session([first.replica], reader=shared.reader, facts=shared.facts, options=shared.options)
     like = likeness_of(session, alike)
     known = None if like is None else shared.quiet.get(like)
-    return None if known is None else _said_again(known, session, places)
+    return None if known is None else _result_of_like(known, session, places)
 
 
-def _said_again(known: PartitionResult, session: PartitionSession, places: Sequence[PartitionPlace]) -> PartitionResult:
+def _result_of_like(
+    known: PartitionResult, session: PartitionSession, places: Sequence[PartitionPlace]
+) -> PartitionResult:
+    """Return the result of a partition that is like one that was compared."""
     judged = known.judged.led_by(session.account)
     return known._replace(partition=session.partition, judged=judged, length=sum([place.length for place in places]))
 
@@ -309,7 +313,7 @@ def compare_replicas(
         *shared.reader.take_lacks(),
     )
     if known is not None and not problems:
-        return _said_again(known, session, places)
+        return _result_of_like(known, session, places)
     if report is None:
         report, findings = _judged(session, shared.options)
     result = result_of(shared, report, findings, problems, sum(place.length for place in places))

@@ -279,7 +279,7 @@ def test_a_capture_gives_the_bytes_that_it_holds_and_names_the_file_for_the_othe
     gaps = [gap for one in document["partitions"] for gap in one["gaps"]]
 
     if with_tail:
-        assert (3, 56, []) == (code, document["records"], gaps)  # whether more are lost is unknown of one partition
+        assert (3, 56, []) == (code, document["records"], gaps)  # whether more are lost in one partition is unknown
         assert {content for content, _ in salvaged.saved(tmp_path / "out")} <= salvaged.on_disk(unclean)[0]
     else:
         assert (1, 0, 56) == (code, document["records"], document["missing"])
@@ -735,4 +735,4 @@ def test_the_headline_says_of_how_many_partitions_it_is_unknown_whether_more_is_
 
     assert (3, "unknown") == (code, document["answer"]["state"])
     assert "51 of 51 lost records" in document["answer"]["headline"]
-    assert document["answer"]["headline"].endswith("; whether more are lost is unknown of 4 partitions.")
+    assert document["answer"]["headline"].endswith("; whether more are lost in 4 partitions is unknown.")

@@ -1,4 +1,4 @@
-"""What a start of a node makes of one of its directories: the load, and what is reported of the log before and after it."""
+"""What a start of a node does to one of its directories: the load, and the report on the log before and after it."""
 
 import sys
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ from kforensics.units import TopicPartition
 
 NOTHING_LOST = LostRecords()
 RETENTION_DELAY_MS = 30_000
-"""After which retention runs first (`log.initial.task.delay.ms`)."""
+"""How long after a start retention runs first (`log.initial.task.delay.ms`)."""
 
 T = TypeVar("T")
 Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
@@ -289,14 +289,14 @@ def expected_scans(directory: StartedDirectory, *, clean: bool) -> list[tuple[st
     return [(name, files[name]) for name in scanned]
 
 
-def telling_load(load: LogLoad) -> LogLoad | None:
+def needed_load(load: LogLoad) -> LogLoad | None:
     """Return what the start of the node depends on: the load without its files, which are in the report by then.
 
     Args:
         load: of a directory.
 
     Returns:
-        None for a log that loads unscanned and has no open transaction, which a start needs no more of than its name.
+        None for a log that loads without being scanned and has no open transaction: of such a log the start needs the name alone.
     """
     if isinstance(load.outcome, Unpredictable):
         return load

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kforensics.commands.predicting.directories import StartedDirectory, topic_id_of
-from kforensics.commands.predicting.log_starts import LogStarts, expected_scans, telling_load
+from kforensics.commands.predicting.log_starts import LogStarts, expected_scans, needed_load
 from kforensics.commands.processes import in_chunks, spread
 from kforensics.damage import Absent
 from kforensics.evidence.parallel import WORTH_A_PROCESS
@@ -19,8 +19,8 @@ from kforensics.source.foreign import ForeignPath
 
 CLEAN_LOG, UNCLEAN_LOG = WORTH_A_PROCESS // 500, WORTH_A_PROCESS // 200
 """The bytes that take as long to read as a small log takes to load, after a clean shutdown and without one."""
-WEIGHT_OF_A_TASK = WORTH_A_PROCESS // 5
-LOGS_OF_A_TASK = 100
+WEIGHT_OF_A_TASK, LOGS_OF_A_TASK = WORTH_A_PROCESS // 5, 100
+"""The most bytes to read, and the most logs, that a process takes at a time."""
 
 
 class Ahead(NamedTuple):
@@ -42,9 +42,9 @@ def look_ahead(
     *,
     is_reached: bool,
 ) -> dict[int, Ahead]:
-    """Return what processes find of logs whose files are not asked for again, by their places; and plan the scans of those that are left.
+    """Load in several processes the logs whose files are not asked for again, and plan the scans of the others.
 
-    Where a log is unusual or large, or there are few, it is left to be looked at by whoever asks.
+    Logs that are unusual or large are left to the caller, and so are all where there are few.
 
     Args:
         directories: of the node, as they were found.
@@ -53,6 +53,9 @@ def look_ahead(
         scans: takes the plan.
         likely_fate: of a directory.
         is_reached: whether the start comes to loading logs.
+
+    Returns:
+        What was found, by the place of the log among the directories.
     """
     if scans.jobs < 2:
         return {}
@@ -110,7 +113,7 @@ def _ahead_of(
         if outcome is not None:
             log = starts.describe(1, directory, outcome, fate, is_reached=is_reached)
             topic_id = topic_id_of(disk)
-            ahead = None if disk.unreadable else Ahead(topic_id, log, load and telling_load(load))
+            ahead = None if disk.unreadable else Ahead(topic_id, log, load and needed_load(load))
     directory.forget()
     return ahead
 

@@ -14,7 +14,7 @@ from kforensics.commands.predicting.directories import (
     partition_named,
     topic_id_of,
 )
-from kforensics.commands.predicting.log_starts import Conditions, LogStarts, Outcomes, key_of, telling_load
+from kforensics.commands.predicting.log_starts import Conditions, LogStarts, Outcomes, key_of, needed_load
 from kforensics.commands.predicting.look_ahead import Ahead, look_ahead
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
@@ -198,15 +198,15 @@ class _NodeStarter:
                 if known is not None and known.log.fate is fate:
                     logs.append(known.log)
                     directory.end = known.log.before.log_end_offset
-                    telling = known.load
+                    needed = known.load
                     directory.forget()
                 else:
                     load = self._logs.load(directory, clean=markers[directory.place])
                     logs.append(self._logs.describe(number, directory, load.outcome, fate, is_reached=refusal is None))
-                    telling = telling_load(load)
+                    needed = needed_load(load)
                     directory.release()
-                if telling is not None:
-                    loads.append(telling)
+                if needed is not None:
+                    loads.append(needed)
             end = start_of(
                 log_dirs,
                 loads,

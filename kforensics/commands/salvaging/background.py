@@ -17,10 +17,10 @@ class Foreground:
     """Does work at once, in the thread that gives it: where other processes take the other cores, threads would only hold memory."""
 
     def do(self, work: Work) -> None:
-        """Do this.
+        """Do the work at once.
 
         Args:
-            work: is called now.
+            work: what is called.
 
         Raises:
             Exception: what the work raised.
@@ -28,10 +28,10 @@ class Foreground:
         work()
 
     def wait(self) -> None:
-        """Return: everything is done."""
+        """Return at once: all work was done when it was given."""
 
     def close(self) -> None:
-        """Return: nothing is left."""
+        """Return at once: there is no thread to end."""
 
 
 class Background:

@@ -79,9 +79,8 @@ class OutFile:
         self._hashing: Background | Foreground = Background() if beside else Foreground()
         try:
             self._descriptor = os.open(self._partial, _FLAGS, _FILE_MODE)
-        except (
-            FileExistsError
-        ) as error:  # the folder was empty: a process that was killed leaves its task to another one
+        except FileExistsError as error:
+            # The folder was empty: a process that was killed leaves its task to another one.
             why = FileExistsError(error.errno, "a process that wrote it was killed, or another program made it")
             raise WriteFailed(str(self._partial), why) from error
         except OSError as error:

@@ -29,13 +29,12 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, BatchTable
+from kforensics.formats.log.headers import NEWEST_MAGIC
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.units import Depth
-
-MAGIC_2 = 2
 
 
 def search_by_time(
@@ -118,7 +117,7 @@ def _search_segment(
                 if (
                     first is not None
                     and int(batches["base_offset"][0]) != first
-                    and int(batches["magic"][0]) >= MAGIC_2
+                    and int(batches["magic"][0]) >= NEWEST_MAGIC
                 ):
                     return None
                 if (batches["base_offset"][1:] != batches["last_offset"][:-1] + 1).any():

@@ -403,11 +403,8 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
     Returns:
         The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
     """
-    lines = state.checkpoints.get(name)
-    packed = lines.get(partition) if lines else None
-    if packed is not None:
-        return _unpacked(state, name, packed)
-    return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
+    packed = _packed_line_of(state, name, partition)
+    return packed if isinstance(packed, Absent) else _unpacked(state, name, packed)
 
 
 def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
@@ -418,10 +415,15 @@ def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) 
         name: a key of `CHECKPOINTS`.
         partition: the topic and number.
     """
+    packed = _packed_line_of(state, name, partition)
+    return packed if isinstance(packed, Absent) else unpacked_line(packed).offset
+
+
+def _packed_line_of(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
     lines = state.checkpoints.get(name)
     packed = lines.get(partition) if lines else None
     if packed is not None:
-        return unpacked_line(packed).offset
+        return packed
     return Absent.UNREADABLE if name in state.unreadable else Absent.NOT_WRITTEN
 
 

@@ -12,7 +12,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.reading import captured_segment, findings_in, like_segment
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Segment
-from kforensics.evidence.replica.small_files import SHORT, parsed_before
+from kforensics.evidence.replica.small_files import SHORT, parsed_once
 from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
@@ -29,7 +29,7 @@ class SegmentSaid(NamedTuple):
 
     segment: Segment
     findings: bytes | None
-    """None where another segment can't be the same by them."""
+    """All that decides its summary, to be compared with others; none where that is not enough to call another segment the same."""
     has_records: bool
 
 
@@ -37,7 +37,7 @@ class CapturedDirectory(NamedTuple):
     """What a capture says of an ordinary partition directory."""
 
     names: tuple[str, ...]
-
+    """Of its entries, in order."""
     topic_id: str | Absent
     epochs: tuple[EpochEntry, ...] | Absent
     segments: tuple[SegmentSaid, ...]
@@ -49,7 +49,7 @@ class CapturedDirectory(NamedTuple):
 def read_captured_directory(
     place: PartitionPlace, root: CapturePath, beside: CapturedDirectory | None = None
 ) -> CapturedDirectory | None:
-    """Read a captured partition directory, none where anything in it is not ordinary, damaged or not as it should be.
+    """Read a captured partition directory; none where anything in it is damaged or out of the ordinary.
 
     Args:
         place: the directory.
@@ -159,7 +159,7 @@ def _small_file(capture: Capture, folder: CapturedFolder, at: int, parse: Callab
     position, length = folder.contents[at].get("tar"), folder.entries[at].length
     if type(position) is not int or position < 0 or length > SHORT:
         return None
-    value: Value = parsed_before(parse, capture.small_file(folder.block, position, length))
+    value: Value = parsed_once(parse, capture.small_file(folder.block, position, length))
     return value
 
 

@@ -22,7 +22,7 @@ from kforensics.evidence.model import (
     Segment,
 )
 from kforensics.evidence.replica.segments import scan_segment
-from kforensics.evidence.replica.small_files import SHORT, parsed_before
+from kforensics.evidence.replica.small_files import SHORT, parsed_once
 from kforensics.evidence.replica.tails import read_tails
 from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
@@ -536,7 +536,7 @@ def _parsed(
     try:
         with open_below(place.state.root, found.path) as file:
             data = file.read_all(TEXT_LIMIT)
-        return found.path, parsed_before(parse, data) if len(data) <= SHORT else parse(data)
+        return found.path, parsed_once(parse, data) if len(data) <= SHORT else parse(data)
     except EvidenceError as error:
         problems.append(problem_of(place.state.input, found.path, error))
     except FormatError:

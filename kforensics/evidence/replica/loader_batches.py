@@ -1,4 +1,4 @@
-"""Batches as Kafka's loader finds them, one by one: it goes by their lengths alone, and ends where they lead nowhere."""
+"""Batches as Kafka's loader finds them, one by one: it follows their lengths alone, and ends at a length that leads to no batch."""
 
 from struct import Struct
 

@@ -17,6 +17,7 @@ from kforensics.evidence.replica.loader_batches import read_batches, transaction
 from kforensics.evidence.replica.loader_values import Batches, LoadedBatch, LoadFailure, TransactionEnd
 from kforensics.evidence.segment_parts import Part, split_segment
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
+from kforensics.formats.log.headers import NEWEST_MAGIC
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.formats.segment.entries import read_entries
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -26,11 +27,8 @@ WINDOW_LENGTH = 6 << 20
 """Bytes that are read at once; a longer batch, and those behind it, are read one by one."""
 WORTH_COLUMNS = 64 << 10
 """Bytes for which columns pay; the batches of a smaller segment are read one by one."""
-
 GROUP_LENGTH = 1 << 30
 """Bytes of segments that are scanned ahead for each process: a segment is rarely longer."""
-
-_NEWEST_MAGIC = 2
 
 
 class _Scanned(NamedTuple):
@@ -164,7 +162,7 @@ def _scan(file: EvidenceFile, part: Part, window: WordBuffer) -> _Scanned:
     while position < stop:
         window.load(file, position, min(WINDOW_LENGTH, file.size - position))
         table = read_entries(window, 0, stop - position, position, with_checksums=True).table
-        is_sound = table["crc_valid"] & (table["magic"] == _NEWEST_MAGIC)
+        is_sound = table["crc_valid"] & (table["magic"] == NEWEST_MAGIC)
         rows = table if is_sound.all() else table[: int(np.argmin(is_sound))]
         if not len(rows):
             break

@@ -5,12 +5,10 @@ from pathlib import Path
 
 from kforensics.errors import EvidenceError
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
-from kforensics.formats.log.headers import LOG_OVERHEAD
+from kforensics.formats.log.headers import LOG_OVERHEAD, NEWEST_MAGIC
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import SHORTEST_ENTRY
 from kforensics.source.mapped import EvidenceFile, open_evidence
-
-NEWEST_MAGIC = 2
 
 PAGE = 4096
 """The bytes of an index that are read at once."""

@@ -11,7 +11,7 @@ SHORT = 1 << 10
 
 
 @lru_cache(maxsize=1 << 10)
-def parsed_before(parse: Callable[[bytes], Value], data: bytes) -> Value:
+def parsed_once(parse: Callable[[bytes], Value], data: bytes) -> Value:
     """Return a small file, understood once for all that hold the same bytes.
 
     Args:

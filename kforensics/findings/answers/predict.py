@@ -157,7 +157,11 @@ class PredictedCluster:
         if self.allows_older:
             unknown = (OLDER, *unknown)
         if self.twice:
-            paths = listed([f"{_node(self.inputs[one])} at {self.inputs[one].path}" for one in self.twice], most=4)
+            named = (self.inputs[one] for one in self.twice)
+            paths = listed(
+                [_node(one) if isinstance(one.broker_id, Absent) else f"{_node(one)} at {one.path}" for one in named],
+                most=4,
+            )
             unknown = (f"Which of these is the state that is started: {paths}. Each is started by itself.", *unknown)
         if self.side_by_side:
             nodes = listed([_node(self.inputs[one]) for one in self.side_by_side])
@@ -450,9 +454,9 @@ class PredictedCluster:
         others = len({start.input for start in bad}) - 1
         node = f"{node[0].upper()}{node[1:]}" + (f" (and {others} more)" if others else "")
         if first.result is StartResult.DIRECTORY_OFFLINE:
-            return f"{node} loses a log directory by {version}, offline: {first.exception}."
+            return f"{node} takes a log directory offline with {version}: {first.exception}."
         if not first.loads_logs:
-            return f"{node} does not start by {version}, and loads no log: {first.exception}."
+            return f"{node} does not start with {version}, and loads no log: {first.exception}."
         later = [start for start in self.starts if start.input == first.input and start.number > first.number]
         again = ""
         if later:
@@ -461,7 +465,7 @@ class PredictedCluster:
                 if later[-1].result is StartResult.STARTS
                 else " Nor does it later."
             )
-        return f"{node} does not start by {version}: {first.exception}.{again}"
+        return f"{node} does not start with {version}: {first.exception}.{again}"
 
     def _lost(self, version: str) -> str:
         losing = self._last_losing()
@@ -505,7 +509,7 @@ class PredictedCluster:
     def _first_step(self, start: PredictedStart) -> str:
         if start.exception == "ConfigException":
             return "Mend the settings"
-        return "Mount the disk" if start.input in self.blank_nodes else "Mend the identity"
+        return "Check the mount" if start.input in self.blank_nodes else "Mend the identity"
 
     def _unknown(self) -> Iterator[str]:
         failed = {start.input for start in self.starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}}
@@ -595,4 +599,4 @@ def _ends(other: VersionOutcome) -> str:
 
 
 def _node(one: Input) -> str:
-    return f"node at {one.path}" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+    return f"the node at {one.path}" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"

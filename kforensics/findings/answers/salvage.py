@@ -147,7 +147,7 @@ def salvage_answer(
         state = State.UNKNOWN
         is_of_some = what == "lost" and not is_part
         words += (
-            f"; whether more are lost is unknown of {counted(len(unsettled), 'partition')}"
+            f"; whether more are lost in {counted(len(unsettled), 'partition')} is unknown"
             if is_of_some
             else "; whether there are more is unknown"
         )
@@ -218,7 +218,9 @@ def carved_answer(
 
 
 def _run_again(out: str) -> str:
-    return f"Make room (of memory, --jobs 1 takes less), remove {out} and run it again: files named .partial are incomplete."
+    return (
+        f"Make room (--jobs 1 takes less memory), remove {out} and run it again: files named .partial are incomplete."
+    )
 
 
 def _put_back(out: str) -> tuple[str, ...]:

@@ -25,6 +25,9 @@ CRC_POSITION = BATCH_HEADER.position_of("crc")
 CRC_COVERED_POSITION = BATCH_HEADER.position_of("attributes")
 SMALLEST_BATCH_LENGTH = BATCH_HEADER.length - LOG_OVERHEAD
 
+NEWEST_MAGIC = 2
+"""The magic of record batches (0.11 and later, KIP-98); that of messages is 0 or 1."""
+
 _COMMON = {"offset": INT64, "length": INT32, "crc": UINT32, "magic": INT8, "attributes": INT8}
 MESSAGE_HEADER_0 = FixedLayout(**_COMMON)
 MESSAGE_HEADER_1 = FixedLayout(**_COMMON, timestamp=INT64)

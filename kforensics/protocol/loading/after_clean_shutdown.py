@@ -17,6 +17,7 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     TopicIdFile,
 )
+from kforensics.formats.log.headers import NEWEST_MAGIC
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.epoch_cache import TRIMMED, epoch_file_length, trim_epochs
 from kforensics.protocol.loading.indexes import (
@@ -39,7 +40,7 @@ from kforensics.protocol.loading.names import (
     partition_of_directory,
 )
 from kforensics.protocol.loading.producers import is_expired
-from kforensics.protocol.loading.segments import HEADER_LENGTH, NEWEST_MAGIC
+from kforensics.protocol.loading.segments import HEADER_LENGTH
 from kforensics.protocol.loading.values import (
     LARGEST_INT64,
     FileAction,

@@ -6,6 +6,7 @@ from typing import cast
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
+from kforensics.formats.log.headers import NEWEST_MAGIC
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import (
@@ -37,7 +38,6 @@ LEGACY_HEADER_LENGTH = 12
 SHORTEST_MESSAGE = 14
 """`Message.MinMessageOverhead`."""
 REBUILT, CREATED, SPLIT = "index-rebuilt", "index-created", "segment-split"
-NEWEST_MAGIC = 2
 COPY_LENGTH = 1 << 20
 """Bytes that splitting copies at a time (`LogSegment.appendChunkFromFile`)."""
 OVERFLOW = "LogSegmentOffsetOverflowException"

@@ -52,6 +52,7 @@ def find_logged_losses(
     leader_epochs: Sequence[EpochEntry] = (),
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
+    is_cleaned: bool = False,
 ) -> tuple[LoggedLoss, ...]:
     """Find what logged truncations discarded and no copy shows, by offset.
 
@@ -65,6 +66,7 @@ def find_logged_losses(
         leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
+        is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
     """
     taken = list(shown)
     out: list[LoggedLoss] = []
@@ -89,7 +91,7 @@ def find_logged_losses(
                     leader_end,
                     leaderships,
                     needed_in_sync,
-                    _committed(truncation, offsets, leader_end, leader_epochs, proven)
+                    _committed(truncation, offsets, leader_end, leader_epochs, proven, is_cleaned=is_cleaned)
                     or _never(truncation, offsets, leaderships, leader_epochs, judge, by_epoch=by_epoch)
                     or (("no", whole) if whole is not None and by_epoch else None),
                 )
@@ -146,6 +148,8 @@ def _committed(
     leader_end: int,
     leader_epochs: Sequence[EpochEntry],
     high_watermark: CheckpointValue | Absent,
+    *,
+    is_cleaned: bool,
 ) -> tuple[Certainty, Bound] | None:
     """Return the proof that every record of the run was committed, and is not in the final leader's log.
 
@@ -160,7 +164,9 @@ def _committed(
     reason = (
         f"below high watermark {high_watermark.value}, with which the replica had taken up its role before it truncated"
     )
-    return "certain", Bound(high_watermark.value, reason, (high_watermark.citation,))
+    if is_cleaned:
+        reason += "; compaction may have removed some of these records before"
+    return "possible" if is_cleaned else "certain", Bound(high_watermark.value, reason, (high_watermark.citation,))
 
 
 def _never(

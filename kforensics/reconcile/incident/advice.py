@@ -239,7 +239,7 @@ def missing_evidence(
             "server.log, state-change.log and controller.log would show when logs were truncated, by which rule and to which offset."
         )
     if not any(one.kind == "snapshot-before" for one in inputs):
-        missing.append("A snapshot of the data directories from before (--before) would show the lost records.")
+        missing.append("A snapshot of the data directories from before (--before) would show what the logs held then.")
     with_logs = {file.node_id for file in log_files}
     brokers = {one.broker_id for one in inputs if isinstance(one.broker_id, int) and one.kind in {"broker", "combined"}}
     without = sorted(str(broker) for broker in brokers - with_logs)

@@ -68,6 +68,7 @@ def logged_loss_entries(
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
     deleted: Sequence[OffsetRange] = (),
+    is_cleaned: bool = False,
 ) -> list[LossEntry]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
 
@@ -81,6 +82,7 @@ def logged_loss_entries(
         judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
         deleted: offsets whose records a client had deleted before they were truncated.
+        is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
     """
     if partition.topic in METADATA_TOPICS:
         return []
@@ -94,6 +96,7 @@ def logged_loss_entries(
         leader_epochs=leader.view.epochs or leader.view.batch_epochs,
         judge=judge,
         whole=whole,
+        is_cleaned=is_cleaned,
     )
     return [
         LossEntry(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.log_signs import Sign
@@ -224,7 +224,7 @@ class _IncidentBuilder:
         return is_older and any(copy.is_outdated for copy in self.copies)
 
     def _before_its_term(self) -> Iterator[Gap]:
-        """Yield that the leader's directory was copied before it led: from its election on its epoch is there."""
+        """Yield a gap where the leader's directory was copied before it led: from its election on it would hold the epoch."""
         broker = self.account.last_leader
         if self.leader is None or not isinstance(broker, int) or self.leader.broker_id != broker:
             return
@@ -239,7 +239,7 @@ class _IncidentBuilder:
         if known and max(known) < led[before].leader_epoch:
             yield Gap(
                 GapKind.END,
-                f"what broker {broker} holds since it led from leader epoch {led[before].leader_epoch} on, of which its directory knows nothing",
+                f"what broker {broker} wrote as the leader from leader epoch {led[before].leader_epoch} on, of which its directory holds nothing",
                 f"the directory of broker {broker} as it is now",
             )
 
@@ -734,6 +734,10 @@ class _IncidentBuilder:
             judge=self.judge,
             whole=self._whole_account(),
             deleted=self.deleted.truncated(),
+            is_cleaned=any(
+                copy.view.cleaned_below > 0 or isinstance(copy.view.replica.cleaner_point, CheckpointValue)
+                for copy in self.copies
+            ),
         )
         sure = {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "likely"}
         sure |= {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "proven"}

@@ -11,7 +11,7 @@ from kforensics.reconcile.observed.rolled_files import files_before_missing, log
 
 
 class HeardLines(NamedTuple):
-    """The beginnings and ends of the lines of all brokers that are heard."""
+    """When the lines of brokers begin and end: what happened to a broker outside of that is not known from its lines."""
 
     first: Mapping[int, int]
     """When each broker's lines begin, in UTC ms, in files that show its starts; behind a rolled file that is missing, where one is."""

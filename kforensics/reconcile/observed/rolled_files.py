@@ -1,4 +1,4 @@
-"""The rolled files of a broker's logs: where one between others is missing, or the one that is being written, its lines may say anything."""
+"""The rolled files of a broker's logs: which are missing between others, and which logs lack the file that is being written."""
 
 import datetime as dt
 import re

@@ -1,14 +1,12 @@
 """Who holds what alone: records of which one replica is the only holder, and distinct records that a change of leader loses."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.logs.comparison import LogComparison
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
-
-if TYPE_CHECKING:
-    from kforensics.reconcile.replicas.partition import PartitionSession
 
 
 class SoleHolder(NamedTuple):
@@ -27,7 +25,7 @@ class SoleHolder(NamedTuple):
 def sole_runs(
     view: LoadedLog,
     others: Sequence[LoadedLog],
-    session: "PartitionSession",
+    logs: LogComparison,
     judge: CommitJudge,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
     """Return the part of a log that no other log holds, in runs of one certainty; none where there is no such part.
@@ -35,22 +33,22 @@ def sole_runs(
     Args:
         view: the log.
         others: all other logs that count.
-        session: compares the logs.
+        logs: compares them.
         judge: says what was committed.
     """
-    first = max([view.content_start_offset, *(session.held_until(view, other) for other in others)])
-    end = min([view.log_end_offset, *(session.held_again_from(view, other) for other in others)])
+    first = max([view.content_start_offset, *(logs.held_until(view, other) for other in others)])
+    end = min([view.log_end_offset, *(logs.held_again_from(view, other) for other in others)])
     if first >= end:
         return None
     offsets = OffsetRange(first, end - 1)
-    held = (session.same_again(view, other) for other in others)
+    held = (logs.same_again(view, other) for other in others)
     pieces = offsets.without(one for one in held if one is not None)
-    return offsets, tuple(run for piece in pieces for run in count_runs(judge.runs(view, piece), view, session.reader))
+    return offsets, tuple(run for piece in pieces for run in count_runs(judge.runs(view, piece), view, logs.reader))
 
 
 def distinct_counts(
     losses: Iterable[tuple[LoadedLog, int, int]],
-    session: "PartitionSession",
+    logs: LogComparison,
     judge: CommitJudge,
 ) -> CommittedCounts:
     """Return records between two offsets in several logs, each counted once by offset and content.
@@ -59,7 +57,7 @@ def distinct_counts(
 
     Args:
         losses: logs, each with the offset from which on it is counted, and that at which its records are not counted any more.
-        session: compares the logs.
+        logs: compares them.
         judge: says what was committed.
     """
     total = CommittedCounts()
@@ -67,12 +65,12 @@ def distinct_counts(
     for view, first, end in sorted(losses, key=lambda item: (item[1] - item[2], str(item[0].replica.path))):
         shared: list[OffsetRange] = []
         for other, other_first, other_end in counted:
-            both = [OffsetRange(other_first, min(session.same_records_until(view, other), other_end) - 1)]
-            if other is not view and (again := session.same_again(view, other)) is not None:
+            both = [OffsetRange(other_first, min(logs.same_records_until(view, other), other_end) - 1)]
+            if other is not view and (again := logs.same_again(view, other)) is not None:
                 both.append(OffsetRange(max(again.first, other_first), min(again.last, other_end - 1)))
             # What a log can't give has not been counted with it.
             shared += [held for one in both if one.count > 0 for held in one.without(other.lost_ranges)]
         for piece in OffsetRange(first, end - 1).without(shared):
-            total += CommittedCounts.of(count_runs(judge.runs(view, piece), view, session.reader))
+            total += CommittedCounts.of(count_runs(judge.runs(view, piece), view, logs.reader))
         counted.append((view, first, end))
     return total

@@ -1,22 +1,17 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
-from kforensics.reconcile.logs.agreement import common_range, same_batches_from, same_batches_until
+from kforensics.reconcile.logs.comparison import LogComparison
 from kforensics.reconcile.logs.divergence import (
     Divergence,
-    agreed_until,
     damage_at,
-    divergence_past_damage,
-    first_divergence,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
@@ -38,11 +33,7 @@ from kforensics.reconcile.replicas.leader import (
 from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
 from kforensics.reconcile.replicas.without_directory import directories_of, named_alone
-from kforensics.units import METADATA_TOPICS, Depth, OffsetRange
-
-More = ParamSpec("More")
-Value = TypeVar("Value")
-OfPair = Callable[Concatenate["PartitionSession", LoadedLog, LoadedLog, More], Value]
+from kforensics.units import METADATA_TOPICS, Depth
 
 __all__ = ["PartitionReport", "PartitionSession", "ReplicaReport", "Verdict", "WhatIf", "reconcile_partition"]
 
@@ -91,28 +82,6 @@ def reconcile_partition(
         is_stopped,
     )
     return session.report(wanted_leader, depth)
-
-
-def _once(*, is_mutual: bool = False) -> Callable[[OfPair[More, Value]], OfPair[More, Value]]:
-    """Let a method say of two logs what it said of them first, or of them in the other order."""
-
-    def known(method: OfPair[More, Value]) -> OfPair[More, Value]:
-        @wraps(method)
-        def of(
-            session: "PartitionSession", one: LoadedLog, other: LoadedLog, /, *more: More.args, **named: More.kwargs
-        ) -> Value:
-            at = (method.__name__, id(one), id(other))
-            if at not in session.known:
-                value = method(session, one, other, *more, **named)
-                # The logs are held too, so that no later one takes the id of one of them.
-                session.known[at] = (value, one, other)
-                if is_mutual:
-                    session.known[method.__name__, id(other), id(one)] = (value, one, other)
-            return session.known[at][0]  # type: ignore[no-any-return]
-
-        return of
-
-    return known
 
 
 @dataclass(eq=False)
@@ -178,8 +147,8 @@ class PartitionSession:
         self.live = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
         self.outside = [v for v in every if v.replica.broker_id in outside or self.is_deleted]
         self.future = [v for v in views if v.replica.state == "future"]
-        self._undecided: list[OffsetRange] = []
-        self.known: dict[tuple[str, int, int], tuple[Any, LoadedLog, LoadedLog]] = {}
+        self.compared = LogComparison(self.reader, [*self.live, *self.outside, *self.future])
+        self._reports: dict[tuple[int, int], ReplicaReport] = {}
 
     def _is_forgotten(self) -> bool:
         """Whether only directories that wait for their removal are given, and a voter's metadata log as it is now does not know the topic: of one that was compacted no record says so."""
@@ -223,81 +192,6 @@ class PartitionSession:
             view, replica=replace(view.replica, high_watermark=Absent.UNKNOWN), high_watermark=view.log_start_offset
         )
 
-    @_once(is_mutual=True)
-    def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """Return the first difference of two logs.
-
-        Args:
-            one: a log.
-            other: the other.
-        """
-        witnesses = [*self.live, *self.outside, *self.future]
-        return first_divergence(one, other, self.reader, self._undecided, witnesses=witnesses)
-
-    def agree_until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """Return the exclusive offset up to which two logs hold the same.
-
-        Args:
-            one: a log.
-            other: the other.
-        """
-        found = self.divergence(one, other)
-        return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
-
-    @_once(is_mutual=True)
-    def past_damage(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """Return the first difference that is not damage of either log."""
-        found = self.divergence(one, other)
-        witnesses = [*self.live, *self.outside, *self.future]
-        return divergence_past_damage(one, other, found, self.reader, witnesses=witnesses)
-
-    @_once()
-    def held_until(self, view: LoadedLog, other: LoadedLog) -> int:
-        """Return the offset below which another log holds all of a log, or held it until retention or a request removed it there."""
-        if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
-            return min(other.log_start_offset, view.log_end_offset)
-        return min(self.same_records_until(view, other), view.log_end_offset)
-
-    @_once()
-    def held_again_from(self, view: LoadedLog, other: LoadedLog) -> int:
-        """Return the offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records."""
-        is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
-        if not is_at_hand or other.log_end_offset < view.log_end_offset or common_range(view, other) is None:
-            return view.log_end_offset
-        return same_batches_from(view, other, self.held_until(view, other), self.reader)
-
-    @_once()
-    def same_again(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-        """Return the offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
-        is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
-        end, parted = min(view.log_end_offset, other.log_end_offset), self.held_until(view, other)
-        if not is_at_hand or parted >= end or common_range(view, other) is None:
-            return None
-        since = same_batches_from(view, other, parted, self.reader)
-        return OffsetRange(since, end - 1) if since < end else None
-
-    @_once()
-    def lacked_by(self, other: LoadedLog, view: LoadedLog) -> Sequence[OffsetRange]:
-        """Return the offsets of a log that another one does not hold, or holds with other content."""
-        first = max(self.held_until(view, other), view.content_start_offset)
-        end = self.held_again_from(view, other)
-        again = self.same_again(view, other)
-        return tuple(OffsetRange(first, end - 1).without([again] if again else []))
-
-    @_once()
-    def same_records_until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """Return the offset up to which both logs hold the same records, whatever leader epoch their batches carry; damaged ranges of either are passed over.
-
-        The epoch of a batch lies outside its checksum: a replica can hold the very batches of the leader under another epoch. It truncates them, and
-        fetches them again.
-        """
-        found = self.past_damage(one, other)
-        until = agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
-        is_by_epoch = found is not None and found.kind == "epoch" and not found.is_open
-        if not is_by_epoch or not (one.replica.is_at_hand and other.replica.is_at_hand):
-            return until
-        return same_batches_until(one, other, until, self.reader)
-
     def report(self, wanted_leader: int | None, depth: Depth) -> PartitionReport:
         """Return the verdict on each replica.
 
@@ -328,7 +222,7 @@ class PartitionSession:
         judge = (
             CommitJudge(
                 [*self.live, *self.outside, *self.future],
-                self.agree_until,
+                self.compared.agree_until,
                 self.facts,
                 self.reader,
                 is_quorum=self.is_quorum,
@@ -374,7 +268,7 @@ class PartitionSession:
             sole_holders=sole,
             unassigned_holders=unassigned,
             unassigned_counts=distinct_counts(
-                [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned], self, judge
+                [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned], self.compared, judge
             )
             if judge is not None and unassigned
             else None,
@@ -393,7 +287,7 @@ class PartitionSession:
     def _not_compared_below(self) -> int:
         """Return the offset below which content was not compared; a replica that nothing is compared with is read at its end alone."""
         unread = max((view.replica.unread_below for view in (*self.live, *self.future)), default=0)
-        return max((one.last + 1 for one in self._undecided), default=unread) if unread else 0
+        return max((one.last + 1 for one in self.compared.undecided), default=unread) if unread else 0
 
     def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
         """Return the leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
@@ -495,7 +389,7 @@ class PartitionSession:
         return tuple(one for one in found if one is not None)
 
     def _sole_holder(self, view: LoadedLog, others: Sequence[LoadedLog], judge: CommitJudge) -> SoleHolder | None:
-        found = sole_runs(view, others, self, judge)
+        found = sole_runs(view, others, self.compared, judge)
         if found is None:
             return None
         offsets, runs = found
@@ -505,7 +399,7 @@ class PartitionSession:
             runs=runs,
             counts=CommittedCounts.of(runs),
             is_tail_of_a_copy=any(
-                self._is_lagging_copy(other) and self.agree_until(view, other) == other.log_end_offset
+                self._is_lagging_copy(other) and self.compared.agree_until(view, other) == other.log_end_offset
                 for other in others
             ),
             is_other_content=any(other.log_end_offset > offsets.first for other in others),
@@ -526,7 +420,6 @@ class PartitionSession:
             possible=() if isinstance(broker, Absent) else self.possible_protocols.get(broker, ()),
         )
 
-    @_once()
     def judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         """Return the verdict on a replica against the log that it follows.
 
@@ -538,9 +431,16 @@ class PartitionSession:
         """
         if view is leader:
             return ReplicaReport(view=view, verdict=Verdict.LEADER)
+        # A report holds both of its logs, so that no later one takes the id of one of them.
+        at = (id(view), id(leader))
+        if at not in self._reports:
+            self._reports[at] = self._judged(view, leader, epoch, judge)
+        return self._reports[at]
+
+    def _judged(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         protocol = self.protocol_of(view)
         outcome = follower_outcome(view, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
-        divergence = self.divergence(view, leader)
+        divergence = self.compared.divergence(view, leader)
         truncation = expected_truncation(
             view,
             leader,
@@ -568,13 +468,13 @@ class PartitionSession:
             return leader.log_end_offset
         if divergence.is_open:
             return divergence.offset
-        until = self.same_records_until(view, leader)
+        until = self.compared.same_records_until(view, leader)
         # What a leader's damage took it can't give back.
         return min([until, *(lost.first for lost in leader.lost_ranges)])
 
     def _is_tail(self, view: LoadedLog, leader: LoadedLog) -> bool:
         """Whether a log continues where the leader's ends, in the same leader epoch, and the leader's copy may be the older one."""
-        if self.agree_until(view, leader) != leader.log_end_offset or not self._is_lagging_copy(leader):
+        if self.compared.agree_until(view, leader) != leader.log_end_offset or not self._is_lagging_copy(leader):
             return False
         began, newest = epoch_at(view.batch_epochs, leader.log_end_offset), leader.last_epoch
         # A leader that entered a newer epoch there had no more when it was elected.
@@ -634,7 +534,7 @@ class PartitionSession:
         holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]
         groups: list[list[LoadedLog]] = []
         for view in holders:
-            group = next((g for g in groups if self.agree_until(g[0], view) > offset), None)
+            group = next((g for g in groups if self.compared.agree_until(g[0], view) > offset), None)
             if group is None:
                 groups.append([view])
             else:

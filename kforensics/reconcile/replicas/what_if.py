@@ -78,7 +78,7 @@ class LeaderChoices:
         """Whether a log differs from any of those before it; logs of the same digests are equal to one another."""
         if view.digest_bytes == first.digest_bytes and not (view.replica.unread_below or first.replica.unread_below):
             return False
-        return any(self.session.divergence(view, one) is not None for one in self.session.live[:at])
+        return any(self.session.compared.divergence(view, one) is not None for one in self.session.live[:at])
 
     def what_if(self) -> tuple[WhatIf, ...]:
         """Return what becomes of the others if each replica leads that can; none where there is no choice."""
@@ -117,8 +117,8 @@ class LeaderChoices:
             if view is candidate:
                 continue
             report = self.session.judge_replica(view, candidate, self.epoch, self.judge)
-            first = max(self.session.held_until(view, candidate), view.content_start_offset)
-            lacked = self.session.lacked_by(candidate, view)
+            first = max(self.session.compared.held_until(view, candidate), view.content_start_offset)
+            lacked = self.session.compared.lacked_by(candidate, view)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
                 truncated.append((view, report.truncation.offset, first))
@@ -129,11 +129,12 @@ class LeaderChoices:
             lost += [(view, one.first, one.last + 1) for one in lacked]
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        in_all = distinct_counts(lost, self.session, self.judge) + self._unreadable_on(candidate, others)
+        in_all = distinct_counts(lost, self.session.compared, self.judge) + self._unreadable_on(candidate, others)
         return WhatIf(
             leader=candidate,
             truncations=tuple(sorted(truncations, key=lambda item: order_of(item[0].replica))),
-            discarded=distinct_counts(discarded, self.session, self.judge) + self._unreadable_on(candidate, truncated),
+            discarded=distinct_counts(discarded, self.session.compared, self.judge)
+            + self._unreadable_on(candidate, truncated),
             lost_certain=in_all.certain,
             lost_possible=in_all.possible,
             kept_divergent=kept,

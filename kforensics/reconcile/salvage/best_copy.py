@@ -377,7 +377,7 @@ def _is_same_before_cleaning(row: np.void, over: BatchTable, cleaned_below: int)
 
 
 def _with_thinned(rows: BatchTable, at: int, label: int, known: _Taken, cleaned_below: int) -> Iterator[_Rows]:
-    """Yield rows of a copy for an output, apart those that are merged with others there: a batch, and what a cleaner left of it."""
+    """Yield the rows of a copy for an output, and separately those that are merged with rows that are there already: a batch, and what a cleaner left of it."""
     merged = np.zeros(len(rows), dtype=np.bool_)
     is_one_log = _is_one_log(rows)
     if not is_one_log or not known.is_empty:

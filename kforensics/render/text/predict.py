@@ -88,7 +88,7 @@ def _ways_out(result: Result[Prediction], *, verbose: bool) -> Iterator[Line]:
     for node in dict.fromkeys(way.node for way in result.body.ways_out):
         ways = [way for way in result.body.ways_out if way.node == node]
         if not verbose:
-            ways = _telling(ways)
+            ways = _worth_showing(ways)
         yield Text()
         yield Words(f"ways out of {_name(result.inputs[node])}", style=Style.HEADING)
         for rank, way in enumerate(ways if verbose else ways[:MOST_WAYS], 1):
@@ -101,7 +101,7 @@ def _ways_out(result: Result[Prediction], *, verbose: bool) -> Iterator[Line]:
             yield Text(f"{INDENT}-v lists all, those too that change nothing", style=Style.QUIET)
 
 
-def _telling(ways: Sequence[WayOut]) -> list[WayOut]:
+def _worth_showing(ways: Sequence[WayOut]) -> list[WayOut]:
     """Return the ways that come to something else than the start as it is, and that one."""
     as_it_is = next((_comes_to(way) for way in ways if not way.changes), "")
     return [way for way in ways if not way.changes or _comes_to(way) != as_it_is]

@@ -24,6 +24,7 @@ def runs(
     needed=1,
     leader_epochs=(),
     judge=None,
+    is_cleaned=False,
 ):
     return find_logged_losses(
         [(one, Cause(name=cause, confidence="likely", reason="why"), protocol) for one in truncations],
@@ -34,6 +35,7 @@ def runs(
         needed_in_sync=needed,
         leader_epochs=leader_epochs,
         judge=judge,
+        is_cleaned=is_cleaned,
     )
 
 
@@ -142,6 +144,14 @@ def test_what_was_below_the_high_watermark_of_the_role_was_committed():
     # Of offsets that hold other records now, a committed offset may speak of either.
     assert ["possible", "certain", "possible"] == [run.committed for run in found]
     assert "below high watermark 80" in found[0].reason
+
+
+def test_what_a_cleaner_may_have_removed_before_is_no_certain_loss():
+    found = runs(with_high_watermark(80), leader_end=76, leader_epochs=(EpochEntry(5, 70),), is_cleaned=True)
+
+    assert {"possible"} == {certainty for run in found for certainty in (run.was_committed, run.committed)}
+    assert "compaction may have removed some of these records" in found[0].reason
+    assert "compaction" not in found[-1].reason
 
 
 def test_records_that_came_back_in_their_own_epoch_are_no_certain_loss():
