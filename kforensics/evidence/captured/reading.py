@@ -1,5 +1,6 @@
 """A captured segment becomes what a scan of its file would have given: its summary, its batches, its records."""
 
+import marshal
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -91,8 +92,10 @@ _DECIDES = itemgetter(
 )
 
 
-def findings_in(row: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Return all of what a capture says of a segment that its summary is made of, to be compared with what is said of others; none where a part of it is missing, or it was not read whole.
+def findings_in(row: Mapping[str, Any]) -> bytes | None:
+    """Return all of what a capture says of a segment that its summary is made of, to be compared with what is said of others; none where a part of it is missing or impossible, or it was not read whole.
+
+    As bytes, 4.0 and `true` are not taken for the equal numbers 4 and 1, which they are refused for elsewhere.
 
     Args:
         row: a claim of the capture.
@@ -100,10 +103,19 @@ def findings_in(row: Mapping[str, Any]) -> tuple[Any, ...] | None:
     if row.get("unread_below"):
         return None
     try:
-        held = sum([run[2] for run in row["batches"]])
-        return (*_DECIDES(row), held, None if held == row["batch_count"] else row["carried_from"])
-    except (KeyError, TypeError, IndexError):
+        last, held = -1, 0
+        for run in row["batches"]:
+            if not _is_run(run, last):
+                return None
+            last, held = run[0], held + run[2]
+        carried_from = None if held == row["batch_count"] else row["carried_from"]
+        return marshal.dumps((*_DECIDES(row), held, carried_from), _BY_VALUE)
+    except (KeyError, TypeError, ValueError):
         return None
+
+
+_BY_VALUE = 0
+"""The version of `marshal` that writes equal values as equal bytes, shared or not."""
 
 
 def like_segment(known: Segment, path: str, length: int, mtime_ns: int) -> Segment:
@@ -369,13 +381,24 @@ def _runs(file: CapturedSegment, name: str) -> tuple[Run, ...]:
     runs: list[Run] = []
     claimed = file.row.get(name) or []
     for one in claimed if isinstance(claimed, list) else [claimed]:
-        is_run = isinstance(one, list) and len(one) == 3 and {*map(type, one)} == {int}
-        if not is_run or min(one) < 0 or max(one) > _LARGEST or (runs and one[0] <= runs[-1][0]):
+        if not _is_run(one, runs[-1][0] if runs else -1):
             raise file.capture.refuse(
                 f"what it says of the {name} of {file.inner} is impossible: {one!r} as a run of rows"
             )
         runs.append(tuple(one))
     return tuple(runs)
+
+
+def _is_run(one: Any, last_group: int) -> bool:
+    """Whether a value of a capture can be a run of rows behind those of a group."""
+    return (
+        isinstance(one, list)
+        and len(one) == 3
+        and {*map(type, one)} == {int}
+        and min(one) >= 0
+        and max(one) <= _LARGEST
+        and one[0] > last_group
+    )
 
 
 def _gathered(file: CapturedSegment, runs: Sequence[Run], table: str, names: Sequence[str]) -> dict[str, NDArray[Any]]:

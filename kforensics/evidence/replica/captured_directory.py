@@ -5,7 +5,7 @@ What is said of a directory is what `collect` says of it file by file; whatever 
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
@@ -28,7 +28,7 @@ class SegmentSaid(NamedTuple):
     """A segment, and what its capture says of it."""
 
     segment: Segment
-    findings: tuple[Any, ...] | None
+    findings: bytes | None
     """All that decides its summary, to be compared with others; none where that is not enough to call another segment the same."""
     has_records: bool
 

@@ -31,6 +31,7 @@ _OFFSET_LENGTH = Struct(">qi").unpack_from
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
 """Version and type; version and coordinator epoch."""
 _ABORT, _COMMIT = 0, 1
+_OVERFLOW = 1 << 63
 _LEGACY = Struct(">Ibbq").unpack_from
 """CRC, magic, attributes and timestamp of a message of magic 1, which follow its length."""
 
@@ -128,7 +129,7 @@ def _batch(
         position=position,
         length=whole,
         base_offset=offset,
-        last_offset=offset + delta,
+        last_offset=_java_sum(offset, delta),
         magic=magic,
         leader_epoch=epoch,
         attributes=attributes,
@@ -140,6 +141,12 @@ def _batch(
         is_valid=is_valid,
         end=end,
     )
+
+
+def _java_sum(offset: int, delta: int) -> int:
+    """Return the sum of a damaged base offset and a delta as Kafka computes it: no checksum covers the offset, and 64 bits overflow."""
+    end = offset + delta
+    return end if -_OVERFLOW <= end < _OVERFLOW else (end + _OVERFLOW) % (2 * _OVERFLOW) - _OVERFLOW
 
 
 def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic: int, *, checked: bool) -> LoadedBatch:

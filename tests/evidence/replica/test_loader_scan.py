@@ -84,6 +84,7 @@ DAMAGE = {
     "a length that ends within another batch": lambda _: edited(
         BATCHES[20] + 8, (BATCHES[21] - BATCHES[20] - 4).to_bytes(4)
     ),
+    "a base offset whose batch ends past 64 bits": lambda _: edited(BATCHES[20], (2**63 - 1).to_bytes(8)),
     "messages of magic 1 before": lambda _: OLD + SOUND,
     "messages of magic 1 between": lambda _: SOUND[: BATCHES[18]] + OLD + SOUND[BATCHES[18] :],
 }
