@@ -145,11 +145,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         left_out=[one.described.path for one in inputs.found if one.described.kind == "partition"],
         without=[str(path) for path in request.without],
         zookeeper_nodes=[node.first for node in nodes if not node.is_kraft],
-        not_migrated={
-            one.node.first: str(one.version)
-            for one in started
-            if one.node.is_of_zookeeper and one.version >= FIRST_WITHOUT_ZOOKEEPER and one.node.configured is None
-        },
+        not_migrated={one.node.first: str(one.version) for one in started if one.node.is_not_migrated(one.version)},
         missing_directories=[
             MissingDirectories(
                 node_id=one.node.node_id,

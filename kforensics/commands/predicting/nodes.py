@@ -11,7 +11,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs, belonging_together
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
-from kforensics.protocol.loading.node import NodeDirectory
+from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, NodeDirectory
+from kforensics.protocol.versions import KafkaVersion
 from kforensics.source.walk import join
 
 _NODE_FOLDER = re.compile(r"(broker|controller|kafka|node|server)[-_.]?\d+", re.IGNORECASE)
@@ -68,6 +69,14 @@ class Node:
         """Whether its `meta.properties` is of version 0 and it has no metadata log: of a broker with ZooKeeper."""
         metas = (log_dir.meta for one in self.inputs for log_dir in one.log_dirs)
         return not self.is_kraft and any(isinstance(meta, MetaProperties) and meta.version == 0 for meta in metas)
+
+    def is_not_migrated(self, version: KafkaVersion) -> bool:
+        """Whether a version without ZooKeeper would be started on log directories of a broker with ZooKeeper, whose settings are not known.
+
+        Args:
+            version: of the binary.
+        """
+        return self.is_of_zookeeper and version >= FIRST_WITHOUT_ZOOKEEPER and self.configured is None
 
     @property
     def is_blank(self) -> bool:
