@@ -145,7 +145,12 @@ def run(request: PredictRequest) -> Result[Prediction]:
         left_out=[one.described.path for one in inputs.found if one.described.kind == "partition"],
         without=[str(path) for path in request.without],
         zookeeper_nodes=[node.first for node in nodes if not node.is_kraft],
-        not_migrated={one.node.first: str(one.version) for one in started if one.node.is_not_migrated(one.version)},
+        not_migrated={
+            one.node.first: str(one.version)
+            for one in started
+            if one.node.is_not_migrated(one.version) and any(start.result is Absent.UNKNOWN for start in one.starts)
+        },
+        with_roles={node.first for node in nodes if node.configured is not None and node.configured.has_roles},
         missing_directories=[
             MissingDirectories(
                 node_id=one.node.node_id,

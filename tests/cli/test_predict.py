@@ -359,6 +359,17 @@ def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_br
     assert [one["outcome"] for one in document["starts"]] == [{"absent": "unknown"}]  # its settings are not given
     assert any("starts at all" in line for line in document["answer"]["unknown"])
 
+    settings.write_text(f"zookeeper.connect=z\nlog.dirs={first}\n")
+    migrated = tmp_path / "conf" / "server.properties"
+    migrated.parent.mkdir()
+    migrated.write_text(f"process.roles=broker\nlog.dirs={first}\n")
+    assert run(["predict", str(first), str(settings), "--kafka", "4.1.0"]) == 1
+    assert "starts at all" not in capsys.readouterr().out
+    assert run(["predict", str(first), str(migrated.parent), "--kafka", "3.6.2"]) == 3
+    assert "and its server.properties of a node without" in " ".join(capsys.readouterr().out.split())
+    assert run(["predict", str(first), str(settings), str(migrated.parent), "--kafka", "4.1.0"]) == 3
+    assert "Give the server.properties that it will be started with" in " ".join(capsys.readouterr().out.split())
+
 
 @pytest.mark.parametrize(
     ("settings", "version", "exception", "words"),

@@ -223,9 +223,7 @@ class _NodeStarter:
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             elif self._node.is_not_migrated(self._conditions.version) and not _exits(end):
-                end = Unpredictable(
-                    "its settings are not among the inputs, and with those of a broker with ZooKeeper it ends"
-                )
+                end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             starts.append(
                 self._predicted_start(
                     number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=refusal is None
