@@ -26,7 +26,9 @@ def ls_answer(inventory: Inventory, inputs: Sequence[Input]) -> Answer:
     return Answer(
         state=State.UNKNOWN if unread else State.COMPLETE,
         headline=_headline(inventory, inputs),
-        unknown=(f"{counted(unread, 'thing')} could not be read and {form(unread, 'is', 'are')} not counted: see the list below.",)
+        unknown=(
+            f"{counted(unread, 'thing')} could not be read and {form(unread, 'is', 'are')} not counted: see the list below.",
+        )
         if unread
         else (),
     )
