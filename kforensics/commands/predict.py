@@ -148,8 +148,9 @@ def run(request: PredictRequest) -> Result[Prediction]:
         not_migrated={
             one.node.first: str(one.version)
             for one in started
-            if one.node.is_of_zookeeper and one.version >= FIRST_WITHOUT_ZOOKEEPER and one.node.configured is None
+            if one.node.is_not_migrated(one.version) and any(start.result is Absent.UNKNOWN for start in one.starts)
         },
+        with_roles={node.first for node in nodes if node.configured is not None and node.configured.has_roles},
         missing_directories=[
             MissingDirectories(
                 node_id=one.node.node_id,

@@ -354,6 +354,22 @@ def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_br
     assert run([*asked, str(settings)]) == 3
     assert "an empty directory" in capsys.readouterr().err
 
+    assert run(["predict", str(first), "--kafka", "4.1.0", "--format", "json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [one["outcome"] for one in document["starts"]] == [{"absent": "unknown"}]  # its settings are not given
+    assert any("starts at all" in line for line in document["answer"]["unknown"])
+
+    settings.write_text(f"zookeeper.connect=z\nlog.dirs={first}\n")
+    migrated = tmp_path / "conf" / "server.properties"
+    migrated.parent.mkdir()
+    migrated.write_text(f"process.roles=broker\nlog.dirs={first}\n")
+    assert run(["predict", str(first), str(settings), "--kafka", "4.1.0"]) == 1
+    assert "starts at all" not in capsys.readouterr().out
+    assert run(["predict", str(first), str(migrated.parent), "--kafka", "3.6.2"]) == 3
+    assert "and its server.properties of a node without" in " ".join(capsys.readouterr().out.split())
+    assert run(["predict", str(first), str(settings), str(migrated.parent), "--kafka", "4.1.0"]) == 3
+    assert "Give the server.properties that it will be started with" in " ".join(capsys.readouterr().out.split())
+
 
 @pytest.mark.parametrize(
     ("settings", "version", "exception", "words"),
@@ -370,12 +386,17 @@ def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_br
 def test_a_broker_with_an_empty_disk_alone_starts_only_with_zookeeper(
     tmp_path, capsys, settings, version, exception, words
 ):
-    disk = tmp_path / "data"
-    disk.mkdir()
-    (tmp_path / "server.properties").write_text(f"broker.id=1\nlog.dirs={disk}\n{settings}")
+    disk, conf = tmp_path / "broker" / "data", tmp_path / "conf"
+    disk.mkdir(parents=True)
+    conf.mkdir()
+    (conf / "server.properties").write_text(f"broker.id=1\nlog.dirs={disk}\n{settings}")
+    asked = ["--kafka", version, "--format", "json"]
 
-    code = run(["predict", str(tmp_path), "--kafka", version, "--format", "json"])
+    code = run(["predict", str(tmp_path), *asked])
     document = json.loads(capsys.readouterr().out)
+    assert run(["predict", str(disk.parent), str(conf), *asked]) == code
+    apart = json.loads(capsys.readouterr().out)
+    assert [apart[name] for name in ("answer", "logs")] == [document[name] for name in ("answer", "logs")]
 
     (start,) = document["starts"]
     answer = document["answer"]

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -449,7 +450,7 @@ def test_what_the_leader_in_a_later_epoch_does_not_hold_holds_no_consumer_back(i
         copied(later, here)
     before = transactions(root, topics=frozenset({"derived"}))
     batch = build_record_batch(19, [(1_795_242_900_000, b"k", b"v")], partition_leader_epoch=1)
-    (log,) = (root / "broker-2" / "derived-0").glob("*.log")
+    log, held = (root / f"broker-{number}" / "derived-0" / f"{0:020}.log" for number in (2, 1))
     log.write_bytes(log.read_bytes() + encode_record_batch(batch))
 
     after = transactions(root, topics=frozenset({"derived"}))
@@ -460,3 +461,11 @@ def test_what_the_leader_in_a_later_epoch_does_not_hold_holds_no_consumer_back(i
     assert (one.judgement.verdict, one.judgement.confidence) == ("in-time", "likely")
     assert "which leads in leader epoch 1, does not hold it" in one.judgement.reason
     assert () == after.answer.now
+
+    damaged, at = bytearray(held.read_bytes()), one.open.citation.span.position
+    damaged[at + 80] ^= 1
+    log.write_bytes(damaged + encode_record_batch(replace(batch, base_offset=one.open.last_offset + 1)))
+    unread = transactions(root, topics=frozenset({"derived"}))
+
+    ((one, _),) = open_in(unread, "derived-0")  # in what can't be read of the leader's log, it may be held
+    assert (unread.answer.state, one.judgement.verdict) == ("torn", "torn")

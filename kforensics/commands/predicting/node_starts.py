@@ -217,18 +217,19 @@ class _NodeStarter:
                 ),
                 self._rules,
             )
-            if Fate.EXITS in becoming and isinstance(end, Start) and end.result is not StartResult.EXITS:
+            if Fate.EXITS in becoming and isinstance(end, Start) and not _exits(end):
                 name = self._directories[becoming.index(Fate.EXITS)].name
                 end = Start(StartResult.EXITS, "RuntimeException", f"{name}: no topic id in a directory (KAFKA-16814)")
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
+            elif self._node.is_not_migrated(self._conditions.version) and not _exits(end):
+                end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             starts.append(
                 self._predicted_start(
                     number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=refusal is None
                 )
             )
-            is_over = isinstance(end, Unpredictable) or end.result is not StartResult.EXITS
-            if is_over or not self._node.is_kraft or refusal is not None:
+            if not _exits(end) or not self._node.is_kraft or refusal is not None:
                 break
             had_marker = any(markers.values())
             changed = self._advance(markers)
@@ -394,6 +395,10 @@ class _NodeStarter:
                 self._problems.append(
                     Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
                 )
+
+
+def _exits(end: Start | Unpredictable) -> bool:
+    return isinstance(end, Start) and end.result is StartResult.EXITS
 
 
 def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:

@@ -11,7 +11,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs, belonging_together
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
-from kforensics.protocol.loading.node import NodeDirectory
+from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, NodeDirectory
+from kforensics.protocol.versions import KafkaVersion
 from kforensics.source.walk import join
 
 _NODE_FOLDER = re.compile(r"(broker|controller|kafka|node|server)[-_.]?\d+", re.IGNORECASE)
@@ -39,7 +40,7 @@ class Node:
     node_id: int | Absent
     is_kraft: bool
     configured: ConfiguredNode | None = None
-    """Its `server.properties`, where one among the inputs names all its log directories."""
+    """Its `server.properties`, where one among the inputs names all its log directories, and no other contradicts it."""
 
     @property
     def first(self) -> int:
@@ -68,6 +69,15 @@ class Node:
         """Whether its `meta.properties` is of version 0 and it has no metadata log: of a broker with ZooKeeper."""
         metas = (log_dir.meta for one in self.inputs for log_dir in one.log_dirs)
         return not self.is_kraft and any(isinstance(meta, MetaProperties) and meta.version == 0 for meta in metas)
+
+    def is_not_migrated(self, version: KafkaVersion) -> bool:
+        """Whether log directories of a broker with ZooKeeper are started without it, by the version or by the settings.
+
+        Args:
+            version: of the binary.
+        """
+        has_roles = self.configured is not None and self.configured.has_roles
+        return self.is_of_zookeeper and (version >= FIRST_WITHOUT_ZOOKEEPER or has_roles)
 
     @property
     def is_blank(self) -> bool:
@@ -187,7 +197,8 @@ def _node(group: Sequence[tuple[int, FoundInput]], configured: Sequence[Configur
     # The directory of the metadata log is the one that the others are compared with.
     ids = [one.described.broker_id for _, one in sorted(group, key=lambda each: not _has_metadata_log(each[1]))]
     members = [one for _, one in group]
-    settings = next((node for node in configured if all(_is_named(one, node.log_dirs) for one in members)), None)
+    named = {node for node in configured if all(_is_named(one, node.log_dirs) for one in members)}
+    settings = named.pop() if len(named) == 1 else None  # of files that contradict each other any may be the one
     if settings is not None:
         ids.append(settings.node_id)
     node_id = next((known for known in ids if not isinstance(known, Absent)), Absent.UNKNOWN)

@@ -25,20 +25,21 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
     """
-    find = partial(
-        find_inputs, with_server_logs=True, why_not=why_not_compared, keep_going=keep_going, with_emptied=False
-    )
+    find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, with_emptied=False)
     empty = [path for path in dict.fromkeys(paths) if _is_empty(path)]
     others = [path for path in paths if path not in empty]
     if not others:
-        return find(paths)
-    inputs = find(others)
+        return find(paths, keep_going=keep_going)
+    inputs = find(others, keep_going=True)
     named = set(chain.from_iterable(node.log_dirs for node in configured_nodes(inputs)))
     blank = [path for path in empty if path.resolve() in named]
-    if len(blank) < len(empty):
-        inputs = find([path for path in paths if path not in blank])
-    inside = [path for given in others if not isinstance(given, ForeignPath) for path in _empty_below(given, named)]
-    return replace(inputs, found=(*inputs.found, *map(empty_log_dir, [*blank, *inside])))
+    inside = {one: _empty_below(one, named) for one in others if not isinstance(one, ForeignPath)}
+    if len(blank) < len(empty) or inputs.problems:
+        unusable = {one.described.path for one in inputs.found if one.described.kind == "unreadable"}
+        alone = [path for path, found in inside.items() if found and str(path) in unusable]
+        inputs = find([path for path in paths if path not in blank and path not in alone], keep_going=keep_going)
+    log_dirs = {path.resolve(): path for path in chain(blank, *inside.values())}
+    return replace(inputs, found=(*inputs.found, *map(empty_log_dir, log_dirs.values())))
 
 
 def configured_nodes(inputs: Inputs) -> list[ConfiguredNode]:

@@ -146,7 +146,7 @@ class WaysOut:
             yield VirtualChange(ChangeKind.RETENTION_OFF, node.first)
         for version in distinct_rules():
             is_close = version >= OLDEST_WAY_OUT or conditions.version < OLDEST_WAY_OUT
-            if is_close and version[:2] != conditions.version[:2]:
+            if is_close and version[:2] != conditions.version[:2] and not node.is_not_migrated(version):
                 yield VirtualChange(ChangeKind.OTHER_VERSION, node.first, value=str(version))
 
     def _places(self, name: str) -> list[tuple[int, tuple[str, ...]]]:

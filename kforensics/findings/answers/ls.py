@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer, State
-from kforensics.words import byte_count, counted, listed
+from kforensics.words import byte_count, counted, form, listed
 
 NODE_NAMES = {"broker": "broker", "controller": "controller", "combined": "combined node"}
 
@@ -26,7 +26,9 @@ def ls_answer(inventory: Inventory, inputs: Sequence[Input]) -> Answer:
     return Answer(
         state=State.UNKNOWN if unread else State.COMPLETE,
         headline=_headline(inventory, inputs),
-        unknown=(f"{counted(unread, 'thing')} could not be read and is not counted: see the list below.",)
+        unknown=(
+            f"{counted(unread, 'thing')} could not be read and {form(unread, 'is', 'are')} not counted: see the list below.",
+        )
         if unread
         else (),
     )

@@ -124,7 +124,9 @@ class PredictedCluster:
     zookeeper_nodes: Collection[int] = ()
     """Inputs of brokers with ZooKeeper, or not known to be without."""
     not_migrated: Mapping[int, str] = field(default_factory=dict)
-    """By input of a broker with ZooKeeper: the version without ZooKeeper that is started on its log directories."""
+    """By input of a broker with ZooKeeper: the version that is started on its log directories without it."""
+    with_roles: Collection[int] = ()
+    """Inputs of nodes whose `server.properties` has `process.roles`."""
     side_by_side: Collection[int] = ()
     """First inputs of nodes with ZooKeeper that may be the disks of one."""
     unknown_strays: Collection[int] = ()
@@ -552,8 +554,12 @@ class PredictedCluster:
             yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
         for node, version in self.not_migrated.items():
             yield (
-                f"Whether {_node(self.inputs[node])} starts at all: its meta.properties is of a broker with ZooKeeper, with whose settings Kafka {version} ends with "
-                "ConfigException. A cluster migrates to KRaft by Kafka 3.x. Give its server.properties."
+                f"Whether {_node(self.inputs[node])} starts at all: its meta.properties is of a broker with ZooKeeper, "
+                + (
+                    "and its server.properties of a node without. Which of its logs are strays then, the metadata log of the cluster decides."
+                    if node in self.with_roles
+                    else f"with whose settings Kafka {version} ends with ConfigException. A cluster migrates to KRaft by Kafka 3.x. Give the server.properties that it will be started with."
+                )
             )
         if self.zookeeper_nodes:
             yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."

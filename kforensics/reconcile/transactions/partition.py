@@ -225,6 +225,8 @@ class _Replica:
         leads = next((each for each in self._replicas if each.place.state.broker_id == self._leader), None)
         if leads is None or leads is self._replica or not 0 <= one.leader_epoch < leads.last_epoch:
             return None
+        if leads.problems or one.first_offset < leads.read_from:
+            return None  # it may be in what was not read
         place = (leads.place.state.input, leads.place.path)
         held = (
             self._has_first_batch(one, batches.rows[batches.rows["producer_id"] == one.producer_id])
