@@ -43,7 +43,7 @@ class CheckpointLines(Mapping[TopicPartition, int]):
         entries: topic, partition, offset and line, in the order of the file.
     """
 
-    __slots__ = ("_topics",)
+    __slots__ = ("_count", "_topics")
 
     def __init__(self, entries: Iterable[tuple[str, int, int, int]]) -> None:
         rows: dict[str, array[int]] = {}
@@ -57,6 +57,7 @@ class CheckpointLines(Mapping[TopicPartition, int]):
             rows[topic] = _by_partition(row)
         self._topics = rows
         """Of each topic, all partitions in order, then their offsets, then their lines."""
+        self._count = sum(map(len, rows.values())) // 3
 
     def __getitem__(self, key: TopicPartition) -> int:
         row = self._topics[key[0]]
@@ -72,7 +73,7 @@ class CheckpointLines(Mapping[TopicPartition, int]):
                 yield TopicPartition(topic, partition)
 
     def __len__(self) -> int:
-        return sum(map(len, self._topics.values())) // 3
+        return self._count
 
 
 def _by_partition(row: "array[int]") -> "array[int]":
