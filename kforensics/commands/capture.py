@@ -3,6 +3,7 @@
 import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
@@ -10,7 +11,6 @@ from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.killed import keep_recovered, left_behind, left_by_killed, resume_path
 from kforensics.commands.capturing.model import CaptureRequest, WrittenCapture
 from kforensics.commands.capturing.plan import CapturePlan, node_of, plan_capture
-from kforensics.commands.capturing.redacting import CaptureRedaction, redaction_of
 from kforensics.commands.capturing.taking import Taking
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
@@ -20,6 +20,9 @@ from kforensics.findings.answers.capture import capture_answer
 from kforensics.source.capture_file import ENDING
 from kforensics.source.priority import lower_priority
 from kforensics.units import Depth
+
+if TYPE_CHECKING:
+    from kforensics.commands.capturing.redacting import CaptureRedaction
 
 __all__ = ["CaptureReport", "CaptureRequest", "WrittenCapture", "names_a_capture", "resume_path", "run"]
 
@@ -142,9 +145,11 @@ def names_a_capture(out: str) -> bool:
     return out.endswith(ENDING)
 
 
-def _redaction(request: CaptureRequest, plan: CapturePlan) -> CaptureRedaction | None:
+def _redaction(request: CaptureRequest, plan: CapturePlan) -> "CaptureRedaction | None":
     if request.pseudonyms is None:
         return None
+    from kforensics.commands.capturing.redacting import redaction_of  # noqa: PLC0415 - only --redact needs it
+
     return redaction_of(
         request.pseudonyms,
         with_topics=request.with_topics,

@@ -4,16 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kforensics.commands.capturing.blocks import SMALL_LENGTH, Gatherer
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.folders import FolderPlan, RootPlan
-from kforensics.commands.capturing.model import CaptureRequest
+from kforensics.commands.capturing.model import CannotRedact, CaptureRequest
 from kforensics.commands.capturing.pieces import TASK_SEGMENTS, Piece, groups_of
 from kforensics.commands.capturing.plan import CapturePlan
-from kforensics.commands.capturing.redacting import CannotRedact, CaptureRedaction
 from kforensics.commands.capturing.secrets import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, capture_ends, capture_segment
 from kforensics.commands.capturing.stakes import LARGEST_CLEANED_LOG
@@ -28,6 +27,9 @@ from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.walk import Entry, join
 from kforensics.units import Depth
+
+if TYPE_CHECKING:
+    from kforensics.commands.capturing.redacting import CaptureRedaction
 
 END_OF_LOG = 64 << 10
 """Bytes that are read of a segment by its end, as far as a report of bytes goes."""
@@ -67,7 +69,7 @@ class Directories:
     request: CaptureRequest
     progress: Progress | None
     base: EarlierCaptures
-    redaction: CaptureRedaction | None
+    redaction: "CaptureRedaction | None"
     taken: Taken = field(default_factory=Taken)
     held: dict[Path, EvidenceFile] = field(default_factory=dict)
     """Segments that may be removed at any moment, kept open until their bytes were taken along."""

@@ -3,10 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
-from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.units import Depth
+
+if TYPE_CHECKING:
+    from kforensics.commands.redaction.pseudonyms import Pseudonyms
+
+
+class CannotRedact(Exception):  # noqa: N818 - it is no error of the caller's
+    """A file that can't be redacted, so that it is left out; the words say why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +33,7 @@ class CaptureRequest:
     """Earlier captures of the node: segments that did not change since are not read again."""
     is_stopped: Callable[[], bool] = lambda: False
     """Whether the capture is to be stopped: asked between segments."""
-    pseudonyms: Pseudonyms | None = None
+    pseudonyms: "Pseudonyms | None" = None
     """The pseudonyms of groups, hosts and principals; none where they are taken along as they are."""
     with_topics: bool = False
     """Names of topics become pseudonyms, too."""

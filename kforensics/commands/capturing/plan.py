@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, RootPlan
 from kforensics.commands.capturing.roots import find_root, lock_files, new_name, plan_root, require_one_node
@@ -36,7 +37,6 @@ from kforensics.evidence.discovery.partition_dirs import (
     no_logs_are_here,
     places_in,
 )
-from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import stream
 from kforensics.source.capture import CapturePath
@@ -46,6 +46,9 @@ from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import Found, join, walk_directory, walk_log_dir
 from kforensics.units import TopicPartition
 
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.history import MetadataHistory
+
 
 @dataclass(slots=True, kw_only=True)
 class CapturePlan:
@@ -54,7 +57,7 @@ class CapturePlan:
     roots: list[RootPlan]
     inputs: tuple[Input, ...]
     problems: list[Problem]
-    histories: list[MetadataHistory]
+    histories: "list[MetadataHistory]"
     """What the metadata logs of the node say."""
     scope: Scope
     replicas: int = 0

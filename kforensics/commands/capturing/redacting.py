@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kforensics.commands.capturing.model import CannotRedact
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_message
@@ -49,10 +50,6 @@ _KINDS_OF_NAMES = {"group": "group", "group_id": "group", "transactional_id": "t
 _BAD_ENCODING = (ValueError, TypeError, KeyError, AttributeError, struct.error, binascii.Error, OverflowError)
 _UNREADABLE = b"\xff"
 """In the place of bytes that are no sound batch, so that they are no batch in the capture, either."""
-
-
-class CannotRedact(Exception):  # noqa: N818 - it is no error of the caller's
-    """A file that can't be redacted, so that it is left out; the words say why."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from kforensics.evidence.captured.digests import controls, digest_record
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, IndexWatch
 from kforensics.evidence.captured.rows import digest_lists, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
-from kforensics.evidence.group_commits import commits_in_file, highest_commits
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.captured_loading import UNSOUND
 from kforensics.evidence.replica.collect import read_ends
@@ -291,6 +290,8 @@ def _commits(task: SegmentTask) -> list[list[Any]]:
     root = task.path.parent
     state = LogDirState(listings=Listings(root), input=0, log_dir="", broker_id=Absent.UNKNOWN, clean_shutdown=False)
     place = PartitionPlace(state=state, path="", topic_partition=task.topic_partition, directory_state="live")
+    from kforensics.evidence.group_commits import commits_in_file, highest_commits  # noqa: PLC0415 - only logs of offsets need it
+
     return [
         [
             one.partition.topic,

@@ -3,20 +3,22 @@
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kforensics.commands.capturing.folders import FolderPlan
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.metadata.events import TOPIC_RESOURCE
-from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import BUCKET_OFFSETS
 from kforensics.evidence.replica.collect import collect_directory
 from kforensics.protocol.recovery import first_scanned
 from kforensics.source.naming import DirectoryState, FileSuffix
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.history import MetadataHistory
 
 MARGIN_OFFSETS = BUCKET_OFFSETS
 """Offsets below the point from which a truncation can still happen, from which batches are taken along, too."""
@@ -64,7 +66,7 @@ class Scope:
             folder.carried_from = min(folder.carried_from, _scanned_from(folder, place))
 
 
-def metadata_histories(inputs: Inputs) -> list[MetadataHistory]:
+def metadata_histories(inputs: Inputs) -> "list[MetadataHistory]":
     """Return what the metadata logs say; one that can't be read is left out.
 
     Args:
@@ -72,12 +74,14 @@ def metadata_histories(inputs: Inputs) -> list[MetadataHistory]:
     """
     histories = []
     for files in find_metadata_logs(inputs):
+        from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415 - only nodes with a metadata log need it
+
         with contextlib.suppress(EvidenceError):  # named where the file is taken along
             histories.append(read_metadata_log(files).without_partitions())
     return histories
 
 
-def compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
+def compacted_topics(histories: "Sequence[MetadataHistory]") -> frozenset[str]:
     """Return the topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others.
 
     Args:
@@ -85,6 +89,8 @@ def compacted_topics(histories: Sequence[MetadataHistory]) -> frozenset[str]:
     """
     policies: dict[str, str | None] = {}
     for history in histories:
+        from kforensics.evidence.metadata.events import TOPIC_RESOURCE  # noqa: PLC0415 - only nodes with a metadata log need it
+
         for one in history.configs:
             if one.resource_type == TOPIC_RESOURCE and one.name == "cleanup.policy":
                 policies[one.resource_name] = one.value

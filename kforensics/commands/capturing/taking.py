@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kforensics import __version__
 from kforensics.commands.capturing.blocks import SMALL_LENGTH, Block, Gatherer
@@ -20,7 +20,6 @@ from kforensics.commands.capturing.killed import BEGUN, segments_of
 from kforensics.commands.capturing.model import CaptureRequest, WrittenCapture
 from kforensics.commands.capturing.pieces import Piece, about_to_be_removed
 from kforensics.commands.capturing.plan import CapturePlan, Task, node_of
-from kforensics.commands.capturing.redacting import CaptureRedaction
 from kforensics.commands.capturing.segments import CapturedScan
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Progress
@@ -33,6 +32,9 @@ from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import Entry
 from kforensics.words import byte_count
+
+if TYPE_CHECKING:
+    from kforensics.commands.capturing.redacting import CaptureRedaction
 
 MOST_HELD = 256
 """Segments about to be removed that are kept open; processes may have 1,024 files open."""
@@ -79,7 +81,7 @@ class Taking:
         request: CaptureRequest,
         progress: Progress | None,
         base: EarlierCaptures,
-        redaction: CaptureRedaction | None,
+        redaction: "CaptureRedaction | None",
     ) -> None:
         self.plan = plan
         self.writer = writer
