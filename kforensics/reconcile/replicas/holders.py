@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
-from kforensics.reconcile.logs.comparison import LogComparison
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.units import OffsetRange
 
 
@@ -25,7 +25,7 @@ class SoleHolder(NamedTuple):
 def sole_runs(
     view: LoadedLog,
     others: Sequence[LoadedLog],
-    logs: LogComparison,
+    logs: LogPairs,
     judge: CommitJudge,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
     """Return the part of a log that no other log holds, in runs of one certainty; none where there is no such part.
@@ -48,7 +48,7 @@ def sole_runs(
 
 def distinct_counts(
     losses: Iterable[tuple[LoadedLog, int, int]],
-    logs: LogComparison,
+    logs: LogPairs,
     judge: CommitJudge,
 ) -> CommittedCounts:
     """Return records between two offsets in several logs, each counted once by offset and content.

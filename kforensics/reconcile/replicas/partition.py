@@ -8,12 +8,12 @@ from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
-from kforensics.reconcile.logs.comparison import LogComparison
 from kforensics.reconcile.logs.divergence import (
     Divergence,
     damage_at,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
+from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given
@@ -147,7 +147,7 @@ class PartitionSession:
         self.live = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
         self.outside = [v for v in every if v.replica.broker_id in outside or self.is_deleted]
         self.future = [v for v in views if v.replica.state == "future"]
-        self.compared = LogComparison(self.reader, [*self.live, *self.outside, *self.future])
+        self.compared = LogPairs(self.reader, [*self.live, *self.outside, *self.future])
         self._reports: dict[tuple[int, int], ReplicaReport] = {}
 
     def _is_forgotten(self) -> bool:

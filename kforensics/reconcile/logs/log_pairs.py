@@ -11,7 +11,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 
 Value = TypeVar("Value")
-OfPair = Callable[["LogComparison", LoadedLog, LoadedLog], Value]
+OfPair = Callable[["LogPairs", LoadedLog, LoadedLog], Value]
 
 
 def _once(*, is_mutual: bool = False) -> Callable[[OfPair[Value]], OfPair[Value]]:
@@ -19,7 +19,7 @@ def _once(*, is_mutual: bool = False) -> Callable[[OfPair[Value]], OfPair[Value]
 
     def known(method: OfPair[Value]) -> OfPair[Value]:
         @wraps(method)
-        def of(logs: "LogComparison", one: LoadedLog, other: LoadedLog, /) -> Value:
+        def of(logs: "LogPairs", one: LoadedLog, other: LoadedLog, /) -> Value:
             at = (method.__name__, id(one), id(other))
             if at not in logs.known:
                 value = method(logs, one, other)
@@ -34,7 +34,7 @@ def _once(*, is_mutual: bool = False) -> Callable[[OfPair[Value]], OfPair[Value]
     return known
 
 
-class LogComparison:
+class LogPairs:
     """What two logs of a partition have in common, found once for each two.
 
     Args:
