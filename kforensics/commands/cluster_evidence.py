@@ -145,7 +145,7 @@ def _is_of_majority(
     newest: "MetadataHistory", histories: "Sequence[MetadataHistory]", earlier: Collection[int]
 ) -> bool:
     """Whether so many voters are given as they are now that one of them holds all that is committed (KIP-595): a single one may have been down for long."""
-    voters = frozenset(newest.quorum[-1].voters) if newest.quorum else newest.voters
+    voters = frozenset(newest.current_voters)
     given = {one.node_id for one in histories if one.input not in earlier} & voters
     return 2 * len(given) > len(voters)
 

@@ -27,9 +27,7 @@ def test_a_topic_whose_record_most_voters_lack_has_no_partitions(ends, named, kn
         name[0]: SimpleNamespace(name=name, removed=Absent.NOT_APPLICABLE, created=SimpleNamespace(offset=offset))
         for name, offset in (("old", 10), ("new", 85))
     }
-    history: Any = SimpleNamespace(
-        topics=topics, partitions=[("o", 0), ("n", 0)], quorum=(), voters=frozenset({1, 2, 3})
-    )
+    history: Any = SimpleNamespace(topics=topics, partitions=[("o", 0), ("n", 0)], current_voters=(1, 2, 3))
     nodes: Any = [SimpleNamespace(node_id=node, end_offset=end) for node, end in ends.items()]
     lost: Any = [SimpleNamespace(topic_partition=TopicPartition("new", 0))] if named else []
 

@@ -61,7 +61,7 @@ def compare_metadata_logs(histories: Sequence[MetadataHistory]) -> LogComparison
     if newest is None:
         return None
     logs = tuple(_compare(history, newest) for history in histories)
-    voters = newest.quorum[-1].voters if newest.quorum else tuple(sorted(newest.voters))
+    voters = newest.current_voters
     return LogComparison(newest=newest, logs=logs, voters=voters, majority_end_offset=_majority_end(logs, voters))
 
 

@@ -72,9 +72,14 @@ class MetadataHistory:
         return self.epochs[-1].leader_epoch if self.epochs else -1
 
     @property
+    def current_voters(self) -> tuple[int, ...]:
+        """The voters by the newest record that names them, else by the files beside the log."""
+        return self.quorum[-1].voters if self.quorum else tuple(sorted(self.voters))
+
+    @property
     def is_of_voter(self) -> bool:
-        """Whether the node votes in the quorum, by the newest record that names the voters, else by the files beside the log."""
-        return self.node_id in (self.quorum[-1].voters if self.quorum else self.voters)
+        """Whether the node votes in the quorum."""
+        return self.node_id in self.current_voters
 
     def without_partitions(self) -> "MetadataHistory":
         """Return the history without the states of partitions, by far the most of it."""

@@ -24,7 +24,6 @@ def end_of_majority(newest: "MetadataHistory", histories: "Sequence[MetadataHist
         newest: the log that is ahead; it names the voters.
         histories: the logs of all nodes, of one moment; a voter that is not given may hold everything.
     """
-    voters = newest.quorum[-1].voters if newest.quorum else newest.voters
     given = {one.node_id: one.end_offset for one in histories}
-    ends = sorted((given.get(voter, math.inf) for voter in voters), reverse=True)
+    ends = sorted((given.get(voter, math.inf) for voter in newest.current_voters), reverse=True)
     return ends[len(ends) // 2] if ends else math.inf
