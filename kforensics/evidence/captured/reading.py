@@ -118,39 +118,6 @@ _BY_VALUE = 0
 """The version of `marshal` that writes equal values as equal bytes, shared or not."""
 
 
-def like_segment(known: Segment, path: str, length: int, mtime_ns: int) -> Segment:
-    """Return a segment of another replica, of which its capture has the same findings.
-
-    Args:
-        known: a sound segment of the same base offset, of which no table of batches is held.
-        path: of the other one, relative to its input.
-        length: of its file, in bytes.
-        mtime_ns: its time of change.
-    """
-    return Segment(
-        path=path,
-        base_offset=known.base_offset,
-        length=length,
-        valid_length=known.valid_length,
-        recovered_end_offset=known.recovered_end_offset,
-        first_offset=known.first_offset,
-        last_offset=known.last_offset,
-        batch_count=known.batch_count,
-        record_count=known.record_count,
-        epochs=known.epochs,
-        magics=known.magics,
-        max_timestamp_ms=known.max_timestamp_ms,
-        digests=known.digests,
-        batches=known.batches,
-        mtime_ns=mtime_ns,
-        recovered_batch_count=known.recovered_batch_count,
-        recovered_record_count=known.recovered_record_count,
-        is_thinned=known.is_thinned,
-        longest_batch=known.longest_batch,
-        batches_from=known.batches_from,
-    )
-
-
 def unread_below(file: CapturedSegment) -> int:
     """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was.
 

@@ -4,12 +4,13 @@ What is said of a directory is what `collect` says of it file by file; whatever 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.captured.reading import captured_segment, findings_in, like_segment
+from kforensics.evidence.captured.reading import captured_segment, findings_in
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.small_files import SHORT, parsed_once
@@ -181,7 +182,7 @@ def _segments(
             and findings == (known := beside[number]).findings
             and known.segment.base_offset == base
         ):
-            segment = like_segment(known.segment, path, length, mtime_ns)
+            segment = replace(known.segment, path=path, length=length, mtime_ns=mtime_ns)
         else:
             with root.open_below(path) as file:
                 assert isinstance(file, CapturedSegment)
