@@ -34,12 +34,11 @@ def heard_lines(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) ->
     """
     too_old = files_before_missing(events, files)
     without_newest = logs_without_newest(files)
-    last = {node: _last_line(events, node) for node, logs in without_newest.items() if "server.log" in logs}
     return HeardLines(
         first=_first_lines(events, too_old),
         too_old=too_old,
         without_newest=without_newest,
-        last=last,
+        last=_last_lines(events, [node for node, logs in without_newest.items() if "server.log" in logs]),
         cluster=_members(events),
     )
 
@@ -62,10 +61,16 @@ def _first_lines(events: Iterable[LoggedEvent], too_old: Mapping[int, frozenset[
     return found
 
 
-def _last_line(events: Iterable[LoggedEvent], node: int) -> int:
-    """Return the newest time of a line in the server.log of a node; before all time where none has one."""
-    times = (item.time_ms for item in events if item.node_id == node and log_of(item.file) == "server.log")
-    return max((time for time in times if isinstance(time, int)), default=-1)
+def _last_lines(events: Iterable[LoggedEvent], nodes: Iterable[int]) -> dict[int, int]:
+    """Return the newest time of a line in the server.log of each of the nodes; before all time where one has none."""
+    found = dict.fromkeys(nodes, -1)
+    for item in events if found else ():
+        node, time_ms = item.node_id, item.time_ms
+        if not isinstance(node, int) or not isinstance(time_ms, int) or time_ms <= found.get(node, time_ms):
+            continue
+        if log_of(item.file) == "server.log":
+            found[node] = time_ms
+    return found
 
 
 def _members(events: Iterable[LoggedEvent]) -> frozenset[int]:
