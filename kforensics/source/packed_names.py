@@ -27,7 +27,16 @@ class PackedNames:
 
     def __iter__(self) -> Iterator[str]:
         for group in self.groups:
-            yield from group.split("/")
+            yield from names_of(group)
 
     def __len__(self) -> int:
         return sum(group.count("/") + 1 for group in self.groups)
+
+
+def names_of(group: str) -> list[str]:
+    """Return the names of a group, in order.
+
+    Args:
+        group: one of `PackedNames`.
+    """
+    return group.split("/")

@@ -3,7 +3,8 @@
 import json
 import stat
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,17 +143,16 @@ class Gatherer:
             UsageError: the capture can't be written.
         """
         pieces: list[bytes] = []
-        text: list[str] = []
         outline = _Outline()
-        for one in entries:
-            text.append(ENCODE(one))
-            outline.add(one)
-            if len(text) == PIECE_ENTRIES:
-                pieces += [",".join(text).encode(), b","]
-                text = []
-        pieces += [",".join(text).encode()] if text else []
-        if not text and pieces:
-            del pieces[-1]
+
+        def texts() -> Iterator[str]:
+            for one in entries:
+                outline.add(one)
+                yield ENCODE(one)
+
+        each = texts()
+        while text := ",".join(islice(each, PIECE_ENTRIES)):
+            pieces += [b",", text.encode()] if pieces else [text.encode()]
         self._folders[path] = pieces
         self._lengths.append(outline.length)
         self._folder_bytes += sum(map(len, pieces))

@@ -42,7 +42,7 @@ from kforensics.evidence.parallel import stream
 from kforensics.source.capture import CapturePath
 from kforensics.source.locks import is_locked
 from kforensics.source.naming import parse_partition_directory
-from kforensics.source.packed_names import PackedNames
+from kforensics.source.packed_names import PackedNames, names_of
 from kforensics.source.walk import Found, join, walk_directory, walk_log_dir
 from kforensics.units import TopicPartition
 
@@ -127,12 +127,12 @@ class Task:
 
     log_dir: LogDirPlan
     group: str
-    """Their names, divided by slashes."""
+    """Their names, as `PackedNames` has them."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the directories."""
-        return tuple(self.group.split("/"))
+        return tuple(names_of(self.group))
 
 
 def plan_capture(
