@@ -121,10 +121,9 @@ def diff_answer(
         )
     state = worst_state("diff", (one.state for one in judged)) or State.UNKNOWN
     if state in _CALM and not among:
-        topics = form(deleted, "a deleted topic", "deleted topics")
         return Answer(
             state=State.UNKNOWN,
-            headline=f"UNKNOWN: nothing to compare: {counted(deleted, 'partition')}, of {topics}.",
+            headline=f"UNKNOWN: nothing to compare: {counted(deleted, 'partition')}, of {deleted_topics(deleted)}.",
             unknown=("What other partitions hold: give the data directories of the brokers.",),
         )
     if state in _CALM and not_given and all(one.partition.topic in METADATA_TOPICS for one in judged):
@@ -147,14 +146,23 @@ def diff_answer(
     )
 
 
+def deleted_topics(count: int) -> str:
+    """Return what some partitions are of.
+
+    Args:
+        count: of the partitions.
+    """
+    return form(count, "a deleted topic", "deleted topics")
+
+
 def of_deleted_topics(count: int) -> str:
     """Return, in brackets, how many partitions beside those that were compared are of deleted topics; nothing where none is.
 
     Args:
         count: of them.
     """
-    topics = form(count, "a deleted topic", "deleted topics")
-    return f" ({counted(count, 'other partition')} {form(count, 'is', 'are')} of {topics})" if count else ""
+    partitions = f"{counted(count, 'other partition')} {form(count, 'is', 'are')}"
+    return f" ({partitions} of {deleted_topics(count)})" if count else ""
 
 
 def _incomplete(problems: Sequence[Problem]) -> str:

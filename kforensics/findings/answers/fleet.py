@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.diff import BELOW_THE_ENDS, diff_answer, of_deleted_topics
+from kforensics.findings.answers.diff import BELOW_THE_ENDS, deleted_topics, diff_answer, of_deleted_topics
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
@@ -56,8 +56,8 @@ def _answer_of_partitions(summary: FleetSummary) -> Answer:
             headline="Nothing to judge: no partition was found, or none of those that were asked for.",
         )
     if not compared and state is State.AGREE:
-        topics = form(summary.deleted_partitions, "a deleted topic", "deleted topics")
-        words = f"Nothing to judge: {counted(summary.deleted_partitions, 'partition')}, of {topics}."
+        deleted = summary.deleted_partitions
+        words = f"Nothing to judge: {counted(deleted, 'partition')}, of {deleted_topics(deleted)}."
         return Answer(state=State.UNKNOWN, headline=words)
     if state is not State.AGREE:
         answer = diff_answer(
