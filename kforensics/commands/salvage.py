@@ -15,7 +15,7 @@ from kforensics.commands.salvaging.manifest import write_manifest
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition
 from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.readme import CARVED, write_readme
-from kforensics.commands.salvaging.saving import save_partition
+from kforensics.commands.salvaging.saving import DEFAULT_WRITERS, save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError
@@ -299,7 +299,9 @@ class _Shared:
     facts: ClusterFacts | None
     folder: OutFolder
     jobs: int = 1
-    """The processes that one partition may use."""
+    """The processes that may read one partition."""
+    writers: int = 1
+    """The processes that may write it."""
     carved: Carved | None = None
 
     @property
@@ -328,7 +330,8 @@ def _save_all(
         shared.folder.make()
     weights = [sum(place.length for place in task.places) for task in tasks]
     # A large partition is done by all processes together, so that none of them is left alone with it at the end.
-    large = {at: _save_one(replace(shared, jobs=jobs), tasks[at]) for at, one in enumerate(weights) if one >= LARGE}
+    together = replace(shared, jobs=jobs, writers=shared.request.jobs or min(jobs, DEFAULT_WRITERS))
+    large = {at: _save_one(together, tasks[at]) for at, one in enumerate(weights) if one >= LARGE}
     small = [at for at in range(len(tasks)) if at not in large]
     if sum(weights[at] for at in small) < SMALL_WORK:
         jobs = 1
@@ -405,7 +408,7 @@ def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPar
         roots=shared.roots,
         reader=reader,
         batch_writer=shared.batch_writer,
-        jobs=shared.jobs,
+        jobs=shared.writers,
     )
 
 

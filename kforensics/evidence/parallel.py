@@ -281,6 +281,7 @@ def _serve_in_turn(
             if not os.read(my_turn, 1):
                 return
             result = then(made)
+            del made  # it may be large, and would be held until the next is made
         except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
             _send(write_result, _Raised(error))
             return

@@ -347,6 +347,29 @@ def in_several_processes(monkeypatch):
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(("given", "writers"), [((), 2), (("--jobs", "3"), 3)])
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_few_processes_write_unless_more_are_asked_for(
+    capsys, incident, tmp_path, monkeypatch, in_several_processes, form, given, writers
+):
+    monkeypatch.setattr(salvage_command, "default_jobs", lambda: 8)
+    monkeypatch.setattr(part_files, "LARGEST_PART", 5_000)
+    started = []
+    start = parallel.InTurn.__init__
+
+    def counted(*functions, jobs):
+        started.append(jobs)
+        start(*functions, jobs=jobs)
+
+    monkeypatch.setattr(parallel.InTurn, "__init__", counted)
+    final = incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1"
+
+    salvage(capsys, final, "--what", "all", "--topic", "tx", "--form", form, *given, "-o", tmp_path / "out")
+
+    assert set(started) == {writers}
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, monkeypatch, in_several_processes, form):
     monkeypatch.setattr(part_files, "LARGEST_PART", 5_000)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import weakref
 
 import pytest
 
@@ -163,3 +164,18 @@ def test_a_process_that_is_killed_in_turn_is_said():
 
     with pytest.raises(ChildProcessError, match="was killed"):
         list(in_turn(int, killed, range(20)))
+
+
+def test_what_was_made_in_turn_is_given_back_before_more_is_made():
+    class Made:
+        pass
+
+    before = []
+
+    def work(_task):
+        assert not before or before[0]() is None
+        made = Made()
+        before[:] = [weakref.ref(made)]
+        return made
+
+    assert list(in_turn(work, lambda _made: "done", range(9))) == ["done"] * 9

@@ -23,6 +23,7 @@ except ImportError:
 
 _ALPHABET = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _EQUALS = ord("=")
+_ENCODED_AT_ONCE = 3 << 16
 
 
 def _without_bits(count: int) -> NDArray[np.uint8]:
@@ -59,7 +60,8 @@ class ArrowCells(Cells):
         gathered = gather(view, positions, ends)
         count = len(kept)
         bounds = np.frombuffer(gathered.buffers()[1], np.int32)[: count + 1] // 3 * 4
-        text = bytearray(b64encode(gathered.buffers()[2]) if bounds[-1] else b"")
+        text = _encoded(gathered.buffers()[2], int(bounds[-1]) // 4 * 3)
+        del gathered  # it holds as many bytes as the text
         characters = np.frombuffer(text, np.uint8)
         left = kept % 3
         ones, twos = bounds[1:][left == 2], bounds[1:][left == 1]
@@ -81,6 +83,17 @@ class ArrowCells(Cells):
         lines = pc.binary_join_element_wise(*cells, _constant(b""))
         bounds = np.frombuffer(lines.buffers()[1], np.int32)
         return memoryview(lines.buffers()[2])[: int(bounds[len(lines)])]
+
+
+def _encoded(data: Any, length: int) -> bytearray:
+    """Return base64 of the first bytes of a buffer, a multiple of 3, made in pieces so that it is held once."""
+    text = bytearray(length // 3 * 4)
+    view = memoryview(data)[:length] if length else memoryview(b"")
+    for start in range(0, length, _ENCODED_AT_ONCE):
+        piece = b64encode(view[start : start + _ENCODED_AT_ONCE])
+        at = start // 3 * 4
+        text[at : at + len(piece)] = piece
+    return text
 
 
 def gather(view: memoryview, starts: NDArray[np.int64], ends: NDArray[np.int64], bitmap: Any = None) -> Any:

@@ -19,10 +19,6 @@ MOST_BATCHES = 1 << 16
 """Batches in one file: their rows are sent to the process that writes it."""
 
 
-MOST_PROCESSES = 2
-"""Each takes about 70 MB, and all of `salvage` together at most 200 MB."""
-
-
 class PartTask(NamedTuple):
     """What one file is made of."""
 
@@ -53,7 +49,7 @@ class PartFiles:
     Args:
         length: the most bytes of batches in a file, but for a batch that is larger.
         save: writes one file; it may be called in another process.
-        jobs: the most processes; no thread may run yet where there are several.
+        jobs: the processes; no thread may run yet where there are several.
     """
 
     def __init__(self, length: int, save: Callable[[PartTask], SavedPartition], *, jobs: int) -> None:
@@ -61,7 +57,6 @@ class PartFiles:
         self._save = save
         self._items: list[tuple[Run | Merge, list[Gap]]] = []
         self._bytes = self._batches = self._count = 0
-        jobs = min(jobs, MOST_PROCESSES)
         self._processes = InTurn(save, _itself, jobs=jobs) if jobs > 1 and hasattr(os, "fork") else None
         self._saved: list[SavedPartition] = []
 

@@ -40,6 +40,9 @@ PART_TASK_LENGTH = 3 << 20
 WORTH_PROCESSES = 48 << 20
 """Bytes of a copy for which processes pay that write its records in turn."""
 
+DEFAULT_WRITERS = 2
+"""Processes that write one partition where the user names no number: each takes about 60 MB, and all of `salvage` together at most 200 MB."""
+
 
 def save_partition(
     plan: PartitionPlan,
@@ -62,7 +65,7 @@ def save_partition(
         roots: where each input really is, by its index.
         reader: gives batch rows.
         batch_writer: makes the writer of a form of whole batches, by the stem of its files.
-        jobs: the most processes to use.
+        jobs: the most processes that write.
 
     Raises:
         WriteFailed: the output can't be written.
