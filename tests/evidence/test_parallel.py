@@ -170,7 +170,7 @@ def test_what_was_made_in_turn_is_given_back_before_more_is_made():
     class Made:
         pass
 
-    before = []
+    before: list[weakref.ref[Made]] = []
 
     def work(_task):
         assert not before or before[0]() is None

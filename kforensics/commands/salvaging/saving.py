@@ -1,9 +1,8 @@
 """One partition saved: its best copy and its alternates, read run by run and handed to the writers of a form."""
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed
 from kforensics.commands.salvaging.forms import BatchWriter, FormName
-from kforensics.commands.salvaging.jsonl import JsonRecords
+from kforensics.commands.salvaging.lines_in_turn import TASK_LENGTH, LinesInTurn, Taken
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition, UnreadEnd
 from kforensics.commands.salvaging.outputs import Output, Outputs
 from kforensics.commands.salvaging.part_files import PartFiles, PartTask, add_parts, part_length
@@ -22,7 +21,6 @@ from kforensics.commands.salvaging.segments import LARGEST_HELD
 from kforensics.damage import Absent, DamageKind
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import BatchReader, CheckpointValue
-from kforensics.evidence.parallel import InTurn
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import MAIN, BestCopies, Selection
@@ -30,12 +28,6 @@ from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_ga
 from kforensics.units import OffsetRange
 
 _IN_RECORDS = "--form jsonl holds them"
-
-TASK_LENGTH = 3 << 20
-"""Bytes of batches whose records one process writes at a time."""
-
-PART_TASK_LENGTH = 3 << 20
-"""The same where it writes a file of its own: the more batches are decoded together, the less each of them takes."""
 
 WORTH_PROCESSES = 48 << 20
 """Bytes of a copy for which processes pay that write its records in turn."""
@@ -83,17 +75,6 @@ def _watermark(copy: LogCopy) -> int:
     return value.value if isinstance(value, CheckpointValue) and copy.is_final and not copy.is_remnant else 0
 
 
-@dataclass(slots=True)
-class _Written:
-    """What a process made of a task, and then what it wrote of it."""
-
-    parts: list[list[tuple[Run, Part]]]
-    """Of each run."""
-    lines: list[bytes | memoryview] = field(default_factory=list)
-    length: int = 0
-    failure: WriteFailed | None = None
-
-
 class _Saver:
     def __init__(
         self,
@@ -133,11 +114,7 @@ class _Saver:
         """Those before the next run of batches."""
         largest = max((sum(one.length for one in copy.view.segments) for copy in plan.copies), default=0)
         self._jobs = jobs if largest >= WORTH_PROCESSES and hasattr(os, "fork") else 1
-        self._processes: InTurn[list[Run], _Written] | None = None
-        self._task: list[tuple[Run, list[Gap]]] = []
-        """Runs for the next process, each with the gaps before it."""
-        self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
-        """Those that processes have."""
+        self._lines: LinesInTurn | None = None
         self._next = self._first_offset()
         self._saved = self._nothing_saved(plan.gaps)
         self._part_length = part_length(largest) if form is FormName.PARQUET else None
@@ -183,8 +160,8 @@ class _Saver:
         except (OSError, MemoryError) as error:
             raise WriteFailed(self._outputs.stem(None), error) from error
         finally:
-            if self._processes is not None:
-                self._processes.close()
+            if self._lines is not None:
+                self._lines.close()
             if self._parts is not None:
                 self._parts.close()
                 if not is_whole:
@@ -329,7 +306,7 @@ class _Saver:
 
     def _take(self, run: Run) -> None:
         if self._jobs > 1 and run.label == MAIN and self._form is FormName.JSONL:
-            self._hand_out(run)
+            self._to_processes(run)
             return
         if self._parts is not None and run.label == MAIN:
             self._to_part(run)
@@ -342,7 +319,7 @@ class _Saver:
                     self._gaps.append(found)
             return
         assert output.records is not None
-        for one in split_run(run, TASK_LENGTH if self._part_length is None else PART_TASK_LENGTH):
+        for one in split_run(run, TASK_LENGTH):
             for taken, part in self._records.parts(one, output.records.add):
                 self._add(taken, output, part, part.records)
 
@@ -420,66 +397,24 @@ class _Saver:
 
     # ---- several processes ----
 
-    def _hand_out(self, run: Run) -> None:
-        """Give batches to a process as soon as they are enough; of a long run a part to each."""
-        for one in split_run(run, TASK_LENGTH):
-            self._task.append((one, self._gaps))
-            self._gaps = []
-            if sum(other.end - other.start for other, _ in self._task) >= TASK_LENGTH // 2:
-                self._submit()
-
-    def _submit(self) -> None:
-        if self._processes is None:
-            writer = self._outputs.of(MAIN).records
-            assert isinstance(writer, JsonRecords)
-            for output in self._outputs.by_number.values():
-                if isinstance(output.records, JsonRecords):
-                    output.records.file.pause()
-            writer.expect_many()
-            self._outputs.background.wait()
-            self._outputs.background.close()
-            self._processes = InTurn(self._lines, self._append, jobs=self._jobs)
-        task, self._task = self._task, []
-        for done in self._processes.submit([run for run, _ in task]):
-            self._take_over(done)
-        self._tasks.append(task)
+    def _to_processes(self, run: Run) -> None:
+        if self._lines is None:
+            self._lines = LinesInTurn(self._outputs, self._records, jobs=self._jobs)
+        gaps, self._gaps = self._gaps, []
+        self._take_over(self._lines.add(run, gaps))
 
     def _settle(self) -> None:
         """Wait for what processes have."""
-        if self._task:
-            self._submit()
-        for done in self._processes.results() if self._processes is not None else ():
-            self._take_over(done)
+        if self._lines is not None:
+            self._take_over(self._lines.settle())
 
-    def _take_over(self, done: _Written) -> None:
-        if done.failure is not None:
-            raise done.failure
-        output, after = self._outputs.of(MAIN), self._gaps
-        assert isinstance(output.records, JsonRecords)
-        output.records.file.appended(done.length)
-        for (_, gaps), parts in zip(self._tasks.popleft(), done.parts, strict=True):
+    def _take_over(self, done: Iterable[Taken]) -> None:
+        after = self._gaps
+        for gaps, parts in done:
             self._gaps = gaps
             for run, part in parts:
-                self._add(run, output, part, part.records)
+                self._add(run, self._outputs.of(MAIN), part, part.records)
         self._gaps = after
-
-    def _lines(self, task: list[Run]) -> _Written:
-        """Make the lines of some runs, in a process of its own."""
-        writer = self._outputs.by_number[MAIN].records
-        assert isinstance(writer, JsonRecords)
-        done = _Written([])
-        for run in task:
-            done.parts.append(list(self._records.parts(run, lambda *found: done.lines.append(writer.lines(*found)))))
-        return done
-
-    def _append(self, done: _Written) -> _Written:
-        """Write lines when those of every task before are written."""
-        writer = self._outputs.by_number[MAIN].records
-        assert isinstance(writer, JsonRecords)
-        try:
-            return _Written(done.parts, length=writer.file.append(done.lines))
-        except WriteFailed as error:
-            return _Written(done.parts, failure=error)
 
     # ---- merged batches ----
 
@@ -508,7 +443,7 @@ class _Saver:
                     part.gaps = [gap for gap in part.gaps if gap.reason is not GapReason.DAMAGED]
                     self._add(run, output, part, part.records)
         self._gaps += [left for gap in unread for left in _without_known(gap, seen)]
-        if self._processes is not None:
+        if self._lines is not None and self._lines.has_begun:
             output.records.file.digest()  # what waits here is written and hashed before processes append to the file
 
     def _merge_batches(self, merge: Merge, output: Output) -> None:
