@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from kforensics.cli.app import GARBAGE_THRESHOLD
 from tests import schemas
 from tests.builders import reading, repeating
+from tests.builders.directories import with_short_indexes
 
 # Compiled modules are kept, also where the surroundings keep none, and processes that tests start find them: compiling takes longer than most tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -163,6 +164,12 @@ def _priority_stays() -> Iterator[None]:
 def fixtures() -> Path:
     """The directory of recorded evidence."""
     return FIXTURES
+
+
+@pytest.fixture(scope="session")
+def small_cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cluster in fixtures/ with indexes that are not preallocated, of which captures take 20 MB of zeros along each; it must not be written to."""
+    return with_short_indexes(FIXTURES / "unclean-election", tmp_path_factory.mktemp("small") / "unclean-election")
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Data directories on disk, made or copied, that a test may alter."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -54,3 +55,21 @@ def _copy_with_holes(source: str, target: str, *, follow_symlinks: bool = True) 
         out.write(data.rstrip(b"\0"))
         out.truncate(len(data))
     shutil.copystat(source, target)
+
+
+def with_short_indexes(source: Path, target: Path) -> Path:
+    """A copy of a directory whose indexes end with their entries, as a clean shutdown leaves them.
+
+    Args:
+        source: The directory.
+        target: What the copy is called.
+
+    Returns:
+        The target.
+    """
+    copied(source, target)
+    for ending, length in ((".index", 8), (".timeindex", 12)):
+        for path in target.rglob(f"*{ending}"):
+            used = len(path.read_bytes().rstrip(b"\0"))
+            os.truncate(path, -(-used // length) * length)
+    return target
