@@ -53,6 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 TOGETHER = {
     "tests/fleet/": "Spark is started once",
     "tests/trust/test_reproducible.py": "all are compared with one",
+    "tests/trust/test_evidence.py": "likewise",
     "tests/cli/test_trace_compaction.py": "another decoder reads the recordings once",
     "tests/cli/test_explain_html.py": "most look at one page",
     "tests/test_schema.py": "all look at the same documents",
