@@ -60,9 +60,10 @@ def commands_shown() -> Iterator[tuple[str, str]]:
 
 def test_every_command_and_option_on_a_page_exists():
     wrong = []
+    program = get_command(application())
     for place, line in commands_shown():
         words = line.split()[1:]
-        command = get_command(application())
+        command = program
         while words and words[0] in getattr(command, "commands", {}):
             command = getattr(command, "commands")[words.pop(0)]  # noqa: B009
         if getattr(command, "commands", {}) and not words[0].startswith("-"):

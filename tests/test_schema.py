@@ -51,7 +51,7 @@ from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
 from kforensics.source.walk import DirectoryKind
 from tests.builders.directories import copied
 from tests.conftest import ROOT
-from tests.schemas import SchemaMismatch, registry, validate, validate_lines, validator
+from tests.schemas import SchemaMismatch, accepts, registry, validate, validate_lines, validator
 
 DOCUMENTS = tuple(name for name in schema.names() if name not in {"common", "refusal"} and not name.endswith("-line"))
 OF_AUDITS = ("fleet-audit", "fleet-report", "fleet-trend")
@@ -299,7 +299,8 @@ def test_a_wrong_document_is_refused(samples, name):
     seen: set[str] = set()
     refused = 0
     for sample in samples[name]:
-        validate(name, sample)
+        assert accepts(name)(sample)
+        assert validator(name).is_valid(sample)
         whole = {"": sample}
         for holder, key, place in _places(whole, ""):
             if place in seen:
@@ -308,6 +309,7 @@ def test_a_wrong_document_is_refused(samples, name):
             value = holder[key]
             for wrong in _wrong_values(key, value):
                 holder[key] = wrong
+                assert not accepts(name)(whole[""]), (place, wrong)
                 assert not validator(name).is_valid(whole[""]), (place, wrong)
                 refused += 1
             holder[key] = value

@@ -77,9 +77,8 @@ class Condition:
         Args:
             facts: what is known of columns of all rows.
         """
-        known = reduce(
-            operator.and_, (_guarantee(pc.field(name), fact) for name, fact in facts.items()), pc.scalar(True)
-        )
+        asked = (_guarantee(pc.field(name), fact) for name, fact in facts.items() if name in self.columns)
+        known = reduce(operator.and_, asked, pc.scalar(True))
         form, here = pd.ParquetFileFormat(), LocalFileSystem()
         # No such file is opened: what Arrow knows of a file's partition excludes it or does not.
         file = form.make_fragment("", here, partition_expression=known)

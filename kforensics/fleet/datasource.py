@@ -211,16 +211,17 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
         """
         if not row.get("has_sound_index"):
             return 0
+        where = _facts(task, row)
+        column = _NEWEST[self._level]
+        if self._may_hold({**where, column: None}):  # records without a timestamp are older than any, and null
+            return 0
         entries = time_entries(task.found.root / row["path"], row["base_offset"])
         if entries is None:
             return 0
         times, offsets = entries
-        where = _facts(task, row)
-        column = _NEWEST[self._level]
 
         def is_wanted(newest_ms: Any) -> bool:
-            # Records without a timestamp are older than any, and null.
-            return any(self._may_hold({**where, column: fact}) for fact in ((None, int(newest_ms)), None))
+            return self._may_hold({**where, column: (None, int(newest_ms))})
 
         # What no older record passes may still pass newer ones, and not the reverse.
         count = bisect_left(times, x=True, key=is_wanted)

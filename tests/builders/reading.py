@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 
-from kforensics.evidence.replica import collect
+from kforensics.evidence.metadata import log
+from kforensics.evidence.replica import collect, progress
 from kforensics.evidence.replica.batch_reader import FileBatchReader, _touches
+from kforensics.evidence.replica.log_tail import read_log_tail
 
 _known: dict[Any, Any] = {}
 
 
 def read_once(patch: pytest.MonkeyPatch) -> None:
-    """Have segments and records that were read given again, as long as the file is the same by inode, size and times; captures are read each time."""
+    """Have what was read of segments, ends of logs and metadata logs given again, as long as the file is the same by inode, size and times; captures are read each time."""
     patch.setattr(collect, "_scan", _of_file(collect._scan))
+    patch.setattr(progress, "read_log_tail", _tail(read_log_tail))
+    patch.setattr(log, "read_metadata_log", _metadata(log.read_metadata_log))
     patch.setattr(FileBatchReader, "records", _records(FileBatchReader.records))
 
 
@@ -36,6 +40,32 @@ def _of_file(scan: Callable[..., Any]) -> Callable[..., Any]:
         key = (file, path)
         if key not in _known:
             _known[key] = scan(place, path, base_offset)
+        return _known[key]
+
+    return once
+
+
+def _tail(read: Callable[..., Any]) -> Callable[..., Any]:
+    def once(found: Any, segments: Any, indexes: Any) -> Any:
+        files = tuple(_identity(found.root, path) for _, path in segments)
+        if None in files:
+            return read(found, segments, indexes)
+        key = (files, tuple(_identity(found.root, path) for path in indexes.values()))
+        if key not in _known:
+            _known[key] = read(found, segments, indexes)
+        return _known[key]
+
+    return once
+
+
+def _metadata(read: Callable[..., Any]) -> Callable[..., Any]:
+    def once(files: Any) -> Any:
+        states = tuple(_identity(files.root, path) for path in (*files.segments, *(one[2] for one in files.snapshots)))
+        if None in states:
+            return read(files)
+        key = (files, states)
+        if key not in _known:
+            _known[key] = read(files)
         return _known[key]
 
     return once

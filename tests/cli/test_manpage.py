@@ -21,9 +21,10 @@ def test_pages_are_up_to_date():
 
 
 def test_every_command_and_option_has_words():
+    pages = manpage.pages()
     for command in application().registered_commands:
         assert command.callback is not None
-        page = manpage.pages()[f"man/kforensics-{command.name or command.callback.__name__}.1"]
+        page = pages[f"man/kforensics-{command.name or command.callback.__name__}.1"]
         lines = page.splitlines()
         empty = [lines[at - 1] for at, line in enumerate(lines) if not line]
 

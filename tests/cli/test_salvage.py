@@ -24,6 +24,8 @@ from kforensics.source.mapped import EvidenceFile
 from tests import salvaged
 from tests.builders.directories import copied
 
+pytestmark = pytest.mark.usefixtures("read_once")
+
 
 def salvage(capsys, *arguments):
     code = run(["salvage", *map(str, arguments), "--format", "json"])

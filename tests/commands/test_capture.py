@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from functools import cache
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 
@@ -31,7 +33,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturePath, MissingBytes, open_capture
-from kforensics.source.capture_file import MARKER, comment_of
+from kforensics.source.capture_file import MARKER, PART_LIMIT, comment_of
 from kforensics.source.mapped import open_evidence
 from tests import schemas
 from tests.builders.captured_tails import tail_bytes
@@ -55,8 +57,18 @@ BROKER = FIXTURES / "unclean-election" / "broker-1"
 
 
 @pytest.fixture
-def taken(tmp_path):
-    return take([BROKER], tmp_path / "broker-1.kfc")
+def broker(small_cluster):
+    return small_cluster / "broker-1"
+
+
+@pytest.fixture(scope="module")
+def taken_once(small_cluster, tmp_path_factory):
+    return take([small_cluster / "broker-1"], tmp_path_factory.mktemp("taken") / "broker-1.kfc")
+
+
+@pytest.fixture
+def taken(taken_once, tmp_path):
+    return Path(shutil.copyfile(taken_once, tmp_path / "broker-1.kfc"))
 
 
 @pytest.mark.parametrize(
@@ -90,8 +102,8 @@ def test_ends_of_logs_are_captured_and_what_is_not_in_them_is_said(incident, tmp
     assert "unknown" == verified["answer"]["state"]
 
 
-def test_a_capture_of_ends_takes_nothing_along_that_needs_more(tmp_path, capsys):
-    arguments = ["capture", str(BROKER), "--depth", "tails", "--normal-priority", "-o"]
+def test_a_capture_of_ends_takes_nothing_along_that_needs_more(tmp_path, capsys, broker):
+    arguments = ["capture", str(broker), "--depth", "tails", "--normal-priority", "-o"]
     assert 0 == run([*arguments, str(tmp_path / "one.kfc")])
     assert "one.kfc has the evidence of node 1, of logs their ends alone." in capsys.readouterr().out
     assert 2 == run([*arguments, str(tmp_path / "two.kfc"), "--with-tail"])
@@ -108,9 +120,9 @@ def test_captures_and_directories_are_mixed_freely(tmp_path):
 
 
 @pytest.mark.parametrize("lost", ["*.log", "00000000000000000000.log"])
-def test_segments_that_are_missing_are_missing_of_a_capture_too(lost, tmp_path):
+def test_segments_that_are_missing_are_missing_of_a_capture_too(lost, tmp_path, small_cluster):
     nodes = []
-    for node in sorted(one for one in (FIXTURES / "unclean-election").iterdir() if one.is_dir()):
+    for node in sorted(one for one in small_cluster.iterdir() if one.is_dir()):
         nodes.append(tmp_path / node.name)
         copied(node, nodes[-1])
     for log in (nodes[0] / "orders-0").glob(lost):
@@ -167,9 +179,9 @@ def test_no_system_call_tries_to_write_below_an_input(tmp_path):
     assert [] == [line for line in inside if writing.search(line)]
 
 
-def test_the_document_says_what_is_in_the_file(tmp_path, capsys):
+def test_the_document_says_what_is_in_the_file(tmp_path, capsys, broker):
     out = tmp_path / "out.kfc"
-    arguments = ["capture", str(BROKER), "--normal-priority", "--format", "json"]
+    arguments = ["capture", str(broker), "--normal-priority", "--format", "json"]
     assert 0 == run([*arguments, "--out", str(out)])
     taken = json.loads(capsys.readouterr().out)
     assert 0 == run([*arguments, "--plan"])
@@ -196,7 +208,7 @@ def test_an_estimate_takes_preallocated_indexes_for_zeros(tmp_path, capsys):
     assert 0 < sizes[0] < sizes[1] < sizes[0] + 50_000
 
 
-def test_standard_tools_open_it(taken):
+def test_standard_tools_open_it(taken, broker):
     with zipfile.ZipFile(taken) as archive:
         assert archive.testzip() is None
         manifest = json.loads(archive.read("manifest.json"))
@@ -211,14 +223,14 @@ def test_standard_tools_open_it(taken):
     rows = len(columns["batches/000000/crc"])
 
     for path in ("meta.properties", "replication-offset-checkpoint", "orders-0/leader-epoch-checkpoint"):
-        assert (BROKER / path).read_bytes() == held[f"broker-1/{path}"]
+        assert (broker / path).read_bytes() == held[f"broker-1/{path}"]
     assert rows == manifest["counts"]["batches"] > 0
 
 
-def test_no_byte_of_a_record_is_in_it(taken):
+def test_no_byte_of_a_record_is_in_it(taken, broker):
     """Every value that the recording's producer wrote is looked for in every part."""
     values = [b"value", b"order", b"payload"]
-    log = (BROKER / "orders-0" / "00000000000000000000.log").read_bytes()
+    log = (broker / "orders-0" / "00000000000000000000.log").read_bytes()
     sample = log[200:260]
     with zipfile.ZipFile(taken) as archive:
         for name in archive.namelist():
@@ -226,21 +238,21 @@ def test_no_byte_of_a_record_is_in_it(taken):
     assert any(value in log for value in values) or len(log) > 300
 
 
-def test_small_files_are_dumped_out_of_it(taken, capsys):
+def test_small_files_are_dumped_out_of_it(taken, capsys, broker):
     path = "orders-0/leader-epoch-checkpoint"
-    assert 0 == run(["dump", str(BROKER / path)])
+    assert 0 == run(["dump", str(broker / path)])
     there = capsys.readouterr().out
     assert 0 == run(["dump", f"{taken}/broker-1/{path}"])
 
     assert there == capsys.readouterr().out
 
 
-def test_bytes_that_it_lacks_are_asked_for_by_file_and_broker(taken, capsys):
+def test_bytes_that_it_lacks_are_asked_for_by_file_and_broker(taken, capsys, broker):
     assert 3 == run(["dump", "--records", f"{taken}/broker-1/orders-0/00000000000000000000.log"])
 
     err = " ".join(capsys.readouterr().err.split())
     assert "does not hold its bytes" in err
-    assert f"{BROKER.resolve()}/orders-0/00000000000000000000.log of broker 1" in err
+    assert f"{broker.resolve()}/orders-0/00000000000000000000.log of broker 1" in err
 
 
 def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_of_captures(incident, tmp_path, capsys):
@@ -284,9 +296,11 @@ def test_records_of_the_metadata_log_that_would_be_truncated_are_listed_of_captu
     assert records[0] == records[1]
 
 
-def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_stayed_there(tmp_path, monkeypatch):
+def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_stayed_there(
+    tmp_path, monkeypatch, broker
+):
     node = tmp_path / "broker-1"
-    copied(BROKER, node)
+    copied(broker, node)
     there, _ = document("predict", [node])
     (node / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
     clean, _ = document("predict", [node])
@@ -314,9 +328,9 @@ def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_
     ]
 
 
-def test_predict_says_of_captured_segments_about_to_be_removed_what_it_says_of_the_directory(tmp_path):
+def test_predict_says_of_captured_segments_about_to_be_removed_what_it_says_of_the_directory(tmp_path, broker):
     node = tmp_path / "broker-1"
-    copied(BROKER, node)
+    copied(broker, node)
     partition = next(one for one in sorted(node.iterdir()) if (one / f"{0:020}.timeindex").is_file())
     removed = node / f"gone-0.{'0123456789abcdef' * 2}-delete"
     copied(partition, removed)
@@ -377,8 +391,8 @@ def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, version, tmp
     assert there == here
 
 
-def test_a_path_that_can_not_be_used_is_named_and_the_rest_captured(tmp_path):
-    printed, code = document("capture", [BROKER, tmp_path / "missing"], "--plan", "--normal-priority", "--keep-going")
+def test_a_path_that_can_not_be_used_is_named_and_the_rest_captured(tmp_path, broker):
+    printed, code = document("capture", [broker, tmp_path / "missing"], "--plan", "--normal-priority", "--keep-going")
     assert 3 == code
     assert "unreadable" == printed["inputs"][1]["kind"]
     assert [1] == [one["input"] for one in printed["problems"]]
@@ -386,8 +400,8 @@ def test_a_path_that_can_not_be_used_is_named_and_the_rest_captured(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["ls", "metadata"])
-def test_other_commands_take_it(command, taken):
-    one, code = document(command, [BROKER])
+def test_other_commands_take_it(command, taken, broker):
+    one, code = document(command, [broker])
     other, its_code = document(command, [taken])
 
     assert one == other
@@ -443,11 +457,11 @@ def test_passwords_in_settings_are_not_taken_along(tmp_path):
     assert b"min.insync.replicas=2" in data
 
 
-def test_a_file_that_can_not_be_read_is_named(tmp_path):
+def test_a_file_that_can_not_be_read_is_named(tmp_path, broker):
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
     source = tmp_path / "broker-1"
-    copied(BROKER, source)
+    copied(broker, source)
     (source / "orders-0" / "00000000000000000000.log").chmod(0)
     out = tmp_path / "out.kfc"
 
@@ -477,6 +491,7 @@ def _write_log_dir(folder, node_id, data, end):
         (folder / name).write_text(f"0\n1\norders 0 {end}\n")
 
 
+@cache
 def _long_log(marked=None):
     """Twenty batches of 10,000 records; the records of the batch that is marked have another value."""
     return b"".join(
@@ -527,14 +542,14 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
         assert 20 == json.loads(archive.read("manifest.json"))["counts"]["batches"]
 
 
-def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(taken):
+def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(taken, broker):
     inputs = find_inputs([taken])
     paths = [f"orders-0/{0:020}.log", "orders-0/leader-epoch-checkpoint"]
     cited = [SimpleNamespace(citations=[Citation(input=0, path=path)]) for path in paths]
     log, epochs, capture = cited_files(SimpleNamespace(timeline=cited, incidents=[], findings=[]), inputs)  # type: ignore[arg-type]
 
     assert log.sha256 is Absent.UNREADABLE
-    assert epochs.sha256 == hashlib.sha256((BROKER / paths[1]).read_bytes()).hexdigest()
+    assert epochs.sha256 == hashlib.sha256((broker / paths[1]).read_bytes()).hexdigest()
     assert (str(taken), hashlib.sha256(taken.read_bytes()).hexdigest()) == (capture.path, capture.sha256)
 
 
@@ -545,14 +560,14 @@ def _log_of(capture, node):
     return CapturePath(capture) / node / "orders-0" / f"{0:020}.log"
 
 
-def test_trace_finds_in_a_capture_what_its_tails_hold_and_knows_nothing_of_the_rest(tmp_path, monkeypatch):
+def test_trace_finds_in_a_capture_what_its_tails_hold_and_knows_nothing_of_the_rest(tmp_path, monkeypatch, broker):
     words = ("-t", "orders", "--value", "o")
-    there, code = document("trace", [BROKER], *words)
-    assert (there, code) == document("trace", [take([BROKER], tmp_path / "all.kfc", with_tail=True)], *words)
-    assert (3, "unknown") == _traced(take([BROKER], tmp_path / "none.kfc"), *words)[:2]
+    there, code = document("trace", [broker], *words)
+    assert (there, code) == document("trace", [take([broker], tmp_path / "all.kfc", with_tail=True)], *words)
+    assert (3, "unknown") == _traced(take([broker], tmp_path / "none.kfc"), *words)[:2]
 
     monkeypatch.setattr("kforensics.commands.capturing.stakes.stake", lambda *_: 20)
-    tails = take([BROKER], tmp_path / "tails.kfc", with_tail=True)
+    tails = take([broker], tmp_path / "tails.kfc", with_tail=True)
     code, _, found = _traced(tails, *words)
     places = {(one["partition"], one["offset"]) for one in there["records"]}
 
@@ -620,9 +635,9 @@ def test_without_it_no_bytes_can_be_read(taken):
 
 
 @pytest.mark.parametrize("command", ["diff", "explain", "ls", "metadata", "verify"])
-def test_every_command_says_that_records_are_in_it(command, tmp_path, capsys):
-    plain = take([BROKER], tmp_path / "plain.kfc")
-    taken = take([BROKER], tmp_path / "private.kfc", with_tail=True)
+def test_every_command_says_that_records_are_in_it(command, tmp_path, capsys, broker):
+    plain = take([broker], tmp_path / "plain.kfc")
+    taken = take([broker], tmp_path / "private.kfc", with_tail=True)
     run([command, str(plain), "--format", "json"])
     there = capsys.readouterr()
     run([command, str(taken), "--format", "json"])
@@ -783,8 +798,8 @@ def test_any_value_of_a_tree_may_be_wrong(seed, taken, tmp_path):
         7,
     ],
 )
-def test_bytes_that_can_not_be_are_refused(held, tmp_path):
-    taken = take([BROKER], tmp_path / "private.kfc", with_tail=True)
+def test_bytes_that_can_not_be_are_refused(held, tmp_path, broker):
+    taken = take([broker], tmp_path / "private.kfc", with_tail=True)
     forged = rewritten(taken, tmp_path, _edit(lambda one: one["content"]["segment"].update(bytes=held)))
 
     with pytest.raises(EvidenceUnreadable, match="the capture can't be used"):
@@ -825,7 +840,7 @@ def test_a_flipped_bit_is_found(taken, tmp_path):
 
 def test_a_part_that_inflates_to_more_than_it_says_is_refused_in_bounds(taken, tmp_path):
     def bomb(contents):
-        contents["tree/000000.json"] = b" " * (200 << 20)
+        contents["tree/000000.json"] = b" " * (PART_LIMIT + 1)
 
     forged = rewritten(taken, tmp_path, bomb)
 

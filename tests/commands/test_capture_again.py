@@ -27,7 +27,6 @@ from kforensics.source.locks import is_locked
 from tests.builders.captured_tails import tail_bytes
 from tests.builders.directories import copied
 from tests.captures import document, take
-from tests.conftest import FIXTURES
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +36,8 @@ def _settled(monkeypatch):
 
 
 @pytest.fixture
-def node(tmp_path):
-    copied(FIXTURES / "unclean-election" / "broker-1", tmp_path / "broker-1")
+def node(tmp_path, small_cluster):
+    copied(small_cluster / "broker-1", tmp_path / "broker-1")
     return tmp_path / "broker-1"
 
 
@@ -181,8 +180,8 @@ def test_bytes_and_rows_that_the_earlier_capture_lacks_are_read(node, tmp_path):
     )
 
 
-def test_a_capture_of_another_node_is_refused(node, tmp_path):
-    other = take([FIXTURES / "unclean-election" / "broker-2"], tmp_path / "other.kfc")
+def test_a_capture_of_another_node_is_refused(node, tmp_path, small_cluster):
+    other = take([small_cluster / "broker-2"], tmp_path / "other.kfc")
 
     with pytest.raises(UsageError, match="is a capture of node 2"):
         take([node], tmp_path / "out.kfc", since=[other])
@@ -239,11 +238,11 @@ def _grow(node, start):
 
 
 @pytest.mark.parametrize("was_running", [True, False, None])
-def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path, monkeypatch):
+def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path, monkeypatch, small_cluster):
     monkeypatch.setattr("kforensics.commands.capturing.plan.is_locked", lambda _: was_running)
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
     for node in nodes:
-        copied(FIXTURES / "unclean-election" / node.name, node)
+        copied(small_cluster / node.name, node)
     first = take([nodes[0]], tmp_path / "broker-1.kfc")
     _grow(nodes[1], 500)
     found, _ = document("diff", [first, take([nodes[1]], tmp_path / "broker-2.kfc")])
@@ -271,8 +270,10 @@ def test_where_the_system_does_not_say_it_is_not_known(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("light_bytes", "names_at_once"), [(-1, 1_024), (1 << 30, 1)])
-def test_a_capture_is_the_same_however_its_directories_are_spread(light_bytes, names_at_once, tmp_path, monkeypatch):
-    broker = FIXTURES / "unclean-election" / "broker-1"
+def test_a_capture_is_the_same_however_its_directories_are_spread(
+    light_bytes, names_at_once, tmp_path, monkeypatch, small_cluster
+):
+    broker = small_cluster / "broker-1"
     usual = take([broker], tmp_path / "usual.kfc", jobs=1)
     monkeypatch.setattr(taking, "LIGHT_BYTES", light_bytes)
     monkeypatch.setattr(packed_names, "NAMES_AT_ONCE", names_at_once)
@@ -284,8 +285,10 @@ def test_a_capture_is_the_same_however_its_directories_are_spread(light_bytes, n
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_directory_that_vanished_since_it_was_planned_is_named_and_not_called_empty(jobs, tmp_path, monkeypatch):
-    broker = copied(FIXTURES / "unclean-election" / "broker-1", tmp_path / "broker-1")
+def test_a_directory_that_vanished_since_it_was_planned_is_named_and_not_called_empty(
+    jobs, tmp_path, monkeypatch, small_cluster
+):
+    broker = copied(small_cluster / "broker-1", tmp_path / "broker-1")
     begin = taking.Taking.begin
 
     def after_the_plan(self, started):

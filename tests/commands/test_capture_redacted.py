@@ -31,7 +31,6 @@ from tests.conftest import FIXTURES
 
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
 KEY = b"a key of this test, 32 bytes long"
-NODE = FIXTURES / "unclean-election" / "broker-1"
 UUID = "AAAAAAAAAAAAAAAAAAAAAQ"
 SECRETS = {
     "topics": ["orders", "payments"],
@@ -78,10 +77,10 @@ min.insync.replicas=2
 
 
 @pytest.fixture
-def node(tmp_path):
+def node(tmp_path, small_cluster):
     """A recorded node with names of every kind in its metadata log, its logs, its settings and in the offsets of its groups."""
     target = tmp_path / "broker-1"
-    copied(NODE, target)
+    copied(small_cluster / "broker-1", target)
     log = target / "__cluster_metadata-0" / f"{0:020}.log"
     end = max(
         int(window.batches["last_offset"][-1])
@@ -179,8 +178,8 @@ def test_every_record_is_written_again(node, tmp_path):
     )
 
 
-def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tmp_path):
-    copied(NODE, tmp_path / "broker-1")
+def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tmp_path, small_cluster):
+    copied(small_cluster / "broker-1", tmp_path / "broker-1")
     log = tmp_path / "broker-1" / "__cluster_metadata-0" / f"{0:020}.log"
     with log.open("ab") as file:
         unknown = b"\x01\x7f\x00of acme"  # record type 127
@@ -196,8 +195,8 @@ def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tm
 
 
 @pytest.mark.parametrize("with_topics", [False, True])
-def test_commands_conclude_the_same(with_topics, tmp_path):
-    nodes = nodes_of(FIXTURES / "unclean-election")
+def test_commands_conclude_the_same(with_topics, tmp_path, small_cluster):
+    nodes = nodes_of(small_cluster)
     plain = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
     taken = [_take([node], tmp_path / f"r-{node.name}.kfc", with_topics=with_topics) for node in nodes]
     for command in ("diff", "explain"):
@@ -210,15 +209,13 @@ def test_commands_conclude_the_same(with_topics, tmp_path):
         assert [] == other["problems"]
 
 
-def test_redacted_captures_are_not_mixed_with_others(tmp_path):
-    one = _take([NODE], tmp_path / "one.kfc")
+def test_redacted_captures_are_not_mixed_with_others(tmp_path, small_cluster):
+    one = _take([small_cluster / "broker-1"], tmp_path / "one.kfc")
     for other in (
-        FIXTURES / "unclean-election" / "broker-2",
-        take([FIXTURES / "unclean-election" / "broker-2"], tmp_path / "plain.kfc"),
-        take(
-            [FIXTURES / "unclean-election" / "broker-2"], tmp_path / "other.kfc", pseudonyms=Pseudonyms(key=b"x" * 32)
-        ),
-        _take([FIXTURES / "unclean-election" / "broker-2"], tmp_path / "topics.kfc", with_topics=True),
+        small_cluster / "broker-2",
+        take([small_cluster / "broker-2"], tmp_path / "plain.kfc"),
+        take([small_cluster / "broker-2"], tmp_path / "other.kfc", pseudonyms=Pseudonyms(key=b"x" * 32)),
+        _take([small_cluster / "broker-2"], tmp_path / "topics.kfc", with_topics=True),
     ):
         with pytest.raises(InputsRefused, match="redacted under the same key"):
             find_inputs([one, other], one_cluster=True)
@@ -239,14 +236,18 @@ def test_what_can_not_be_redacted_is_refused_or_left_out(node, tmp_path):
     assert ["broker-1/orders-0/remote_log_snapshot"] == open_capture(taken).manifest["redaction"]["left_out"]
 
 
-def test_the_command_needs_a_key(tmp_path, capsys, monkeypatch):
+def test_the_command_needs_a_key(tmp_path, capsys, monkeypatch, small_cluster):
     monkeypatch.delenv("KFORENSICS_REDACT_KEY", raising=False)
     out = tmp_path / "out.kfc"
 
-    assert 2 == run(["capture", str(NODE), "--out", str(out), "--redact-topics", "--normal-priority"])
+    assert 2 == run(
+        ["capture", str(small_cluster / "broker-1"), "--out", str(out), "--redact-topics", "--normal-priority"]
+    )
     assert "needs a key" in capsys.readouterr().err
     monkeypatch.setenv("KFORENSICS_REDACT_KEY", KEY.decode())
-    assert 0 == run(["capture", str(NODE), "--out", str(out), "--redact-topics", "--normal-priority"])
+    assert 0 == run(
+        ["capture", str(small_cluster / "broker-1"), "--out", str(out), "--redact-topics", "--normal-priority"]
+    )
     manifest = open_capture(out).manifest
     assert manifest["redaction"]["topics"] is True
     assert KEY.decode() not in json.dumps(manifest)

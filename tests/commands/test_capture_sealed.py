@@ -10,14 +10,11 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.source.capture import open_capture
 from tests.captures import document, take
-from tests.conftest import FIXTURES
-
-NODE = FIXTURES / "unclean-election" / "broker-1"
 
 
 @pytest.fixture
-def taken(tmp_path):
-    return take([NODE], tmp_path / "broker-1.kfc")
+def taken(tmp_path, small_cluster):
+    return take([small_cluster / "broker-1"], tmp_path / "broker-1.kfc")
 
 
 def _check(path, *options):
@@ -65,8 +62,8 @@ def test_a_capture_without_its_end_is_refused(taken, tmp_path):
     assert 3 == run(["seal", "--check", str(cut)])
 
 
-def test_paths_do_not_go_with_it(taken):
-    assert 2 == _check(taken, str(NODE))[1]
+def test_paths_do_not_go_with_it(taken, small_cluster):
+    assert 2 == _check(taken, str(small_cluster / "broker-1"))[1]
 
 
 @pytest.fixture
@@ -80,10 +77,12 @@ def keys(tmp_path):
     return private, public
 
 
-def test_a_signed_capture_holds_until_a_byte_of_it_changes(keys, tmp_path, capsys):
+def test_a_signed_capture_holds_until_a_byte_of_it_changes(keys, tmp_path, capsys, small_cluster):
     private, public = keys
     out = tmp_path / "signed.kfc"
-    assert 0 == run(["capture", str(NODE), "-o", str(out), "--sign-with", str(private), "--normal-priority"])
+    assert 0 == run(
+        ["capture", str(small_cluster / "broker-1"), "-o", str(out), "--sign-with", str(private), "--normal-priority"]
+    )
     capsys.readouterr()
     found, code = _check(out, "--public-key", str(public))
 
@@ -97,10 +96,12 @@ def test_a_signed_capture_holds_until_a_byte_of_it_changes(keys, tmp_path, capsy
     assert (1, "broken") == (code, found["signature"]["state"])
 
 
-def test_a_key_that_can_not_be_used_is_refused_before_anything_is_read(tmp_path):
+def test_a_key_that_can_not_be_used_is_refused_before_anything_is_read(tmp_path, small_cluster):
     key = tmp_path / "no-key.pem"
     key.write_text("no key")
     out = tmp_path / "out.kfc"
 
-    assert 2 == run(["capture", str(NODE), "-o", str(out), "--sign-with", str(key), "--normal-priority"])
+    assert 2 == run(
+        ["capture", str(small_cluster / "broker-1"), "-o", str(out), "--sign-with", str(key), "--normal-priority"]
+    )
     assert not out.exists()

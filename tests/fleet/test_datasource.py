@@ -17,6 +17,7 @@ from kforensics.fleet.condition import parse_condition
 from kforensics.fleet.datasource import KforensicsDataSource, KforensicsReader, register
 from kforensics.fleet.level_rows import LEVELS
 from tests.builders.directories import copied
+from tests.builders.repeating import times
 
 pytestmark = pytest.mark.spark
 
@@ -127,7 +128,7 @@ def test_times_choose_segments_and_their_parts_by_sound_indexes(stopped, level, 
     column = "timestamp_ms" if level == "records" else "max_timestamp_ms"
     every = rows_of(stopped, level=level)
     table = pa.RecordBatch.from_pylist(every, schema=LEVELS[level])
-    times = sorted({row[column] for row in every if row[column] is not None})
+    moments = sorted({row[column] for row in every if row[column] is not None})
     chosen = random.Random(7)
     left_out = 0
     begun = []
@@ -139,8 +140,8 @@ def test_times_choose_segments_and_their_parts_by_sound_indexes(stopped, level, 
     monkeypatch.setattr(datasource, "find_range", counted)
 
     for form in TIMES:
-        for _ in range(3):
-            given = {"time": chosen.choice(times) + chosen.choice((-1, 0, 1)), "other": chosen.choice(times)}
+        for _ in range(times(1, 3)):
+            given = {"time": chosen.choice(moments) + chosen.choice((-1, 0, 1)), "other": chosen.choice(moments)}
             where = form.format(column=column, **given)
             passing = parse_condition(where, LEVELS[level]).mask(table).to_pylist()
             expected = [row for row, one in zip(every, passing, strict=True) if one]

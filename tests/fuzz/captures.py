@@ -33,6 +33,7 @@ from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.capture_file import MARKER, PART_LIMIT, Capture, comment_of
 from kforensics.source.mapped import open_evidence
 from tests.builders.captured_tails import tail_bytes
+from tests.builders.directories import with_short_indexes
 from tests.captures import take
 
 NODE = Path(__file__).parents[2] / "fixtures" / "unclean-election" / "broker-1"
@@ -58,7 +59,8 @@ WRONG = st.one_of(
 def real() -> tuple[Mapping[str, bytes], Mapping[str, Any], bytes]:
     """The parts of a capture, its manifest, and its bytes."""
     with tempfile.TemporaryDirectory() as work:
-        path = take([NODE], Path(work) / "real.kfc", with_tail=True)
+        node = with_short_indexes(NODE, Path(work) / NODE.name)
+        path = take([node], Path(work) / "real.kfc", with_tail=True)
         with zipfile.ZipFile(path) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
         manifest = json.loads(parts.pop("manifest.json"))

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.directories import copied
 from tests.conftest import FIXTURES
 from tests.fuzz.commands import INVOCATIONS, available, invoke, small_tree
 
@@ -154,29 +153,33 @@ def test_an_output_inside_an_input_is_refused(name, cluster, tmp_path):
     assert code == 2, "an output was written over"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_nothing_needs_permission_to_write(cluster):
-    """Directories and files that may only be read, by a user who owns none of them."""
+@pytest.fixture(scope="module")
+def readable():
+    """Directories and files that may only be read, and what commands say of them to their owner and to a user who owns none."""
     # Every session of pytest closes the directory that tmp_path lies in to other users.
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder, "cluster")
-        copied(cluster, tree)
+        tree = small_tree(Path(folder, "cluster"))
         Path(folder).chmod(0o755)
         for path in [tree, *tree.rglob("*")]:
             path.chmod(0o555 if path.is_dir() else 0o444)
+        yield tree, all_commands(tree, "--and-as-nobody")
 
-        owner, nobody = all_commands(tree), all_commands(tree, "--as-nobody")
 
-    assert json.loads(owner.stdout) == json.loads(nobody.stdout), nobody.stderr
-    assert {0, 1, 3} >= {code for code, _, _ in json.loads(nobody.stdout).values()}
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_nothing_needs_permission_to_write(readable):
+    _, result = readable
+    owner, nobody = map(json.loads, result.stdout.splitlines())
+
+    assert owner == nobody, result.stderr
+    assert {0, 1, 3} >= {code for code, _, _ in nobody.values()}
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="mounting needs privileges")
-def test_read_only_mounts_are_enough(cluster):
-    mount = f'mount --bind "{cluster}" "{cluster}" && mount -o remount,bind,ro "{cluster}" && ! touch "{cluster}/x" 2>/dev/null && exec "$@"'
-
-    writable, mounted = all_commands(cluster), all_commands(cluster, before=["unshare", "-m", "sh", "-c", mount, "sh"])
+def test_read_only_mounts_are_enough(readable):
+    tree, result = readable
+    mount = f'mount --bind "{tree}" "{tree}" && mount -o remount,bind,ro "{tree}" && ! touch "{tree}/x" 2>/dev/null && exec "$@"'
+    mounted = all_commands(tree, before=["unshare", "-m", "sh", "-c", mount, "sh"])
 
     if "unshare" in mounted.stderr or "mount" in mounted.stderr:
         pytest.skip("nothing can be mounted here")
-    assert json.loads(writable.stdout) == json.loads(mounted.stdout), mounted.stderr
+    assert json.loads(result.stdout.splitlines()[0]) == json.loads(mounted.stdout), mounted.stderr
