@@ -496,7 +496,9 @@ class CommitProofs:
             if behind & self.facts.logs_without_newest().keys():
                 return False
             # Only the leader's own log lines report every change of the ISR.
-            if any(isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms):
+            if any(
+                isinstance(state.leader, int) and state.leader not in self.facts.first_line_times() for state in terms
+            ):
                 return False
         return not any(unproven_after(restart, terms, broker) for restart in self.facts.restarts(broker))
 

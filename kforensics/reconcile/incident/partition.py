@@ -36,6 +36,7 @@ from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.logs.agreement import common_range
+from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import Election, Gap, GapKind, account_of
@@ -44,8 +45,6 @@ from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_leader, 
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange, TopicPartition
 
 MOST_UNCLEAN_STARTS = 2
-LINES_OF_A_START_MS = 10_000
-"""The lines of one start are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

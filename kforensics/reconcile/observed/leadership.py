@@ -418,8 +418,8 @@ def _gaps(
     if by_metadata:
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
         return
-    heard = facts.heard_brokers()
-    silent = sorted(facts.named_brokers() - heard.keys())
+    begins = facts.first_line_times()
+    silent = sorted(facts.named_brokers() - begins.keys())
     if silent:
         names = ", ".join(map(str, silent))
         yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
@@ -432,8 +432,8 @@ def _gaps(
             f"what broker {broker} logged after the rolled files of its {names}",
             f"the newest {names} of broker {broker}",
         )
-    for broker in sorted(_named(states) & heard.keys()):
-        begin = heard[broker]
+    for broker in sorted(_named(states) & begins.keys()):
+        begin = begins[broker]
         named = next(one for one in states if broker in _named([one]))
         if isinstance(begin, Absent):
             yield Gap(
