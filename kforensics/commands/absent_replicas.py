@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
-from kforensics.evidence.metadata.newest import end_of_majority
+from kforensics.evidence.metadata.quorum import end_of_majority
 from kforensics.evidence.model import Node, Problem
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding

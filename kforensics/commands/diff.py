@@ -30,7 +30,7 @@ from kforensics.commands.truncated_records import lacking_records, truncated_rec
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
-from kforensics.evidence.metadata.newest import newest_log
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
@@ -346,7 +347,7 @@ class PartitionSession:
             for v in self.live
             if v.replica.broker_id in voters
         }
-        needed = len(voters) // 2 + 1
+        needed = majority(len(voters))
         return frozenset(
             broker
             for broker, log in logs.items()
