@@ -13,7 +13,7 @@ from kforensics.evidence.model import Node, Problem
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, TopicPartition

@@ -15,7 +15,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ControllerState
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import (
     InterBrokerVersion,
     KafkaVersion,

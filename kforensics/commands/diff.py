@@ -37,11 +37,9 @@ from kforensics.findings.answers.model import Answer
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log.records import Record
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.partition import (
-    PartitionReport,
-)
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 

@@ -26,8 +26,8 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
-from kforensics.evidence.metadata.history import listening_hosts
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state

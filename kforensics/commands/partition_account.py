@@ -18,7 +18,8 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.replica_log import holds_records
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica

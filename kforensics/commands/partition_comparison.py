@@ -23,20 +23,17 @@ from kforensics.evidence.replica.collect import (
     segment_paths,
 )
 from kforensics.evidence.replica.read_ahead import ends_at_hand
-from kforensics.findings.answers.diff import JudgedPartition, judged_partition
 from kforensics.findings.answers.model import State
+from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, Severity
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
-from kforensics.reconcile.replicas.partition import (
-    PartitionReport,
-    PartitionSession,
-    Verdict,
-)
+from kforensics.reconcile.replicas.partition import PartitionSession
+from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 

@@ -19,7 +19,8 @@ from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import find_places
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
 from kforensics.protocol.partitioner import Placement, place_key

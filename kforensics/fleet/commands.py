@@ -22,8 +22,8 @@ from kforensics.fleet.file_systems import check_options
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
-from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.source.priority import lower_priority
 from kforensics.units import Depth
 

@@ -2,7 +2,8 @@
 
 from kforensics.commands.broker_log_evidence import logged_evidence, read_logs
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
 

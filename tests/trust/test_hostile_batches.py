@@ -16,8 +16,9 @@ from kforensics.formats.primitives.checksum import crc32c
 from kforensics.formats.primitives.codec import Codec, OutputLimitReached
 from kforensics.formats.primitives.compression import OUTPUT_LIMIT, compress, decompress
 from kforensics.formats.primitives.varint import encode_varint
+from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment import entries, resync
-from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from kforensics.formats.segment.walk import Level, walk_segment
 from tests.conftest import ROOT
 from tests.steps import steps
 from tests.trust.hostile import (

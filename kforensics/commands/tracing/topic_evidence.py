@@ -15,7 +15,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.model import Problem, Replica
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge
 from kforensics.reconcile.trace.found_record import LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord

@@ -18,7 +18,8 @@ from kforensics.evidence.file_kinds import FileEntry, file_entries
 from kforensics.formats.log.batch_table import BATCH_DTYPE
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.control import ControlType
-from kforensics.formats.segment.walk import SHORTEST_ENTRY, Level, iter_records, walk_segment
+from kforensics.formats.segment.entries import SHORTEST_ENTRY
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName, parse_partition_directory
 

@@ -35,16 +35,6 @@ from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry
 
-__all__ = [
-    "MetadataFiles",
-    "MetadataHistory",
-    "find_metadata_logs",
-    "newest_log",
-    "raft_epochs",
-    "read_metadata_log",
-    "read_metadata_logs",
-]
-
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
     """Return the history in one node's metadata log; bytes that can't be read become damage or a problem in it.

@@ -7,7 +7,7 @@ from kforensics.errors import EvidenceError
 from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
 from kforensics.formats.log.headers import LOG_OVERHEAD, NEWEST_MAGIC
 from kforensics.formats.primitives.word_buffer import SegmentBytes
-from kforensics.formats.segment.walk import SHORTEST_ENTRY
+from kforensics.formats.segment.entries import SHORTEST_ENTRY
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 PAGE = 4096

@@ -15,14 +15,10 @@ from kforensics.findings.answers.partition_state import (
     Concern,
     ConcernKind,
     JudgedPartition,
-    judged_partition,
-    partition_state,
 )
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import Prohibition, counted, form, listed
-
-__all__ = ["Concern", "ConcernKind", "JudgedPartition", "diff_answer", "judged_partition", "partition_state"]
 
 Item = tuple[TopicPartition, Concern]
 

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
-from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
+from kforensics.protocol.outcome import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
 from kforensics.reconcile.logs.divergence import (
     Divergence,
@@ -36,7 +36,7 @@ from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
 from kforensics.reconcile.replicas.without_directory import directories_of, named_alone
 from kforensics.units import METADATA_TOPICS, Depth
 
-__all__ = ["PartitionReport", "PartitionSession", "ReplicaReport", "Verdict", "WhatIf", "reconcile_partition"]
+__all__ = ["PartitionReport", "PartitionSession", "reconcile_partition"]
 
 
 def reconcile_partition(

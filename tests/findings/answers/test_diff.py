@@ -6,12 +6,12 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
-from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
+from kforensics.findings.answers.diff import _copy_of, diff_answer
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import ConcernKind, judged_partition
+from kforensics.findings.answers.partition_state import ConcernKind, judged_partition, partition_state
 from kforensics.findings.diff import partition_findings
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.partition import reconcile_partition

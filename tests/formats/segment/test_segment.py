@@ -13,8 +13,9 @@ from kforensics.formats.log.record_batch import (
     with_right_crc,
 )
 from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment import walk as segment_module
-from kforensics.formats.segment.walk import Level, MemoryBytes, find_batch_start, iter_records, walk_segment
+from kforensics.formats.segment.walk import Level, find_batch_start, iter_records, walk_segment
 from tests.conftest import ROOT
 from tests.formats.segments import batches_of, walked
 from tests.formats.segments import sound_batch as batch

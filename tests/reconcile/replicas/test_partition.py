@@ -3,13 +3,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import GroupCommit, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
-from kforensics.reconcile.replicas.partition import Verdict, reconcile_partition
+from kforensics.reconcile.replicas.partition import reconcile_partition
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import OffsetRange
 from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
