@@ -119,7 +119,9 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
             _moments(evidence, gathered.histories, settings),
             since_ms=options.since_ms,
             is_stopped=options.is_stopped,
-            named_alone=places.named_alone(frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()),
+            without_directory=places.brokers_without_directory(
+                frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()
+            ),
         ),
         whole_returns=_whole_returns(events),
         deletions=deletion_requests(events),

@@ -81,7 +81,7 @@ class Moments:
     """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
     brokers: frozenset[int] = frozenset()
     """Nodes whose directories as they are now are among the inputs."""
-    named_alone: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    without_directory: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     """Brokers whose checkpoints as they are now name a partition of which they hold no directory: it was left out of the copy, or is lost."""
     unchanged: frozenset[tuple[int, int, int]] = frozenset()
     """An earlier rank, a later one and a node that had written nothing to any log in between."""

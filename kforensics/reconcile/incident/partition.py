@@ -173,7 +173,7 @@ class _IncidentBuilder:
         )
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
-        here = evidence.moments.brokers - evidence.moments.named_alone.get(partition, frozenset())
+        here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
         self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
 
     def _earlier_moments(self) -> list[Moment]:

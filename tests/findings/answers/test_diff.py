@@ -14,13 +14,13 @@ from kforensics.findings.diff import partition_findings
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
-from kforensics.reconcile.replicas.partition import reconcile_partition
 from kforensics.reconcile.replicas.placement import place_partition
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.units import Depth, TopicPartition
 from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
+from tests.builders.reports import report_on
 
 QUORUM = "__cluster_metadata"
 PATHS = tuple(f"disks/broker-{at}" for at in range(5))
@@ -65,8 +65,7 @@ def led(leader, isr, *, epoch=0, replicas=(1, 2, 3), eligible=()):
 
 
 def judged(*replicas, facts=None, records=None, **options):
-    reader = MemoryReader(records or {})
-    return reconcile_partition(replicas, reader=reader, facts=facts or NoFacts(), **options)
+    return report_on(replicas, reader=MemoryReader(records or {}), facts=facts, **options)
 
 
 def answer(*reports, problems=()):

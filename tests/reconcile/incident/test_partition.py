@@ -162,7 +162,7 @@ def test_a_directory_without_the_epoch_in_which_its_broker_leads_was_copied_befo
 def test_a_replica_that_only_a_checkpoint_names_may_hold_what_is_lost(naming, committed):
     leader = replica(2, SHORTER, checkpoint=[(0, 0), (1, 10)])
     earlier = replica(1, LONGER, name="b1-before", high_watermark=20)
-    moments = Moments(brokers=frozenset({1, 2}), named_alone={TopicPartition("t", 0): naming})
+    moments = Moments(brokers=frozenset({1, 2}), without_directory={TopicPartition("t", 0): naming})
     found = explained(leader, before=[earlier], facts=FailedOver(), moments=moments)
 
     assert {committed} == {one.committed for one in found.losses}
