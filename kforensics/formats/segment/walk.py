@@ -14,11 +14,11 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, open_wrappers
 from kforensics.formats.columns.decoding_limits import PAYLOAD_LENGTH, ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER, HEADER_UP_TO_MAGIC
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
 from kforensics.formats.segment.damaged_places import DamagedPlaces
-from kforensics.formats.segment.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
+from kforensics.formats.segment.entries import Entries, claimed_length, header_entry, read_entries
 from kforensics.formats.segment.order import LogOrder
 from kforensics.formats.segment.resync import checksums_of, find_sound_batch
 
@@ -185,7 +185,7 @@ class _Walk:
         """Return whether the entry at `stop` extends beyond the loaded bytes."""
         if self._loaded_end >= self._source.size:
             return False
-        if self._loaded_end - stop < SHORTEST_ENTRY:
+        if self._loaded_end - stop < HEADER_UP_TO_MAGIC:
             return True
         claimed = claimed_length(self._window.view, stop - start)
         return claimed is not None and self._loaded_end < stop + claimed <= self._source.size
