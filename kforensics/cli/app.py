@@ -19,7 +19,6 @@ from typer.main import get_command
 from kforensics import __version__
 from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.examples import epilog_of, help_of
-from kforensics.cli.exits import ExitCode
 from kforensics.cli.options import ColourOption
 from kforensics.errors import (
     EvidenceError,
@@ -31,6 +30,7 @@ from kforensics.errors import (
     UsageError,
     did_you_mean,
 )
+from kforensics.exits import ExitCode
 
 PROGRAM = "kforensics"
 
