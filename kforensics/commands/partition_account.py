@@ -30,8 +30,9 @@ from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_si
 from kforensics.reconcile.history.deleted_records import DeletionRequest, deletion_requests
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
+from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations

@@ -9,7 +9,8 @@ from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
-from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.incident.evidence import IncidentEvidence
+from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership
