@@ -235,7 +235,8 @@ def test_hostile_megabytes_take_little_memory(pattern):
     script = (
         "import sys\n"
         "from tests.peak import own_peak_mebibytes\n"
-        "from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment\n"
+        "from kforensics.formats.primitives.word_buffer import MemoryBytes\n"
+        "from kforensics.formats.segment.walk import Level, walk_segment\n"
         "data = sys.stdin.buffer.read()\n"
         "damage = sum(len(window.damage) for window in walk_segment(MemoryBytes(data), level=Level.RECORDS))\n"
         "print(int(own_peak_mebibytes()), damage)\n"
