@@ -5,7 +5,7 @@ or eligible, while it is down, and what it holds when it comes back may be less 
 truncated its log to its high watermark (before KIP-101).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -373,7 +373,7 @@ def _gaps(
     newest_epoch: int | Absent,
     given: frozenset[int],
     keeps_epoch: Callable[[int], bool],
-) -> Iterable[Gap]:
+) -> Iterator[Gap]:
     if not states:
         yield Gap(
             GapKind.NO_SOURCE,
@@ -382,39 +382,9 @@ def _gaps(
         )
         return
     by_metadata = isinstance(states[-1].recorded_at, int)
-    first = states[0].leader_epoch
-    if first and not by_metadata:
-        # Lines begin anywhere.
-        yield Gap(GapKind.EPOCHS, f"who led before leader epoch {first}", "the log files of every broker")
-    elif first and isinstance(states[0].isr, frozenset):
-        # A metadata log begins with the partition, or with a snapshot, which names the leader of that time and none before.
-        yield Gap(
-            GapKind.BEGINNING,
-            f"who led before leader epoch {first}, with which the metadata log begins",
-            "older segments of the metadata log",
-        )
-    for before, state in pairwise(states):
-        is_reported = isinstance(before.time_ms, int) and facts.reports_every_leader(before.time_ms)
-        if state.leader_epoch > before.leader_epoch + 1 and (by_metadata or not is_reported):
-            first, last = before.leader_epoch + 1, state.leader_epoch - 1
-            epochs = f"leader epoch {first}" if first == last else f"leader epochs {first} to {last}"
-            where = "older segments of the metadata log" if by_metadata else "the log files of every broker"
-            yield Gap(GapKind.EPOCHS, f"who led in {epochs}", where)
-    if isinstance(newest_epoch, int) and newest_epoch > states[-1].leader_epoch:
-        yield Gap(
-            GapKind.END,
-            f"who led after leader epoch {states[-1].leader_epoch}, though a log is in epoch {newest_epoch}",
-            "a newer metadata log" if by_metadata else "later log files",
-        )
-    elif by_metadata and not facts.is_newest_metadata():
-        missing = sorted(_named(states[-1:]) - given)
-        if missing:
-            names = listed([str(one) for one in missing])
-            yield Gap(
-                GapKind.END,
-                "whether a later leader was elected",
-                f"a controller's metadata log, or the directories of {form(len(missing), 'broker')} {names}",
-            )
+    yield from _before_the_first(states[0], by_metadata=by_metadata)
+    yield from _missing_epochs(states, facts, by_metadata=by_metadata)
+    yield from _after_the_last(states, facts, newest_epoch, given, by_metadata=by_metadata)
     if by_metadata:
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
         return
@@ -432,6 +402,60 @@ def _gaps(
             f"what broker {broker} logged after the rolled files of its {names}",
             f"the newest {names} of broker {broker}",
         )
+    yield from _unlogged_restarts(states, begins)
+
+
+def _before_the_first(state: Leadership, *, by_metadata: bool) -> Iterator[Gap]:
+    first = state.leader_epoch
+    if first and not by_metadata:
+        # Lines begin anywhere.
+        yield Gap(GapKind.EPOCHS, f"who led before leader epoch {first}", "the log files of every broker")
+    elif first and isinstance(state.isr, frozenset):
+        # A metadata log begins with the partition, or with a snapshot, which names the leader of that time and none before.
+        yield Gap(
+            GapKind.BEGINNING,
+            f"who led before leader epoch {first}, with which the metadata log begins",
+            "older segments of the metadata log",
+        )
+
+
+def _missing_epochs(states: Sequence[Leadership], facts: ClusterFacts, *, by_metadata: bool) -> Iterator[Gap]:
+    for before, state in pairwise(states):
+        is_reported = isinstance(before.time_ms, int) and facts.reports_every_leader(before.time_ms)
+        if state.leader_epoch > before.leader_epoch + 1 and (by_metadata or not is_reported):
+            first, last = before.leader_epoch + 1, state.leader_epoch - 1
+            epochs = f"leader epoch {first}" if first == last else f"leader epochs {first} to {last}"
+            where = "older segments of the metadata log" if by_metadata else "the log files of every broker"
+            yield Gap(GapKind.EPOCHS, f"who led in {epochs}", where)
+
+
+def _after_the_last(
+    states: Sequence[Leadership],
+    facts: ClusterFacts,
+    newest_epoch: int | Absent,
+    given: frozenset[int],
+    *,
+    by_metadata: bool,
+) -> Iterator[Gap]:
+    if isinstance(newest_epoch, int) and newest_epoch > states[-1].leader_epoch:
+        yield Gap(
+            GapKind.END,
+            f"who led after leader epoch {states[-1].leader_epoch}, though a log is in epoch {newest_epoch}",
+            "a newer metadata log" if by_metadata else "later log files",
+        )
+    elif by_metadata and not facts.is_newest_metadata():
+        missing = sorted(_named(states[-1:]) - given)
+        if missing:
+            names = listed([str(one) for one in missing])
+            yield Gap(
+                GapKind.END,
+                "whether a later leader was elected",
+                f"a controller's metadata log, or the directories of {form(len(missing), 'broker')} {names}",
+            )
+
+
+def _unlogged_restarts(states: Sequence[Leadership], begins: Mapping[int, int | Absent]) -> Iterator[Gap]:
+    """Yield a gap for each broker that may have restarted since it was named first, though no line of it says so."""
     for broker in sorted(_named(states) & begins.keys()):
         begin = begins[broker]
         named = next(one for one in states if broker in _named([one]))
