@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.damage import Absent, Span
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem

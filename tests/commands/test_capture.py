@@ -15,7 +15,6 @@ import sys
 import tarfile
 import zipfile
 from random import Random
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -530,8 +529,7 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
 def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(taken):
     inputs = find_inputs([taken])
     paths = [f"orders-0/{0:020}.log", "orders-0/leader-epoch-checkpoint"]
-    cited = [SimpleNamespace(citations=[Citation(input=0, path=path)]) for path in paths]
-    log, epochs, capture = cited_files(SimpleNamespace(timeline=cited, incidents=[], findings=[]), inputs)  # type: ignore[arg-type]
+    log, epochs, capture = cited_files((Citation(input=0, path=path) for path in paths), inputs)
 
     assert log.sha256 is Absent.UNREADABLE
     assert epochs.sha256 == hashlib.sha256((BROKER / paths[1]).read_bytes()).hexdigest()
