@@ -12,7 +12,7 @@ NEWEST_MODELLED = KafkaVersion(4, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadingRules:
-    """The rules by which one version loads a log; the defaults are those of 4.1."""
+    """The rules by which one version loads a log; the defaults are those of 4.1 to 4.3."""
 
     io_errors_empty_segments: bool = True
     """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
