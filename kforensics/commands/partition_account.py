@@ -29,7 +29,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.history.deleted_records import DeletionRequest, deletion_requests
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
-from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
+from kforensics.reconcile.incident.doubts import Fencing, Moments, WholeReturn
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.partition import explain_partition
@@ -166,9 +166,9 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory], settings:
         metadata_times={
             rank: time for rank, end in evidence.metadata_ends.items() if (time := _time_below(newest, end)) is not None
         },
-        silences={
+        fencings={
             broker: tuple(
-                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms)
+                Fencing(state.when.offset, state.when.timestamp_ms - timeout_ms)
                 for before, state in pairwise(states)
                 if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
             )
