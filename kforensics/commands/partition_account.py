@@ -31,6 +31,7 @@ from kforensics.reconcile.history.deleted_records import DeletionRequest, deleti
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.doubts import Fencing, Moments, WholeReturn
 from kforensics.reconcile.incident.evidence import IncidentEvidence
+from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
@@ -304,27 +305,29 @@ def explain_replicas(
     """
     ranks = shared.evidence.ranks
     incident = explain_partition(
-        partition,
-        [one.replica for one in collected if one.replica.input not in ranks],
-        [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
-        final_rank=shared.evidence.final_rank,
-        evidence=IncidentEvidence(
-            facts=shared.facts.facts,
-            logged=shared.logged.get(partition, ()),
-            incarnation=shared.made.get(partition, Incarnation()),
-            last_logged_ms=shared.last_logged_ms,
-            protocol_hints=shared.facts.protocol_hints,
-            commits=shared.commits(partition),
-            versions=shared.facts.versions,
-            signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
-            moments=shared.moments,
-            whole_returns=shared.whole_returns.get(partition, ()),
-            is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
-            deletions=shared.deletions.get(partition, ()),
-            wanted_leader=shared.leader,
-            is_order_in_doubt=bool(shared.evidence.later),
-        ),
-        reader=shared.reader,
+        LogsOverTime(
+            partition,
+            [one.replica for one in collected if one.replica.input not in ranks],
+            [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
+            final_rank=shared.evidence.final_rank,
+            evidence=IncidentEvidence(
+                facts=shared.facts.facts,
+                logged=shared.logged.get(partition, ()),
+                incarnation=shared.made.get(partition, Incarnation()),
+                last_logged_ms=shared.last_logged_ms,
+                protocol_hints=shared.facts.protocol_hints,
+                commits=shared.commits(partition),
+                versions=shared.facts.versions,
+                signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
+                moments=shared.moments,
+                whole_returns=shared.whole_returns.get(partition, ()),
+                is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
+                deletions=shared.deletions.get(partition, ()),
+                wanted_leader=shared.leader,
+                is_order_in_doubt=bool(shared.evidence.later),
+            ),
+            reader=shared.reader,
+        )
     )
     problems = (problem for one in collected for problem in one.problems)
     return incident, (*problems, *shared.reader.take_lacks())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import Replica
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
@@ -14,7 +14,6 @@ from kforensics.reconcile.history.outline import outline_of
 from kforensics.reconcile.history.past_end import Earlier, PastEnd, high_watermarks_past_end
 from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
-from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.explained_truncations import explained_truncation
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
@@ -29,29 +28,15 @@ from kforensics.reconcile.incident.partition_losses import (
 )
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import Election
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS
 
 
-def explain_partition(
-    partition: TopicPartition,
-    final: Sequence[Replica],
-    before: Sequence[tuple[int, Replica]],
-    *,
-    final_rank: int,
-    evidence: IncidentEvidence,
-    reader: BatchReader,
-) -> PartitionIncident:
+def explain_partition(known: LogsOverTime) -> PartitionIncident:
     """Return everything that the directories and lines of one partition prove together.
 
     Args:
-        partition: the topic and number.
-        final: its replicas as they are now.
-        before: its replicas in earlier snapshots, each with the rank of the snapshot.
-        final_rank: the rank of now, above those of all snapshots.
-        evidence: log lines, metadata and versions of the whole cluster.
-        reader: reads batches of the replicas.
+        known: its logs, now and in earlier snapshots.
     """
-    known = LogsOverTime(partition, final, before, final_rank, evidence, reader)
     causes = _causes(known)
     differing = _residuals(known)
     truncations = tuple(explained_truncation(known, truncation, causes) for truncation in known.observed)

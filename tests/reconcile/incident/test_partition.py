@@ -10,6 +10,7 @@ from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
 from kforensics.reconcile.incident.evidence import IncidentEvidence
+from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.units import TopicPartition
@@ -19,20 +20,22 @@ from tests.builders.logs import MemoryReader, batch, record, replica
 
 def explained(*final, before=(), records=None, made=Incarnation(), facts=NoFacts(), **more):  # noqa: B008
     return explain_partition(
-        TopicPartition("t", 0),
-        final,
-        [(0, one) for one in before],
-        final_rank=1,
-        evidence=IncidentEvidence(
-            facts=facts,
-            logged=(),
-            incarnation=made,
-            last_logged_ms=Absent.UNKNOWN,
-            protocol_hints={},
-            commits=(),
-            **more,
-        ),
-        reader=MemoryReader(records or {}),
+        LogsOverTime(
+            TopicPartition("t", 0),
+            final,
+            [(0, one) for one in before],
+            final_rank=1,
+            evidence=IncidentEvidence(
+                facts=facts,
+                logged=(),
+                incarnation=made,
+                last_logged_ms=Absent.UNKNOWN,
+                protocol_hints={},
+                commits=(),
+                **more,
+            ),
+            reader=MemoryReader(records or {}),
+        )
     )
 
 
