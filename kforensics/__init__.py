@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kforensics.commands.diff import DiffResult
     from kforensics.commands.dump import DumpContent
-    from kforensics.commands.explain import Explanation
+    from kforensics.commands.explanation import Explanation
     from kforensics.commands.ls import Listing
     from kforensics.commands.metadata import MetadataView
     from kforensics.commands.result import Result

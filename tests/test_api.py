@@ -1,4 +1,6 @@
+import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,3 +130,18 @@ def test_importing_loads_nothing_heavy():
     code = "import sys, kforensics; print([m for m in ('numpy', 'rich', 'typer', 'construct', 'pyspark') if m in sys.modules])"
 
     assert "[]\n" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_what_the_examples_in_the_docs_import_is_there():
+    root = Path(__file__).parents[1]
+    blocks = {
+        (page.name, block)
+        for page in [root / "README.md", *(root / "docs").rglob("*.md")]
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    }
+    assert len(blocks) > 1
+    for page, block in sorted(blocks):
+        imports: list[ast.stmt] = [
+            node for node in ast.walk(ast.parse(block)) if isinstance(node, (ast.Import, ast.ImportFrom))
+        ]
+        exec(compile(ast.Module(body=imports, type_ignores=[]), page, "exec"), {})

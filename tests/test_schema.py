@@ -39,7 +39,7 @@ from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.logs.divergence import DivergenceKind
 from kforensics.reconcile.logs.predicted_load import ChangeKind
-from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, FateKind
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict

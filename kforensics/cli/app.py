@@ -19,7 +19,6 @@ from typer.main import get_command
 from kforensics import __version__
 from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.examples import epilog_of, help_of
-from kforensics.cli.exits import ExitCode
 from kforensics.cli.options import ColourOption
 from kforensics.errors import (
     EvidenceError,
@@ -31,6 +30,7 @@ from kforensics.errors import (
     UsageError,
     did_you_mean,
 )
+from kforensics.exits import SHORT_MEANINGS, ExitCode
 
 PROGRAM = "kforensics"
 
@@ -84,8 +84,7 @@ def kforensics(
     In an incident, before a broker is started: `kforensics diff BROKER-DIRECTORIES`. Afterwards, with log files and earlier
     copies: `kforensics explain`.
 
-    Nothing is ever written below an input. Exit codes: 0 the answer is calm, 1 loss, damage, difference or a warning,
-    2 wrong usage, 3 unknown, or not all could be read, 4 a defect in kforensics itself.
+    Nothing is ever written below an input.
     """
     context.obj = color
 
@@ -104,7 +103,7 @@ def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
         pretty_exceptions_enable=False,
         pretty_exceptions_show_locals=False,  # locals hold payloads, which are private
     )
-    app.callback(help=help_of(kforensics))(kforensics)
+    app.callback(help=_help())(kforensics)
     for name in names:
         module = import_module(f"kforensics.cli.{name}")
         if name == "fleet":
@@ -113,6 +112,11 @@ def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
         command: Callable[..., None] = module.help_ if name == "help" else getattr(module, name)
         app.command(name=name, help=help_of(command), epilog=epilog_of(name))(command)
     return app
+
+
+def _help() -> str:
+    codes = ", ".join(f"{code:d} {meaning}" for code, meaning in SHORT_MEANINGS.items())
+    return f"{help_of(kforensics)} Exit codes: {codes}."
 
 
 def main() -> None:

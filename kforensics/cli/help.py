@@ -10,6 +10,7 @@ from kforensics.cli.destination import write_result
 from kforensics.cli.options import argument
 from kforensics.cli.terminal import screen_width
 from kforensics.errors import UsageError, did_you_mean, nearest_names
+from kforensics.exits import MEANINGS
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -121,11 +122,8 @@ def _code_lines() -> Iterator[str]:
 
     yield "What exit codes say"
     yield ""
-    yield "  0  The state is calm, and there is no finding of severity warning or above."
-    yield "  1  The state says so, or there is such a finding."
-    yield "  2  Options or arguments are wrong, or a filter matches nothing."
-    yield "  3  The state is unknown, or something that was named could not be read."
-    yield "  4  A defect in kforensics itself."
+    for code, meaning in MEANINGS.items():
+        yield from textwrap.wrap(meaning, screen_width(), initial_indent=f"  {code:d}  ", subsequent_indent="     ")
     yield ""
     yield "The states of each command, worst first, each with its exit code:"
     yield ""

@@ -13,20 +13,12 @@ from typer.main import get_command
 from kforensics import __version__
 from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.examples import EXAMPLES, described
-from kforensics.cli.exits import ExitCode
 from kforensics.cli.help import topic_text
+from kforensics.exits import MEANINGS
 from kforensics.findings.catalogue import CATALOGUE
 
 PAGE_DATE = "2026-11-21"
 """The day of the release that the pages are of: generated pages must not depend on the clock."""
-
-EXIT_STATUS = {
-    ExitCode.NOTHING_FOUND: "The answer is calm, and there is no finding of severity warning or above.",
-    ExitCode.FINDINGS: "The answer is one of loss, damage or difference, or there are findings of severity warning or above.",
-    ExitCode.USAGE: "Options or arguments are wrong.",
-    ExitCode.INCOMPLETE: "The answer is unknown, or something that was named could not be read; a worse answer is not hidden by that.",
-    ExitCode.DEFECT: "A defect in kforensics itself.",
-}
 
 FILES = {
     "meta.properties": "Says of which node and cluster a log directory is; read, as all that follow, and never written.",
@@ -182,7 +174,7 @@ def _is_option(parameter: Any) -> bool:
 
 def _exit_status() -> Iterator[str]:
     yield ".SH EXIT STATUS"
-    for code, words in EXIT_STATUS.items():
+    for code, words in MEANINGS.items():
         yield from (".TP", rf"\fB{int(code)}\fR", _text(words))
 
 

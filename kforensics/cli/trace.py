@@ -90,7 +90,8 @@ def trace(
     if key is not None and key_base64 is not None:
         raise UsageError("--key and --key-base64 name the same thing: give one of them")
     output.check([*paths, *earlier])
-    from kforensics.commands.trace import TraceRequest, run
+    from kforensics.commands.trace import run
+    from kforensics.commands.tracing.request import TraceRequest
 
     request = TraceRequest(
         paths=tuple(paths),

@@ -8,12 +8,12 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
-from kforensics.evidence.metadata.newest import end_of_majority
+from kforensics.evidence.metadata.quorum import end_of_majority
 from kforensics.evidence.model import Node, Problem
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, TopicPartition

@@ -1,7 +1,7 @@
 """What the broker logs among the inputs say: their files, the clock of each, and all events in order of time."""
 
 import datetime as dt
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ControllerState
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import (
     InterBrokerVersion,
     KafkaVersion,
@@ -66,12 +66,13 @@ def logged_evidence(
     # Of a long metadata log these are many, and only log lines are compared with them.
     dated = {anchor: time for history in histories if files for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(files, dated, zone=zone)
+    versions = _last_versions(files)
     return LoggedEvidence(
         files=files,
         clocks=clocks,
         events=order_events(files, clocks),
-        protocol_hints=protocol_hints(files),
-        versions=_versions(files),
+        protocol_hints=_protocol_hints(files, versions),
+        versions=versions,
         problems=problems,
     )
 
@@ -178,20 +179,15 @@ def _is_relevant(event: LogEvent) -> bool:
     return event.kind not in _NOT_USED
 
 
-def protocol_hints(log_files: tuple[LogFile, ...]) -> dict[int, ProtocolName]:
-    """Return the protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last.
-
-    Args:
-        log_files: of any brokers; one whose log names no version is left out.
-    """
+def _protocol_hints(log_files: Sequence[LogFile], versions: Mapping[int, KafkaVersion]) -> dict[int, ProtocolName]:
+    """Return the protocol of each broker by the version and the `inter.broker.protocol.version` that its log names last; without a version it has none."""
     levels = _inter_broker_versions(log_files)
     return {
-        broker: protocol_of(version, levels.get(broker, Absent.NOT_WRITTEN))
-        for broker, version in _versions(log_files).items()
+        broker: protocol_of(version, levels.get(broker, Absent.NOT_WRITTEN)) for broker, version in versions.items()
     }
 
 
-def _inter_broker_versions(log_files: tuple[LogFile, ...]) -> dict[int, InterBrokerVersion]:
+def _inter_broker_versions(log_files: Iterable[LogFile]) -> dict[int, InterBrokerVersion]:
     """Return the protocol level that each broker was last started with, where its log has the configuration."""
     found: dict[int, InterBrokerVersion] = {}
     for log_file in log_files:
@@ -204,7 +200,7 @@ def _inter_broker_versions(log_files: tuple[LogFile, ...]) -> dict[int, InterBro
     return found
 
 
-def _versions(log_files: tuple[LogFile, ...]) -> dict[int, KafkaVersion]:
+def _last_versions(log_files: Iterable[LogFile]) -> dict[int, KafkaVersion]:
     """Return the version that the log of each broker names last."""
     found: dict[int, KafkaVersion] = {}
     for log_file in log_files:

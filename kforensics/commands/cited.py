@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -15,9 +14,6 @@ from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.model import Citation
 from kforensics.source.capture import CapturePath, MissingBytes
 from kforensics.source.mapped import open_evidence
-
-if TYPE_CHECKING:
-    from kforensics.commands.explain import Explanation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +34,14 @@ class CitedCapture(CitedFile):
     __slots__ = ()
 
 
-def cited_files(result: "Explanation", inputs: Inputs) -> tuple[CitedFile, ...]:
-    """Return every file that the explanation cites, read once more and hashed; directories are left out.
+def cited_files(citations: Iterable[Citation], inputs: Inputs) -> tuple[CitedFile, ...]:
+    """Return every file that is cited, read once more and hashed; directories are left out.
 
     Args:
-        result: what was found.
-        inputs: those that it was found in.
+        citations: of a result.
+        inputs: those that they are of.
     """
-    named = {(citation.input, citation.path) for citation in _citations(result)}
+    named = {(citation.input, citation.path) for citation in citations}
     files = (hashed_file(inputs.found[at], at, path) for at, path in sorted(named) if at < len(inputs.found))
     found = [file for file in files if file is not None]
     left_there = sorted({file.input for file in found if file.sha256 is Absent.UNREADABLE})
@@ -58,21 +54,6 @@ def _capture_of(found: FoundInput, at: int) -> Iterator[CitedCapture]:
         capture = found.root.place()[0]
         with suppress(EvidenceError), open_evidence(Path(os.path.realpath(capture.path))) as file:
             yield CitedCapture(input=at, path=str(capture.path), length=file.size, sha256=file.sha256())
-
-
-def _citations(result: "Explanation") -> Iterable[Citation]:
-    return chain(
-        (citation for entry in result.timeline for citation in entry.citations),
-        (
-            citation
-            for incident in result.incidents
-            for truncation in incident.truncations
-            for citation in truncation.citations
-        ),
-        (citation for incident in result.incidents for loss in incident.losses for citation in loss.citations),
-        (group.citation for incident in result.incidents for group in incident.groups),
-        (citation for finding in result.findings for citation in finding.citations),
-    )
 
 
 def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:

@@ -13,7 +13,7 @@ from kforensics.evidence.discovery.log_places import LogPlace, find_logs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.evidence.metadata.newest import newest_log
+from kforensics.evidence.metadata.quorum import majority, newest_log
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
@@ -147,7 +147,7 @@ def _is_of_majority(
     """Whether so many voters are given as they are now that one of them holds all that is committed (KIP-595): a single one may have been down for long."""
     voters = frozenset(newest.current_voters)
     given = {one.node_id for one in histories if one.input not in earlier} & voters
-    return 2 * len(given) > len(voters)
+    return len(given) >= majority(len(voters))
 
 
 def _read_metadata_logs(inputs: Inputs) -> "tuple[MetadataHistory, ...]":

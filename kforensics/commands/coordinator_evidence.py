@@ -12,7 +12,7 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, checkpoint_value, find_places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.log import newest_log
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.observed.facts import Leadership

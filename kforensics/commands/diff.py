@@ -30,18 +30,16 @@ from kforensics.commands.truncated_records import lacking_records, truncated_rec
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
-from kforensics.evidence.metadata.newest import newest_log
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.diff import identity_findings, partition_findings
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log.records import Record
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.partition import (
-    PartitionReport,
-)
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 

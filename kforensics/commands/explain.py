@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.filters import check_wanted, is_wanted
 from kforensics.commands.partition_account import (
     Account,
@@ -26,21 +26,18 @@ from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
-from kforensics.evidence.metadata.history import listening_hosts
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import PartitionState
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Problem
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
-from kforensics.findings.answers.model import Answer
 from kforensics.findings.explain import explain_findings
-from kforensics.findings.model import Finding, by_gravity
-from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.findings.model import by_gravity
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
-from kforensics.reconcile.incident.operations import Operation, operations
+from kforensics.reconcile.incident.operations import operations
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
-from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
@@ -53,55 +50,11 @@ from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, Depth, TopicPartition
 from kforensics.words import counted, form
 
-if TYPE_CHECKING:
-    from kforensics.commands.cited import CitedFile
-
-
 MOST_STATES = 50_000
 """States of partitions without a directory among the inputs that are all shown in the timeline; of more only the unclean elections are."""
 UNCLEAN_ONLY = "Of {:,} partitions without a directory among the inputs the timeline has the unclean elections only; --topic shows all of a topic."
 
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """The explanation of what happened, as far as the evidence shows it."""
-
-    inputs: tuple[Input, ...]
-    timeline: tuple[TimelineEntry, ...]
-    incidents: tuple[PartitionIncident, ...]
-    """The incidents of every partition that something happened to, or that was asked for."""
-    partitions: int
-    clocks: tuple[tuple[str, Clock], ...]
-    """The clocks, by path of the log file."""
-    answer: Answer
-    """The conclusion, one sentence an item."""
-    conclusion: tuple[str, ...]
-    advice: tuple[str, ...]
-    missing: tuple[str, ...]
-    """Inputs that would show more."""
-    notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-    problems: tuple[Problem, ...]
-    operations: tuple[Operation, ...] = ()
-    """The operations that were done on purpose."""
-    broker_bugs: tuple[BugTrace, ...] = ()
-    """Known bugs whose traces are in starts and stops of brokers, not in one partition."""
-    versions: tuple[tuple[int, str], ...] = ()
-    """The version of Kafka by node, where its log files name one."""
-    least_version: str | Absent = Absent.UNKNOWN
-    """The release that no broker is older than, by the metadata.version in force."""
-    hosts: tuple[str, ...] = ()
-    """The hosts where the brokers and controllers listen, as they registered: for whoever has to leave such names out."""
-    topics: tuple[str, ...] = ()
-    """Names of all topics that were met."""
-    files: "tuple[CitedFile, ...]" = ()
-    """The files that citations name, with their hashes, where they were asked for."""
-    is_redacted: bool = False
-    """Whether names are pseudonyms."""
-    depth: Depth = Depth.CONTENT
-    """How much of the logs was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +105,7 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
         EvidenceError: a path can't be used.
         UsageError: the seal is of other paths, no such zone, or the times are in the wrong order.
     """
-    from kforensics.commands.cited import cited_files  # noqa: PLC0415 - it takes an explanation
+    from kforensics.commands.cited import cited_files  # noqa: PLC0415 - few runs hash files or replace names
     from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
 
     pseudonyms = request.pseudonyms
@@ -177,7 +130,7 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
         result = replace(result, findings=by_gravity(found), problems=problems)
         seal = replace(seal, findings=(), problems=())
     if request.hash_files:
-        result = replace(result, files=cited_files(result, evidence.inputs))
+        result = replace(result, files=cited_files(result.citations(), evidence.inputs))
     if pseudonyms is not None:
         files = redact_cited_files(result.files, result, pseudonyms)
         result = replace(redact_explanation(replace(result, files=()), pseudonyms), files=files, is_redacted=True)

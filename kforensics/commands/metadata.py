@@ -13,7 +13,8 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
 from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
 from kforensics.evidence.metadata.files import is_metadata_directory
-from kforensics.evidence.metadata.log import MetadataHistory, read_metadata_logs
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata

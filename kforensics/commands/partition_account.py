@@ -18,7 +18,8 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.replica_log import holds_records
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
@@ -28,9 +29,11 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.history.deleted_records import DeletionRequest, deletion_requests
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
-from kforensics.reconcile.incident.doubts import Moments, Silence, WholeReturn
+from kforensics.reconcile.incident.doubts import Fencing, Moments, WholeReturn
+from kforensics.reconcile.incident.evidence import IncidentEvidence
+from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
@@ -118,7 +121,9 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
             _moments(evidence, gathered.histories, settings),
             since_ms=options.since_ms,
             is_stopped=options.is_stopped,
-            named_alone=places.named_alone(frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()),
+            without_directory=places.brokers_without_directory(
+                frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()
+            ),
         ),
         whole_returns=_whole_returns(events),
         deletions=deletion_requests(events),
@@ -162,9 +167,9 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory], settings:
         metadata_times={
             rank: time for rank, end in evidence.metadata_ends.items() if (time := _time_below(newest, end)) is not None
         },
-        silences={
+        fencings={
             broker: tuple(
-                Silence(state.when.offset, state.when.timestamp_ms - timeout_ms)
+                Fencing(state.when.offset, state.when.timestamp_ms - timeout_ms)
                 for before, state in pairwise(states)
                 if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
             )
@@ -300,27 +305,29 @@ def explain_replicas(
     """
     ranks = shared.evidence.ranks
     incident = explain_partition(
-        partition,
-        [one.replica for one in collected if one.replica.input not in ranks],
-        [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
-        final_rank=shared.evidence.final_rank,
-        evidence=IncidentEvidence(
-            facts=shared.facts.facts,
-            logged=shared.logged.get(partition, ()),
-            incarnation=shared.made.get(partition, Incarnation()),
-            last_logged_ms=shared.last_logged_ms,
-            protocol_hints=shared.facts.protocol_hints,
-            commits=shared.commits(partition),
-            versions=shared.facts.versions,
-            signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
-            moments=shared.moments,
-            whole_returns=shared.whole_returns.get(partition, ()),
-            is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
-            deletions=shared.deletions.get(partition, ()),
-            wanted_leader=shared.leader,
-            is_order_in_doubt=bool(shared.evidence.later),
-        ),
-        reader=shared.reader,
+        LogsOverTime(
+            partition,
+            [one.replica for one in collected if one.replica.input not in ranks],
+            [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
+            final_rank=shared.evidence.final_rank,
+            evidence=IncidentEvidence(
+                facts=shared.facts.facts,
+                logged=shared.logged.get(partition, ()),
+                incarnation=shared.made.get(partition, Incarnation()),
+                last_logged_ms=shared.last_logged_ms,
+                protocol_hints=shared.facts.protocol_hints,
+                commits=shared.commits(partition),
+                versions=shared.facts.versions,
+                signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
+                moments=shared.moments,
+                whole_returns=shared.whole_returns.get(partition, ()),
+                is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
+                deletions=shared.deletions.get(partition, ()),
+                wanted_leader=shared.leader,
+                is_order_in_doubt=bool(shared.evidence.later),
+            ),
+            reader=shared.reader,
+        )
     )
     problems = (problem for one in collected for problem in one.problems)
     return incident, (*problems, *shared.reader.take_lacks())

@@ -23,20 +23,17 @@ from kforensics.evidence.replica.collect import (
     segment_paths,
 )
 from kforensics.evidence.replica.read_ahead import ends_at_hand
-from kforensics.findings.answers.diff import JudgedPartition, judged_partition
 from kforensics.findings.answers.model import State
+from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, Severity
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
-from kforensics.reconcile.replicas.partition import (
-    PartitionReport,
-    PartitionSession,
-    Verdict,
-)
+from kforensics.reconcile.replicas.partition import PartitionJudge
+from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 
@@ -270,18 +267,16 @@ def _known_of_copies(
     alike = [one for one in copies if one is not None]
     if len(alike) < len(copies) or first.problems:
         return None
-    session = _session([first.replica], reader=shared.reader, facts=shared.facts, options=shared.options)
-    like = likeness_of(session, alike)
+    judge = _judge_of([first.replica], reader=shared.reader, facts=shared.facts, options=shared.options)
+    like = likeness_of(judge, alike)
     known = None if like is None else shared.quiet.get(like)
-    return None if known is None else _result_of_like(known, session, places)
+    return None if known is None else _result_of_like(known, judge, places)
 
 
-def _result_of_like(
-    known: PartitionResult, session: PartitionSession, places: Sequence[PartitionPlace]
-) -> PartitionResult:
+def _result_of_like(known: PartitionResult, judge: PartitionJudge, places: Sequence[PartitionPlace]) -> PartitionResult:
     """Return the result of a partition that is like one that was compared."""
-    judged = known.judged.led_by(session.account)
-    return known._replace(partition=session.partition, judged=judged, length=sum([place.length for place in places]))
+    judged = known.judged.led_by(judge.account)
+    return known._replace(partition=judge.partition, judged=judged, length=sum([place.length for place in places]))
 
 
 def compare_replicas(
@@ -299,10 +294,10 @@ def compare_replicas(
         EvidenceError: they were, and what is needed below can't be read.
     """
     replicas = [one.replica for one in collected]
-    session = _session(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
-    like = None if shared.keep_quiet or shared.flatten else likeness_of(session)
+    judge = _judge_of(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
+    like = None if shared.keep_quiet or shared.flatten else likeness_of(judge)
     known = None if like is None else shared.quiet.get(like)
-    report, findings = (None, ()) if known is not None else _judged(session, shared.options)
+    report, findings = (None, ()) if known is not None else _judged(judge, shared.options)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
@@ -313,9 +308,9 @@ def compare_replicas(
         *shared.reader.take_lacks(),
     )
     if known is not None and not problems:
-        return _result_of_like(known, session, places)
+        return _result_of_like(known, judge, places)
     if report is None:
-        report, findings = _judged(session, shared.options)
+        report, findings = _judged(judge, shared.options)
     result = result_of(shared, report, findings, problems, sum(place.length for place in places))
     if like is not None and result.report is None and not (findings or problems):
         shared.quiet[like] = result
@@ -364,13 +359,13 @@ def judge_partition(
         facts: what metadata and broker logs say.
         options: what the caller asks for and states.
     """
-    return _judged(_session(replicas, reader=reader, facts=facts, options=options), options)
+    return _judged(_judge_of(replicas, reader=reader, facts=facts, options=options), options)
 
 
-def _session(
+def _judge_of(
     replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
-) -> PartitionSession:
-    return PartitionSession(
+) -> PartitionJudge:
+    return PartitionJudge(
         replicas,
         reader,
         facts,
@@ -383,6 +378,6 @@ def _session(
     )
 
 
-def _judged(session: PartitionSession, options: DiffOptions) -> tuple[PartitionReport, tuple[Finding, ...]]:
-    report = session.report(options.leader, options.depth)
+def _judged(judge: PartitionJudge, options: DiffOptions) -> tuple[PartitionReport, tuple[Finding, ...]]:
+    report = judge.report(options.leader, options.depth)
     return report, tuple(partition_findings(report))

@@ -6,7 +6,7 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.formats.log.records import Record
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import TopicPartition
 
 

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import DIGEST_DTYPE, Replica, Segment
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.holders import SoleHolder
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:

@@ -18,7 +18,7 @@ from kforensics.formats.checkpoint.meta_properties import parse_meta_properties
 from kforensics.formats.checkpoint.offset import check_checkpoint, parse_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
-from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, parse_offset_index
+from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH, parse_offset_index
 from kforensics.formats.index.producer_snapshot import (
     NONE,
     SNAPSHOT_ENTRY_LENGTH,
@@ -286,7 +286,7 @@ FILE_KINDS: Mapping[FileKind, FileKindRow] = {
         entries=_index(
             parse_offset_index,
             "offset-index-entry",
-            INDEX_ENTRY_LENGTH,
+            OFFSET_ENTRY_LENGTH,
             lambda one, base: {"offset": base + one[0], "relative_offset": one[0], "position": one[1]},
         ),
         damage_code="KF103",

@@ -9,7 +9,7 @@ from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
 from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import form
 

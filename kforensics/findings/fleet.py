@@ -6,8 +6,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
 from kforensics.findings.model import Finding, Severity, finding
 from kforensics.reconcile.logs.divergence import first_divergence
-from kforensics.reconcile.replicas.partition import PartitionReport
 from kforensics.reconcile.replicas.placement import LeaderSpread, Placement
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import OffsetRange
 from kforensics.words import form, listed
 

@@ -11,6 +11,7 @@ import yaml
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.exits import ExitCode
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.model import Severity
@@ -18,8 +19,6 @@ from kforensics.words import counted, form
 
 MOST_NAMED = 100
 """Findings that a gate names."""
-
-EXIT_FINDINGS, EXIT_INCOMPLETE = 1, 3
 
 
 class FailOn(StrEnum):
@@ -147,7 +146,7 @@ def decide(
         accepted=accepted,
         expired=tuple(one for at, one in enumerate(acceptances) if at in used and one.until < today.isoformat()),
         unused=tuple(one for at, one in enumerate(acceptances) if at not in used and one.until >= today.isoformat()),
-        exit_code=EXIT_FINDINGS if failing else EXIT_INCOMPLETE if is_incomplete else 0,
+        exit_code=ExitCode.FINDINGS if failing else ExitCode.INCOMPLETE if is_incomplete else ExitCode.NOTHING_FOUND,
     )
 
 

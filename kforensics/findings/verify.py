@@ -11,6 +11,7 @@ from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.missing import COMPARE_VOTERS, OF_METADATA
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
@@ -50,8 +51,6 @@ _STAYS_BEHIND_MARKER = (
     "The log directory has a clean-shutdown marker, so nothing is recovered: these bytes stay, new records are appended behind them, and the "
     "next unclean start truncates the log here, those records included."
 )
-_HEADER_UP_TO_MAGIC = 17
-"""Bytes of a batch that a broker wants to see before it looks at its size."""
 
 _REPAIRED = {
     Gravity.REBUILDABLE: ("KF111", "index or producer snapshot", "indexes or producer snapshots"),
@@ -174,7 +173,7 @@ def _of_clean_tail(context: PartitionContext | None, report: FileReport, place: 
     is_tail = place.span.position + place.span.length == report.length and isinstance(place.next_good, Absent)
     if not is_tail or not live or live[-1].path != report.path:
         return ""
-    is_read_as_batch = place.kind is DamageKind.ZEROS and place.span.length > _HEADER_UP_TO_MAGIC
+    is_read_as_batch = place.kind is DamageKind.ZEROS and place.span.length > HEADER_UP_TO_MAGIC
     return _STOPS_AT_ZEROS if is_read_as_batch else _STAYS_BEHIND_MARKER
 
 

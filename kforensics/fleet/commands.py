@@ -12,18 +12,19 @@ from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.exits import ExitCode
 from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
 from kforensics.findings.answers.model import exit_code
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
-from kforensics.findings.gate import EXIT_INCOMPLETE, Acceptance, FailOn, decide, parse_acceptances
+from kforensics.findings.gate import Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.fleet.file_systems import check_options
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
-from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.source.priority import lower_priority
 from kforensics.units import Depth
 
@@ -415,7 +416,7 @@ def _summary(
     if rules is not None:
         fail_on, accepted = rules
         by_change = comparison is not None and {FailOn.NEW, FailOn.WORSE} & set(fail_on)
-        is_unknown = exit_code(command, answer, (), summary.problems) == EXIT_INCOMPLETE or (
+        is_unknown = exit_code(command, answer, (), summary.problems) == ExitCode.INCOMPLETE or (
             by_change and comparison is not None and bool(comparison_answer(comparison).unknown)
         )
         gate = decide(

@@ -14,7 +14,7 @@ from kforensics.findings.fleet_summary import AuditComparison, FindingChange, Ve
 from kforensics.findings.gate import GatedFinding
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, is_in, one_of
-from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth, OffsetRange
 
 MOST_LISTED = 10_000

@@ -25,7 +25,8 @@ from kforensics.fleet.schemas import CARRIED_BATCHES, CARRIED_COMMITS, CARRIED_R
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import SegmentBytes, iter_records
+from kforensics.formats.primitives.word_buffer import SegmentBytes
+from kforensics.formats.segment.walk import iter_records
 from kforensics.protocol.coordinators import created_policy
 from kforensics.source.mapped import open_evidence
 from kforensics.units import OFFSETS_TOPIC

@@ -29,12 +29,12 @@ from kforensics.fleet.report_rows import finding_rows, problem_row
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
-from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
 from kforensics.reconcile.replicas.placement import Placement, place_partition
+from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.source.mapped import read_counts

@@ -20,7 +20,8 @@ from kforensics.evidence.discovery.partition_dirs import (
     lost_directories,
 )
 from kforensics.evidence.group_commits import GroupCommitRecord
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput

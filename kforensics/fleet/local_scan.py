@@ -25,7 +25,7 @@ from kforensics.fleet.schemas import REPLICAS
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.reconcile.observed.facts import NoFacts
-from kforensics.reconcile.replicas.partition import reconcile_partition
+from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.source.mapped import limit_read_rate
 
 PIECE_LENGTH = 1 << 30
@@ -172,7 +172,7 @@ class _Scanner:
         for row in read.replicas:
             live, deleted = segments.get(row["path"], ([], []))
             replica = replica_of(row, live, deleted)
-            report = reconcile_partition([replica], reader=FileBatchReader(roots), facts=NoFacts())
+            report = PartitionJudge([replica], FileBatchReader(roots), NoFacts()).report()
             self.findings += partition_findings(report)
 
 

@@ -23,7 +23,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     PartitionPlace,
     checkpoint_value,
     log_dir_states,
-    named_alone,
+    named_without_directory,
     no_logs_are_here,
 )
 from kforensics.evidence.model import Problem
@@ -260,7 +260,7 @@ class _Lister:
     def named(self) -> Iterator[Named]:
         """Yield what the checkpoints name and has no directory here."""
         for state in self._states.values():
-            for one in named_alone(state, ()):
+            for one in named_without_directory(state, ()):
                 if is_wanted(one.topic_partition, self._options):
                     yield (*one.topic_partition, one.name, one.value.value, int(one.value.citation.line))
 

@@ -23,7 +23,7 @@ from kforensics.fleet.rows import replica_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.segment.walk import SegmentBytes
+from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS

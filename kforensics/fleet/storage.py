@@ -90,7 +90,7 @@ def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
 
 
 def _restored(parts: tuple[str, ...], options: Options) -> "StoragePath":
-    """Where a path arrives on a worker its options do too."""
+    """Return a path that arrives on a worker, and keep the options that come with it."""
     if options:
         hide(options)
         _kept(options)

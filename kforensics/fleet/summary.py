@@ -28,7 +28,7 @@ from kforensics.fleet.audit_tables import (
 from kforensics.fleet.node_summary import damage_by_disk, layout, leader_shares, node_health, set_aside
 from kforensics.fleet.report_rows import finding_of, input_of, problem_of
 from kforensics.fleet.tables import Tables
-from kforensics.reconcile.replicas.partition import Verdict
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import TopicPartition
 
 MOST_FINDINGS = 10_000

@@ -29,19 +29,6 @@ from kforensics.protocol.outcome import (
     TruncationStep,
 )
 
-__all__ = [
-    "LogState",
-    "ProtocolName",
-    "StepKind",
-    "TruncationOutcome",
-    "TruncationRule",
-    "TruncationStep",
-    "follower_truncation",
-    "leader_after_election",
-    "restart_log_at",
-    "truncate_log",
-]
-
 
 def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
     """Return the log of a replica that has just become leader.

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.source.foreign import Entry as Entry  # noqa: PLC0414 - entries are asked for here
-from kforensics.source.foreign import ForeignPath
+from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.naming import (
     LOST_AND_FOUND,
     FileKind,

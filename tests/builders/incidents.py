@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.damage import Absent, Span
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.metadata.files import MetadataFiles
+from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 

@@ -11,9 +11,9 @@ from kforensics import __version__
 from kforensics.cli import app as app_module
 from kforensics.cli.app import defect_words, error_words, run
 from kforensics.cli.destination import check_out, write_result
-from kforensics.cli.exits import ExitCode
 from kforensics.damage import Span
 from kforensics.errors import BadChecksum, MissingExtra, NotADataDir, UsageError
+from kforensics.exits import ExitCode
 
 PROGRAM = [sys.executable, "-m", "kforensics"]
 

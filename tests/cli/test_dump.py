@@ -20,7 +20,8 @@ from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch
 from kforensics.formats.log.record_batch import build_record_batch as built
 from kforensics.formats.log.records import BodyRecord
 from kforensics.formats.primitives.codec import Codec
-from kforensics.formats.segment.walk import MemoryBytes, iter_record_chunks, iter_records
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.render.json.dump import plain_item
 from kforensics.render.json.record_lines import record_lines
 from kforensics.source.mapped import open_evidence

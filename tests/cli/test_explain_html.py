@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.cli.exits import ExitCode
+from kforensics.exits import ExitCode
 from tests.builders.pages import outline
 
 KEY = "0123456789abcdef0123456789abcdef"

@@ -1,5 +1,7 @@
 """Help on topics and findings, colour, quiet and brief."""
 
+from pathlib import Path
+
 import pytest
 
 from kforensics.cli.app import COMMANDS, run
@@ -7,9 +9,12 @@ from kforensics.cli.examples import EXAMPLES
 from kforensics.cli.fleet import fleet
 from kforensics.cli.help import topic_names, topic_text
 from kforensics.errors import UsageError
+from kforensics.exits import MEANINGS, SHORT_MEANINGS
 from kforensics.findings.answers.model import STATES
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.render.emit import WRITERS
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_the_topics_are_listed(capsys):
@@ -38,6 +43,16 @@ def test_topics_that_are_made_of_tables_name_all_of_them():
     assert all(f"  {shape} " in topic_text("formats") for shape, _ in WRITERS)
     codes = " ".join(topic_text("exit-codes").split())
     assert all(f"{command}: {next(iter(states))}" in codes for command, states in STATES.items())
+
+
+def test_the_meanings_of_exit_codes_are_the_same_wherever_they_are_listed():
+    codes = " ".join(topic_text("exit-codes").split())
+    readme = README.read_text()
+    for code, meaning in MEANINGS.items():
+        assert f" {code:d} {meaning}" in codes
+        assert f"| {code:d} | {meaning[0].lower()}{meaning[1:].rstrip('.')} |" in readme
+
+    assert list(MEANINGS) == list(SHORT_MEANINGS)
 
 
 def test_a_command_has_help_there_too(capsys):

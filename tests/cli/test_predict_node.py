@@ -11,7 +11,8 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import open_evidence

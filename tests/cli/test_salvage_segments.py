@@ -15,7 +15,8 @@ from kforensics.damage import Damage
 from kforensics.errors import EvidenceUnreadable
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import parse_version

@@ -17,7 +17,6 @@ import zipfile
 from functools import cache
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -545,8 +544,7 @@ def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
 def test_of_a_cited_segment_that_stayed_on_the_broker_the_capture_is_hashed(taken, broker):
     inputs = find_inputs([taken])
     paths = [f"orders-0/{0:020}.log", "orders-0/leader-epoch-checkpoint"]
-    cited = [SimpleNamespace(citations=[Citation(input=0, path=path)]) for path in paths]
-    log, epochs, capture = cited_files(SimpleNamespace(timeline=cited, incidents=[], findings=[]), inputs)  # type: ignore[arg-type]
+    log, epochs, capture = cited_files((Citation(input=0, path=path) for path in paths), inputs)
 
     assert log.sha256 is Absent.UNREADABLE
     assert epochs.sha256 == hashlib.sha256((broker / paths[1]).read_bytes()).hexdigest()

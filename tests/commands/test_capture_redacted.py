@@ -15,13 +15,15 @@ from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.errors import InputsRefused, Stopped, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.group import GROUP_TABLES
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
-from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturePath, open_capture
 from kforensics.source.mapped import open_evidence
 from tests.builders.directories import copied

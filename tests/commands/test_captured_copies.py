@@ -11,7 +11,7 @@ from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.partition_comparison import DiffOptions, compare_all, comparison_of
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
-from kforensics.reconcile.replicas.partition import PartitionSession
+from kforensics.reconcile.replicas.partition import PartitionJudge
 from tests.benchmarks.captures import make_broker
 from tests.captures import compare_short_ways, take
 
@@ -74,7 +74,7 @@ def comparison(captures):
 def test_of_partitions_that_are_alike_one_is_judged(captured):
     short = comparison(captured)._replace(keep_quiet=False)
 
-    with patch.object(PartitionSession, "report", autospec=True, side_effect=PartitionSession.report) as judged:
+    with patch.object(PartitionJudge, "report", autospec=True, side_effect=PartitionJudge.report) as judged:
         found = compare_all(short, 1, None)
 
     assert (COUNT, 1) == (len(found), judged.call_count)

@@ -17,7 +17,8 @@ from kforensics.damage import Damage
 from kforensics.formats.log.message_set import Message, encode_message
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.codec import Codec
-from kforensics.formats.segment.walk import MemoryBytes, iter_record_chunks
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.units import TopicPartition
 
 HEADERS = ((b"trace", b"1"), (b"\xff", None), ("zoë".encode(), b""))

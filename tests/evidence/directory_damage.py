@@ -17,7 +17,8 @@ from kforensics.damage import Gravity
 from kforensics.evidence.checks.consistency import verify_inputs
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.naming import FileKind, parse_file_name
 
 SEED = 20_261_121

@@ -1,8 +1,9 @@
 """What the logs of brokers and the metadata log say of versions, against recordings."""
 
-from kforensics.commands.broker_log_evidence import protocol_hints, read_logs
+from kforensics.commands.broker_log_evidence import logged_evidence, read_logs
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
 
@@ -27,4 +28,4 @@ def test_a_broker_speaks_the_protocol_of_its_inter_broker_version(tmp_path):
         files, problems = read_logs(find_inputs([tmp_path], with_server_logs=True))
 
         assert [] == problems
-        assert {3: protocol or ProtocolName.KIP_595} == protocol_hints(files)
+        assert {3: protocol or ProtocolName.KIP_595} == logged_evidence(files, ()).protocol_hints

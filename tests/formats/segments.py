@@ -10,7 +10,8 @@ from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.codec import Codec
-from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, walk_segment
 
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from kforensics.damage import Damage
 from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.compression import compress
-from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 CORPUS = FIXTURES / "fuzz"

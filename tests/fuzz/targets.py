@@ -30,7 +30,8 @@ from kforensics.formats.messages.share import parse_share_record
 from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.primitives.compression import decompress
 from kforensics.formats.primitives.varint import read_uvarint, read_varint, read_varlong
-from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.render.escape import escape_text
 from kforensics.render.json.document import to_plain
 from kforensics.source.naming import parse_file_name, parse_partition_directory

@@ -11,6 +11,7 @@ import kforensics
 from kforensics.cli.app import COMMANDS, application
 from kforensics.cli.fleet import fleet
 from kforensics.commands import capture, groups, predict, salvage, simulate, trace, transactions
+from kforensics.commands.tracing.request import TraceRequest
 from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES
 from kforensics.render.emit import (
@@ -50,7 +51,7 @@ def results(fixtures: Path, tmp_path: Path) -> dict[str, Callable[[], Any]]:
         "groups": lambda: groups.run(groups.GroupsRequest(paths=(node,), jobs=1)),
         "transactions": lambda: transactions.run(transactions.TransactionsRequest(paths=(node,), jobs=1)),
         "salvage": lambda: salvage.run(salvage.SalvageRequest(paths=(node,), out=tmp_path / "salvaged", jobs=1)),
-        "trace": lambda: trace.run(trace.TraceRequest(paths=(node,), topic="orders", offset=0, jobs=1)),
+        "trace": lambda: trace.run(TraceRequest(paths=(node,), topic="orders", offset=0, jobs=1)),
         "seal manifest": lambda: kforensics.seal(node, jobs=1),
         "seal check": lambda: kforensics.check_seal(manifest, node, jobs=1),
         "simulate list": lambda: simulate.run(simulate.ListRequest()),

@@ -14,7 +14,7 @@ from kforensics.findings.model import Finding
 from kforensics.protocol.epochs import latest_epoch
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.broker_logs import write_broker_logs
 from kforensics.simulation.cluster import SimulatedCluster

@@ -11,7 +11,7 @@ from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.replicas.partition import PartitionReport, WhatIf
+from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.partition import SimulatedPartition

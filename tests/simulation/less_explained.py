@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kforensics.commands.explain import Explanation, explain
+from kforensics.commands.explain import explain
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.partition_account import ExplainOptions
 from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.model import State

@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kforensics.commands.explain import ExplainRequest, Explanation, run
+from kforensics.commands.explain import ExplainRequest, run
+from kforensics.commands.explanation import Explanation
 from tests.conftest import ROOT
 
 RECORDINGS = ROOT / "fixtures" / "incidents"

@@ -16,8 +16,9 @@ from kforensics.formats.primitives.checksum import crc32c
 from kforensics.formats.primitives.codec import Codec, OutputLimitReached
 from kforensics.formats.primitives.compression import OUTPUT_LIMIT, compress, decompress
 from kforensics.formats.primitives.varint import encode_varint
+from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment import entries, resync
-from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from kforensics.formats.segment.walk import Level, walk_segment
 from tests.conftest import ROOT
 from tests.steps import steps
 from tests.trust.hostile import (
@@ -77,7 +78,8 @@ GROWTH = """
 import sys
 from pathlib import Path
 from kforensics.formats.log.record_batch import with_right_crc
-from kforensics.formats.segment.walk import Level, MemoryBytes, iter_record_chunks, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from tests.peak import own_peak_mebibytes
 from tests.trust.hostile import sound_batch
 data = Path(sys.argv[1]).read_bytes()

@@ -23,9 +23,10 @@ from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.source.capture_file import COORDINATORS_FOLDER, RECORDS_FOLDER
+from kforensics.source.foreign import Entry
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
-from kforensics.source.walk import Entry, join
+from kforensics.source.walk import join
 from kforensics.units import Depth
 
 if TYPE_CHECKING:

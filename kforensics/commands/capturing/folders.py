@@ -9,6 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
+from kforensics.source.foreign import Entry
 from kforensics.source.naming import (
     LOST_AND_FOUND,
     DirectoryState,
@@ -18,7 +19,7 @@ from kforensics.source.naming import (
     parse_partition_directory,
 )
 from kforensics.source.packed_names import PackedNames
-from kforensics.source.walk import DEEPEST, Entry, Listings, Obstacle, join
+from kforensics.source.walk import DEEPEST, Listings, Obstacle, join
 
 _BYTE_FOR_BYTE = frozenset(
     {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kforensics.commands.capturing.folders import FolderPlan
 from kforensics.commands.capturing.segments import SegmentTask
+from kforensics.source.foreign import Entry
 from kforensics.source.naming import FileName, FileSuffix, parse_file_name
-from kforensics.source.walk import Entry
 from kforensics.units import TopicPartition
 
 TASK_BYTES = 64 << 20

@@ -10,8 +10,9 @@ from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.model import Input
 from kforensics.source.discover import Shape
+from kforensics.source.foreign import Entry
 from kforensics.source.naming import FileKind, parse_file_name
-from kforensics.source.walk import DEEPEST, Entry, Listings
+from kforensics.source.walk import DEEPEST, Listings
 
 
 def find_root(given: Path) -> Inputs:

@@ -22,7 +22,8 @@ from kforensics.evidence.replica.positions import indexed_start
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.formats.segment.walk import Level, SegmentBytes, iter_records, walk_segment
+from kforensics.formats.primitives.word_buffer import SegmentBytes
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import DirectoryState
 from kforensics.source.walk import FoundFile, Listings

@@ -28,9 +28,9 @@ from kforensics.errors import EvidenceError, Stopped
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import stream
+from kforensics.source.foreign import Entry
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
-from kforensics.source.walk import Entry
 from kforensics.words import byte_count
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.commands.capturing.folders import FolderPlan
+from kforensics.source.foreign import Entry
 from kforensics.source.naming import FileKind, parse_file_name
-from kforensics.source.walk import Entry
 
 SAMPLES = 16
 """The longest segments that are kept, to estimate by."""

@@ -9,7 +9,7 @@ from kforensics.commands.diff import DiffRequest
 from kforensics.commands.diff import run as compare
 from kforensics.damage import Absent
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, StartOrder
-from kforensics.reconcile.replicas.partition import PartitionReport, WhatIf
+from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
 from kforensics.units import Depth
 
 

@@ -9,7 +9,9 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.server_settings import read_server_properties
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log, read_metadata_logs
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.log import read_metadata_logs
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.protocol.loading.node import Assignment

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import FoundInput
-from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind

@@ -3,7 +3,7 @@
 import dataclasses
 
 from kforensics.commands.cited import CitedFile
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.values import redacted
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from kforensics.commands.cluster_evidence import ClusterEvidence
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.newest import newest_log
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.units import TopicPartition
 from kforensics.words import listed

@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition

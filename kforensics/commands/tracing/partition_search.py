@@ -21,7 +21,7 @@ from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.replica.collect import CollectedReplica
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge
 from kforensics.reconcile.trace.found_record import LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, TracedRecord

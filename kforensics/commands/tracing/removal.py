@@ -7,7 +7,8 @@ from kforensics.commands.predicting.settings import WEEK_MS, Settings
 from kforensics.commands.predicting.surroundings import Surroundings, server_properties
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.trace.removal_time import NO_LIMIT, RemovalSettings

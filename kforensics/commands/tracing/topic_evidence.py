@@ -10,19 +10,19 @@ from kforensics.commands.snapshots import Evidence
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.removal import removal_settings
+from kforensics.commands.tracing.request import TraceRequest
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.model import Problem, Replica
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge
 from kforensics.reconcile.trace.found_record import LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
-    from kforensics.commands.trace import TraceRequest
     from kforensics.reconcile.incident.model import PartitionIncident
 
 
@@ -51,7 +51,7 @@ class TopicEvidence:
 
     def __init__(
         self,
-        request: "TraceRequest",
+        request: TraceRequest,
         search: RecordSearch,
         evidence: Evidence,
         places: Places,
@@ -106,7 +106,7 @@ class TopicEvidence:
 
 
 def _comparison(
-    request: "TraceRequest",
+    request: TraceRequest,
     evidence: Evidence,
     places: Places,
     gathered: ClusterEvidence,

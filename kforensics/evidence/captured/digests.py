@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from kforensics.evidence.captured.columns import NO_CONTROL
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.word_buffer import read_exactly
-from kforensics.formats.segment.walk import MemoryBytes, SegmentBytes, iter_records
+from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, read_exactly
+from kforensics.formats.segment.walk import iter_records
 
 CONTROL_BATCH_LIMIT = 4_096
 """Bytes of a control batch that are looked at; brokers write some 80."""

@@ -17,7 +17,7 @@ from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
 from kforensics.evidence.checks.index_lookups import NO_BATCH, UNREADABLE
 from kforensics.evidence.checks.segment_scan import SegmentScan
-from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH, SparseIndex, entry_span
+from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH, SparseIndex, entry_span
 from kforensics.formats.index.time import TIME_ENTRY_LENGTH
 from kforensics.formats.primitives.text_lines import DamageList
 
@@ -54,12 +54,12 @@ def check_offset_index(
         else:
             expected = f"an offset below {found[at + 1]}, the batch of the next entry"
         where = f"entry {at}: offset {offsets[at]} at position {positions[at]}"
-        inside.add(entry_span(at, INDEX_ENTRY_LENGTH), DamageKind.INDEX, expected=expected, found=where)
+        inside.add(entry_span(at, OFFSET_ENTRY_LENGTH), DamageKind.INDEX, expected=expected, found=where)
     return (
         *_graded((*index.damage, *inside.as_tuple()), is_recovered=is_recovered),
         *_beyond(
             is_beyond,
-            INDEX_ENTRY_LENGTH,
+            OFFSET_ENTRY_LENGTH,
             f"entries up to offset {last} and position {scan.claimed_end}",
             is_recovered=is_recovered,
         ),

@@ -42,47 +42,49 @@ def settle_raised_offset(
     *before, batch = scan.tail
     previous = before[-1].last_offset if before else segment.base_offset - 1
     extent = batch.last_offset - batch.base_offset
-    right = previous + 1
-    if batch.base_offset <= right or extent < 0 or batch.last_offset != scan.last_offset:
+    right_offset = previous + 1
+    if batch.base_offset <= right_offset or extent < 0 or batch.last_offset != scan.last_offset:
         return segment
-    contradicting = list(_contradicting(segment.base_offset, batch, right, after, indexes))
-    confirming = list(_confirming(context, right + extent + 1))
+    contradicting = list(_contradicting(segment.base_offset, batch, right_offset, after, indexes))
+    confirming = list(_confirming(context, right_offset + extent + 1))
     if len(contradicting) + len(confirming) < ENOUGH_WITNESSES or (not contradicting and _is_compacted(context, scan)):
         return segment
     damage = mismatch(
         Span(batch.position, batch.length),
         kind=DamageKind.ORDER,
-        expected=f"base offset {right}, as {', '.join([*contradicting, *confirming])} have it",
+        expected=f"base offset {right_offset}, as {', '.join([*contradicting, *confirming])} have it",
         found=f"{batch.base_offset} to {batch.last_offset}",
         gravity=Gravity.DAMAGE,
     )
-    return replace(segment, scan=_corrected(scan, batch, right, replace(damage, cause=_cause(batch, right))))
+    return replace(
+        segment, scan=_corrected(scan, batch, right_offset, replace(damage, cause=_cause(batch, right_offset)))
+    )
 
 
 def _contradicting(
     segment_base: int,
     batch: TailBatch,
-    right: int,
+    right_offset: int,
     after: ScannedSegment | None,
     indexes: tuple[SparseIndex | None, SparseIndex | None],
 ) -> Iterator[str]:
-    """Return the evidence that contradicts the claimed offset of the batch and fits the offset behind its predecessor."""
+    """Yield the evidence that contradicts the claimed offset of the batch and fits the offset behind its predecessor."""
     offset_index, time_index = indexes
     if offset_index is not None:
         here = offset_index.entries["position"] == batch.position
-        if _within(offset_index.entries["relative_offset"][here].astype(np.int64) + segment_base, batch, right):
+        if _within(offset_index.entries["relative_offset"][here].astype(np.int64) + segment_base, batch, right_offset):
             yield "the offset index"
     if time_index is not None:
         offsets = time_index.entries["relative_offset"].astype(np.int64) + segment_base
-        if _within(offsets, batch, right):
+        if _within(offsets, batch, right_offset):
             yield "the time index"
-    if after is not None and right < after.base_offset <= batch.last_offset:
+    if after is not None and right_offset < after.base_offset <= batch.last_offset:
         yield "the next segment"
 
 
-def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: TailBatch, right: int) -> bool:
+def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: TailBatch, right_offset: int) -> bool:
     """Return whether one of the offsets lies in the batch where it follows its predecessor."""
-    return bool(((offsets >= right) & (offsets <= right + batch.last_offset - batch.base_offset)).any())
+    return bool(((offsets >= right_offset) & (offsets <= right_offset + batch.last_offset - batch.base_offset)).any())
 
 
 def _is_compacted(context: PartitionContext, scan: SegmentScan) -> bool:
@@ -103,32 +105,32 @@ def _confirming(context: PartitionContext, end: int) -> Iterator[str]:
             yield words
 
 
-def _cause(batch: TailBatch, right: int) -> DamageCause | Absent:
-    flip = flip_between(batch.position, 8, batch.base_offset, right)
+def _cause(batch: TailBatch, right_offset: int) -> DamageCause | Absent:
+    flip = flip_between(batch.position, 8, batch.base_offset, right_offset)
     if flip is None:
         return Absent.UNKNOWN
-    detail = f"one flipped bit in the base offset: {right} became {batch.base_offset}"
+    detail = f"one flipped bit in the base offset: {right_offset} became {batch.base_offset}"
     return DamageCause(kind="bit-flip", detail=detail, flip=flip)
 
 
-def _corrected(scan: SegmentScan, batch: TailBatch, right: int, damage: Damage) -> SegmentScan:
+def _corrected(scan: SegmentScan, batch: TailBatch, right_offset: int, damage: Damage) -> SegmentScan:
     """Return the scan with the batch where it belongs, so that its neighbours are not blamed."""
-    last = right + batch.last_offset - batch.base_offset
+    last = right_offset + batch.last_offset - batch.base_offset
     return replace(
         scan,
-        first_offset=right if scan.first_offset == batch.base_offset else scan.first_offset,
+        first_offset=right_offset if scan.first_offset == batch.base_offset else scan.first_offset,
         last_offset=last,
         damage=(*scan.damage, damage),
-        epoch_runs=_corrected_runs(scan.epoch_runs, batch, right, last),
-        tail=(*scan.tail[:-1], batch._replace(base_offset=right, last_offset=last)),
+        epoch_runs=_corrected_runs(scan.epoch_runs, batch, right_offset, last),
+        tail=(*scan.tail[:-1], batch._replace(base_offset=right_offset, last_offset=last)),
     )
 
 
-def _corrected_runs(runs: Sequence[EpochRun], batch: TailBatch, right: int, last: int) -> tuple[EpochRun, ...]:
+def _corrected_runs(runs: Sequence[EpochRun], batch: TailBatch, right_offset: int, last: int) -> tuple[EpochRun, ...]:
     return tuple(
         replace(
             run,
-            first_offset=right if run.first_offset == batch.base_offset else run.first_offset,
+            first_offset=right_offset if run.first_offset == batch.base_offset else run.first_offset,
             last_offset=last if run.last_offset == batch.last_offset else run.last_offset,
         )
         for run in runs

@@ -16,9 +16,10 @@ from kforensics.evidence.content.record_meaning import (
 )
 from kforensics.evidence.file_kinds import FileEntry, file_entries
 from kforensics.formats.log.batch_table import BATCH_DTYPE
+from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.control import ControlType
-from kforensics.formats.segment.walk import SHORTEST_ENTRY, Level, iter_records, walk_segment
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName, parse_partition_directory
 
@@ -134,8 +135,8 @@ def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
     """
     if name.kind not in {FileKind.UNKNOWN, FileKind.LOG_FILE}:
         return name
-    head = file.read(0, SHORTEST_ENTRY)
-    if len(head) < SHORTEST_ENTRY or head[16] > 2:
+    head = file.read(0, HEADER_UP_TO_MAGIC)
+    if len(head) < HEADER_UP_TO_MAGIC or head[16] > 2:
         return name
     window = next(walk_segment(file, level=Level.CRC, end=1), None)
     if window is None or not len(window.batches) or not window.batches[0]["crc_valid"]:

@@ -214,7 +214,7 @@ def lost_directories(
     problems: list[Problem] = []
     for state in states:
         here = by_broker.get(_owner(state), set())
-        own = named_alone(state, here)
+        own = named_without_directory(state, here)
         if len(own) > len(here):
             named = f"{own[0].topic_partition} and {len(own) - 1} more" if len(own) > 1 else str(own[0].topic_partition)
             message = f"its checkpoints name {len(own)} partitions of which no directory is here ({named}): the copy left them out, or they are lost"
@@ -228,7 +228,7 @@ def _owner(state: LogDirState) -> int | str:
     return f"input {state.input}" if isinstance(state.broker_id, Absent) else state.broker_id
 
 
-def named_alone(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
+def named_without_directory(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
     """Return the partitions that the checkpoints of a log directory name with an offset above zero and that have no directory, each once.
 
     Args:
@@ -264,7 +264,7 @@ class Places(NamedTuple):
     states: tuple[LogDirState, ...] = ()
     """The checkpoints of all log directories."""
 
-    def named_alone(self, inputs: Container[int]) -> dict[TopicPartition, frozenset[int]]:
+    def brokers_without_directory(self, inputs: Container[int]) -> dict[TopicPartition, frozenset[int]]:
         """Return the brokers whose checkpoints name a partition of which no directory of theirs is in some inputs.
 
         Args:
@@ -278,7 +278,7 @@ class Places(NamedTuple):
                     here[place.state.broker_id].add(partition)
         found: dict[TopicPartition, set[int]] = {}
         for state in naming:
-            for one in named_alone(state, here[state.broker_id]):
+            for one in named_without_directory(state, here[state.broker_id]):
                 if isinstance(one.broker_id, int):
                     found.setdefault(one.topic_partition, set()).add(one.broker_id)
         return {partition: frozenset(brokers) for partition, brokers in found.items()}

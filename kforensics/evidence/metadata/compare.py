@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.log import MetadataHistory, newest_log
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.quorum import newest_log, reached_by_majority
 from kforensics.formats.log.batch_table import BatchTable
 
 _COMPARED = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
@@ -95,7 +96,5 @@ def _majority_end(logs: Sequence[ComparedLog], voters: tuple[int, ...]) -> int |
         node = log.history.node_id
         if not isinstance(node, Absent) and node in voters:
             ends[node] = max(ends.get(node, 0), log.common_end_offset)
-    majority = len(voters) // 2 + 1
-    if not voters or len(ends) < majority:
-        return Absent.UNKNOWN
-    return sorted(ends.values(), reverse=True)[majority - 1]
+    end = reached_by_majority(ends.values(), len(voters))
+    return Absent.UNKNOWN if end is None else end

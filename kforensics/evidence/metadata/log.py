@@ -18,9 +18,9 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.newest import newest_log
 from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.places import RecordPlaces
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.replay import MetadataReplay
 from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, When
 from kforensics.evidence.model import Citation, Problem
@@ -34,16 +34,6 @@ from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry
-
-__all__ = [
-    "MetadataFiles",
-    "MetadataHistory",
-    "find_metadata_logs",
-    "newest_log",
-    "raft_epochs",
-    "read_metadata_log",
-    "read_metadata_logs",
-]
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:

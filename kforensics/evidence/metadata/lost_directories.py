@@ -15,11 +15,9 @@ def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDire
     """
     if not lost:
         return ()
-    from kforensics.evidence.metadata.log import (  # noqa: PLC0415 - 20 ms, where nothing is lost
-        find_metadata_logs,
-        newest_log,
-        read_metadata_log,
-    )
+    from kforensics.evidence.metadata.files import find_metadata_logs  # noqa: PLC0415 - 20 ms, where nothing is lost
+    from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415
+    from kforensics.evidence.metadata.quorum import newest_log  # noqa: PLC0415
 
     newest = newest_log([read_metadata_log(files) for files in find_metadata_logs(inputs)])
     if newest is None:

@@ -19,7 +19,7 @@ from kforensics.evidence.replica.loader_values import (
     bare_batch,
     headed_batch,
 )
-from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
+from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
 from kforensics.formats.index.time import TimeEnds
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
 from kforensics.source.capture import CapturedSegment, CapturePath, MissingBytes
@@ -72,7 +72,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
             if "first_timestamp" not in kept:
                 raise MissingBytes.of(capture, inner)
             return TimeEnds(*(int(kept[one]) for one in TimeEnds._fields))
-        return _KeptEntries(kept, entry.length // INDEX_ENTRY_LENGTH, _first_carried(capture, inner))
+        return _KeptEntries(kept, entry.length // OFFSET_ENTRY_LENGTH, _first_carried(capture, inner))
     except MALFORMED as error:
         raise capture.refuse(f"what it says of {inner} is impossible: {error!r}") from error
 

@@ -15,14 +15,20 @@ from kforensics.evidence.replica.loader_values import (
     headed_batch,
 )
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT
-from kforensics.formats.log.headers import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD, SMALLEST_BATCH_LENGTH
+from kforensics.formats.log.headers import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    HEADER_UP_TO_MAGIC,
+    LOG_OVERHEAD,
+    SMALLEST_BATCH_LENGTH,
+    SMALLEST_MESSAGE_LENGTH,
+)
 from kforensics.formats.log.message_set import iter_message_records
 from kforensics.formats.log.record_batch import iter_batch_records
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.source.mapped import EvidenceFile
 
-HEADER_UP_TO_MAGIC = 17
-SHORTEST_RECORD = 14
+SHORTEST_RECORD = SMALLEST_MESSAGE_LENGTH[0]
 """`LegacyRecord.RECORD_OVERHEAD_V0`: a length below it is corrupt."""
 WINDOW_LENGTH = 1 << 20
 

@@ -4,10 +4,9 @@ from bisect import bisect_right
 from pathlib import Path
 
 from kforensics.errors import EvidenceError
-from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
-from kforensics.formats.log.headers import LOG_OVERHEAD, NEWEST_MAGIC
+from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
+from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, LOG_OVERHEAD, NEWEST_MAGIC
 from kforensics.formats.primitives.word_buffer import SegmentBytes
-from kforensics.formats.segment.walk import SHORTEST_ENTRY
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 PAGE = 4096
@@ -47,7 +46,7 @@ class IndexEntries:
 
     def _used(self) -> int:
         # Positions rise to the last entry and are zero in the preallocated rest.
-        whole = self._index.size // INDEX_ENTRY_LENGTH
+        whole = self._index.size // OFFSET_ENTRY_LENGTH
         if whole and self.position(whole - 1) > 0:
             return whole
         return bisect_right(range(whole), 0, key=lambda at: int(self.position(at) <= 0))
@@ -78,10 +77,10 @@ class IndexEntries:
         return at - 1 if at else None
 
     def _entry(self, at: int) -> bytes:
-        page, within = divmod(at * INDEX_ENTRY_LENGTH, PAGE)
+        page, within = divmod(at * OFFSET_ENTRY_LENGTH, PAGE)
         if page not in self._pages:
             self._pages[page] = self._index.read(page * PAGE, PAGE)
-        return self._pages[page][within : within + INDEX_ENTRY_LENGTH]
+        return self._pages[page][within : within + OFFSET_ENTRY_LENGTH]
 
 
 def indexed_position(index: Path, relative_offset: int | None = None) -> int:
@@ -127,11 +126,11 @@ def batch_at(segment: EvidenceFile, position: int) -> tuple[int, int] | None:
     """
     if not 0 <= position < segment.size:
         return None
-    return _header(segment.read(position, SHORTEST_ENTRY), segment.size - position)
+    return _header(segment.read(position, HEADER_UP_TO_MAGIC), segment.size - position)
 
 
 def _header(head: bytes, left: int) -> tuple[int, int] | None:
-    if len(head) < SHORTEST_ENTRY:
+    if len(head) < HEADER_UP_TO_MAGIC:
         return None
     offset, length, magic = int.from_bytes(head[:8], signed=True), int.from_bytes(head[8:12], signed=True), head[16]
     fits = 0 < length <= left - LOG_OVERHEAD
@@ -150,9 +149,9 @@ def end_of_offsets(segment: EvidenceFile, start: int, last_offset: int) -> int:
     """
     position, page, page_at = start, b"", start
     while position < segment.size:
-        if not page_at <= position <= page_at + len(page) - SHORTEST_ENTRY:
+        if not page_at <= position <= page_at + len(page) - HEADER_UP_TO_MAGIC:
             page_at, page = position, segment.read(position, HEADERS)
-        found = _header(page[position - page_at : position - page_at + SHORTEST_ENTRY], segment.size - position)
+        found = _header(page[position - page_at : position - page_at + HEADER_UP_TO_MAGIC], segment.size - position)
         if found is None:
             return segment.size
         position += found[1]

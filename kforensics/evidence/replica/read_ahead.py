@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.replica.positions import PAGE, indexed_position
-from kforensics.formats.index.offset import INDEX_ENTRY_LENGTH
+from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
 from kforensics.formats.index.time import last_time_entry_span
 from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.source.capture import CapturePath
@@ -75,10 +75,10 @@ def _end_of(place: PartitionPlace, wanted: list[Range]) -> _End | None:
     if times is not None and (last := last_time_entry_span(times.length)) is not None:
         wanted.append(Range(root / times.path, last.position, last.length))
     index = beside.get(logs[-1].path.removesuffix(".log") + ".index")
-    if index is None or index.length < INDEX_ENTRY_LENGTH:
+    if index is None or index.length < OFFSET_ENTRY_LENGTH:
         wanted.append(Range(root / logs[-1].path, 0, min(logs[-1].length, LARGEST_END)))
         return None
-    page = (index.length - INDEX_ENTRY_LENGTH) // PAGE * PAGE
+    page = (index.length - OFFSET_ENTRY_LENGTH) // PAGE * PAGE
     wanted.append(Range(root / index.path, page, index.length - page))
     return _End(place, logs[-1], index, next(iter(kinds[FileKind.LEADER_EPOCH_CHECKPOINT]), None))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
+from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import Unaccounted
 from kforensics.findings.answers.model import Answer, State
@@ -67,7 +68,7 @@ def _can_be_committed(tail: MetadataTail, comparison: LogComparison) -> bool:
         for log in comparison.logs
         if isinstance(log.tail, Absent) or log.tail.first_offset != tail.first_offset
     }
-    return len(set(voters) - without) > len(voters) // 2 if voters else True
+    return not voters or len(set(voters) - without) >= majority(len(voters))
 
 
 def _uncommitted(comparison: LogComparison) -> Iterator[str]:

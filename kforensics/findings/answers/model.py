@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kforensics.evidence.model import Problem
+from kforensics.exits import ExitCode
 from kforensics.findings.model import Finding, Severity
 
 
@@ -189,5 +190,5 @@ def exit_code(command: str, answer: Answer, findings: Collection[Finding], probl
     if code:
         return code
     if any(finding.severity.rank >= Severity.WARNING.rank for finding in findings):
-        return 1
-    return 3 if problems else 0
+        return ExitCode.FINDINGS
+    return ExitCode.INCOMPLETE if problems else ExitCode.NOTHING_FOUND

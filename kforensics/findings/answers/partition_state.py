@@ -15,7 +15,7 @@ from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
-from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import Depth, TopicPartition
 
 

@@ -20,7 +20,7 @@ from kforensics.formats.primitives.layout import INT32, FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
 
 OFFSET_INDEX_LAYOUT = FixedLayout(relative_offset=INT32, position=INT32)
-INDEX_ENTRY_LENGTH = OFFSET_INDEX_LAYOUT.length
+OFFSET_ENTRY_LENGTH = OFFSET_INDEX_LAYOUT.length
 
 
 class SparseIndex(NamedTuple):

@@ -21,6 +21,8 @@ BATCH_HEADER = FixedLayout(
     record_count=INT32,
 )
 
+HEADER_UP_TO_MAGIC = BATCH_HEADER.position_of("magic") + 1
+"""The bytes of an entry that Kafka reads before all others: offset, length and magic (`Records.HEADER_SIZE_UP_TO_MAGIC`)."""
 CRC_POSITION = BATCH_HEADER.position_of("crc")
 CRC_COVERED_POSITION = BATCH_HEADER.position_of("attributes")
 SMALLEST_BATCH_LENGTH = BATCH_HEADER.length - LOG_OVERHEAD

@@ -8,13 +8,14 @@ from kforensics.formats.log.headers import (
     BATCH_HEADER,
     CRC_COVERED_POSITION,
     CRC_POSITION,
+    HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MESSAGE_CRC_COVERED,
 )
 from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
 from kforensics.formats.primitives.zeros import first_nonzero
 from kforensics.formats.segment.bit_flip import CRC32_REFLECTED, CRC32C_REFLECTED, locate_flipped_bit
-from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
+from kforensics.formats.segment.entries import SMALLEST_LENGTH
 from kforensics.formats.segment.order import flip_between
 from kforensics.formats.segment.resync import OFFSET_REACH, Expectation, SoundBatch, checksums_of, find_sound_batch
 from kforensics.units import OffsetRange
@@ -65,13 +66,13 @@ def read_header(source: SegmentBytes, position: int) -> Header | None:
         position: any position, not only one where an entry begins.
     """
     head = read_exactly(source, position, BATCH_HEADER.length)
-    if len(head) < SHORTEST_ENTRY:
+    if len(head) < HEADER_UP_TO_MAGIC:
         return None
     base_offset = int.from_bytes(head[:8], signed=True)
     length = int.from_bytes(head[8:12], signed=True) + LOG_OVERHEAD
     magic = int.from_bytes(head[16:17], signed=True)
     last_offset = base_offset
-    attributes = int.from_bytes(head[SHORTEST_ENTRY : SHORTEST_ENTRY + 1], signed=True)
+    attributes = int.from_bytes(head[HEADER_UP_TO_MAGIC : HEADER_UP_TO_MAGIC + 1], signed=True)
     if magic not in (0, 1) and len(head) == BATCH_HEADER.length:
         fields = BATCH_HEADER.struct.unpack(head)
         attributes, last_offset = fields[5], base_offset + fields[6]
@@ -152,7 +153,7 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
 
 def _misfit(source: SegmentBytes, span: Span, header: Header | None) -> tuple[DamageKind, str, str]:
     """Return what is wrong with the first entry of a run."""
-    if header is None or not any(read_exactly(source, span.position, SHORTEST_ENTRY)):
+    if header is None or not any(read_exactly(source, span.position, HEADER_UP_TO_MAGIC)):
         return DamageKind.ZEROS, "a batch", f"zeros at the start of {span.length} bytes without a sound batch"
     if header.magic not in SMALLEST_LENGTH:
         return DamageKind.MAGIC, "magic 0, 1 or 2", f"magic {header.magic}, and no sound batch in {span.length} bytes"
@@ -190,7 +191,11 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
         ends_within_batch = True
     else:
         kind, found = DamageKind.TORN, f"{span.length} bytes that are no batch, up to the end of the file"
-        if not span.position and header.magic not in SMALLEST_LENGTH and any(read_exactly(source, 0, SHORTEST_ENTRY)):
+        if (
+            not span.position
+            and header.magic not in SMALLEST_LENGTH
+            and any(read_exactly(source, 0, HEADER_UP_TO_MAGIC))
+        ):
             # A file that does not even begin like a batch is not what an append left unfinished.
             kind, gravity = DamageKind.MAGIC, Gravity.DAMAGE
     cause = (

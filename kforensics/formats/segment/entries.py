@@ -11,6 +11,7 @@ from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.headers import (
     BATCH_HEADER,
     CRC_COVERED_POSITION,
+    HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MESSAGE_CRC_COVERED,
     MESSAGE_HEADER_1,
@@ -19,9 +20,6 @@ from kforensics.formats.log.headers import (
 )
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.word_buffer import WordBuffer
-
-SHORTEST_ENTRY = 17
-"""The bytes that Kafka needs to recognise an entry: offset, length and magic."""
 
 MOST_ENTRIES = 1 << 16
 """The most entries that are read at once: this bounds the work on bytes that are no entries."""
@@ -79,7 +77,7 @@ def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, 
     Returns:
         The entries up to the first whose header is impossible, whose end is behind the window, or that is one too many.
     """
-    positions, end = _follow(window.view, start, min(stop - 1, window.filled - SHORTEST_ENTRY), window.filled)
+    positions, end = _follow(window.view, start, min(stop - 1, window.filled - HEADER_UP_TO_MAGIC), window.filled)
     starts = np.array(positions, dtype=np.int64)
     headers = window.headers[starts].view(BATCH_HEADER.dtype)
     magic = headers["magic"]

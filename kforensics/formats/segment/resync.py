@@ -10,13 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.formats.log.batch_table import CODEC_MASK
-from kforensics.formats.log.headers import BATCH_HEADER, CRC_COVERED_POSITION, LOG_OVERHEAD, MESSAGE_CRC_COVERED
+from kforensics.formats.log.headers import (
+    BATCH_HEADER,
+    CRC_COVERED_POSITION,
+    HEADER_UP_TO_MAGIC,
+    LOG_OVERHEAD,
+    MESSAGE_CRC_COVERED,
+)
 from kforensics.formats.log.records import SMALLEST_RECORD
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
 from kforensics.formats.primitives.zeros import first_nonzero
-from kforensics.formats.segment.entries import SHORTEST_ENTRY, SMALLEST_LENGTH
+from kforensics.formats.segment.entries import SMALLEST_LENGTH
 
 SEARCH_LENGTH = 1 << 20
 """The bytes that are searched at once."""
@@ -103,7 +109,7 @@ def _described(view: memoryview, place: int, start: int) -> SoundBatch:
 def _candidates(window: WordBuffer, length: int, start: int, size: int, expected: Expectation) -> NDArray[np.int64]:
     """Return the positions of plausible headers in the window, which is at `start` in the file."""
     octets = np.frombuffer(window.view, dtype=np.uint8)
-    reach = min(length, window.filled - SHORTEST_ENTRY + 1)
+    reach = min(length, window.filled - HEADER_UP_TO_MAGIC + 1)
     if reach <= 0:
         return np.empty(0, dtype=np.int64)
     places = np.flatnonzero(octets[16 : 16 + reach] <= 2)

@@ -14,30 +14,17 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, open_wrappers
 from kforensics.formats.columns.decoding_limits import PAYLOAD_LENGTH, ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.log.headers import BATCH_HEADER, HEADER_UP_TO_MAGIC
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.word_buffer import MemoryBytes, SegmentBytes, WordBuffer
+from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
 from kforensics.formats.segment.damaged_places import DamagedPlaces
-from kforensics.formats.segment.entries import SHORTEST_ENTRY, Entries, claimed_length, header_entry, read_entries
+from kforensics.formats.segment.entries import Entries, claimed_length, header_entry, read_entries
 from kforensics.formats.segment.order import LogOrder
 from kforensics.formats.segment.resync import checksums_of, find_sound_batch
 
 if TYPE_CHECKING:
     from kforensics.formats.columns.record_stream import RecordChunk
 
-__all__ = [
-    "SHORTEST_ENTRY",
-    "Buffers",
-    "Level",
-    "MemoryBytes",
-    "SegmentBytes",
-    "SegmentWindow",
-    "find_batch_start",
-    "iter_record_chunks",
-    "iter_records",
-    "iter_windows_with_records",
-    "walk_segment",
-]
 
 WINDOW_LENGTH = 6 << 20
 """The bytes of a file that are read at once: few enough to be in the processor's cache when they are looked at, many enough that the work per window is small."""
@@ -198,7 +185,7 @@ class _Walk:
         """Return whether the entry at `stop` extends beyond the loaded bytes."""
         if self._loaded_end >= self._source.size:
             return False
-        if self._loaded_end - stop < SHORTEST_ENTRY:
+        if self._loaded_end - stop < HEADER_UP_TO_MAGIC:
             return True
         claimed = claimed_length(self._window.view, stop - start)
         return claimed is not None and self._loaded_end < stop + claimed <= self._source.size

@@ -17,14 +17,14 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     TopicIdFile,
 )
-from kforensics.formats.log.headers import NEWEST_MAGIC
+from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
+from kforensics.formats.index.time import TIME_ENTRY_LENGTH
+from kforensics.formats.index.txn import TXN_ENTRY_LENGTH
+from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, NEWEST_MAGIC
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.epoch_cache import TRIMMED, epoch_file_length, trim_epochs
 from kforensics.protocol.loading.indexes import (
     EXTENDED,
-    OFFSET_ENTRY_LENGTH,
-    TIME_ENTRY_LENGTH,
-    TXN_ENTRY_LENGTH,
     WARM_LENGTH,
     lower_bound,
 )
@@ -40,7 +40,6 @@ from kforensics.protocol.loading.names import (
     partition_of_directory,
 )
 from kforensics.protocol.loading.producers import is_expired
-from kforensics.protocol.loading.segments import HEADER_LENGTH
 from kforensics.protocol.loading.values import (
     LARGEST_INT64,
     FileAction,
@@ -208,7 +207,7 @@ def _log_end(directory: LoadedDirectory, segments: _Segments) -> int | None:
         offset += entries[count - 1][0]
         slot = lower_bound(lambda at: base + entries[at][0], count, offset, WARM_LENGTH // OFFSET_ENTRY_LENGTH)
         start = entries[slot][1] if slot >= 0 else 0
-    if not 0 <= start < length - HEADER_LENGTH:
+    if not 0 <= start < length - HEADER_UP_TO_MAGIC:
         return None
     found = cast("Batches | None", contents.get(Need(log, Content.BATCHES, start)))
     if found is None or found.end != length or not found.batches:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from kforensics.evidence.replica.loader_values import AbortedEntry, Content
-from kforensics.formats.index.time import TimeEnds
+from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
+from kforensics.formats.index.time import TIME_ENTRY_LENGTH, TimeEnds
+from kforensics.formats.index.txn import TXN_ENTRY_LENGTH
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.values import LARGEST_INT32, NotModelledError, thrown
 
-OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH = 8, 12, 34
 WARM_LENGTH = 8_192
 """Bytes at the end of an index that a lookup tries first (`AbstractIndex.warmEntries`)."""
 EXTENDED = "active-index-extended"

@@ -13,12 +13,12 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     TransactionEnd,
 )
+from kforensics.formats.index.producer_snapshot import SNAPSHOT_ENTRY_LENGTH, SNAPSHOT_HEADER_LENGTH
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import DELETED, SNAPSHOT, offset_of, padded
 from kforensics.protocol.loading.values import LARGEST_INT32, LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 
-SNAPSHOT_HEADER_LENGTH, SNAPSHOT_ENTRY_LENGTH = 10, 46
 NO_PRODUCER = NO_SEQUENCE = -1
 
 

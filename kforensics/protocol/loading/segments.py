@@ -6,7 +6,7 @@ from typing import cast
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
-from kforensics.formats.log.headers import NEWEST_MAGIC
+from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, LOG_OVERHEAD, NEWEST_MAGIC, SMALLEST_MESSAGE_LENGTH
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.epoch_cache import EpochCache
 from kforensics.protocol.loading.indexes import (
@@ -31,11 +31,7 @@ from kforensics.protocol.loading.producers import Producers
 from kforensics.protocol.loading.values import LARGEST_INT32, LoadingError, LoadSettings, NotModelledError, thrown
 from kforensics.protocol.loading.versions import LoadingRules
 
-HEADER_LENGTH = 17
-"""Bytes up to the magic: the reader ends where no more than these are left (`Records.HEADER_SIZE_UP_TO_MAGIC`)."""
-LEGACY_HEADER_LENGTH = 12
-"""Offset and length, which Kafka before 0.11 reads first (`Records.LOG_OVERHEAD`)."""
-SHORTEST_MESSAGE = 14
+SHORTEST_MESSAGE = SMALLEST_MESSAGE_LENGTH[0]
 """`Message.MinMessageOverhead`."""
 REBUILT, CREATED, SPLIT = "index-rebuilt", "index-created", "segment-split"
 COPY_LENGTH = 1 << 20
@@ -118,15 +114,15 @@ class Segment:
         if not self._rules.knows_magic_2:
             yield from self._messages(start, end, checked=checked)
             return
-        if start >= end - HEADER_LENGTH:
+        if start >= end - HEADER_UP_TO_MAGIC:
             return
         content = Content.CHECKED_BATCHES if checked else Content.BATCHES
         found = cast("Batches", self._disk.content(self.log, content, start))
         for batch in found.batches:
-            if batch.position >= end - HEADER_LENGTH or batch.position + batch.length > end:
+            if batch.position >= end - HEADER_UP_TO_MAGIC or batch.position + batch.length > end:
                 return
             yield batch
-        if found.end_is_corrupt and found.end < end - HEADER_LENGTH:
+        if found.end_is_corrupt and found.end < end - HEADER_UP_TO_MAGIC:
             raise thrown("CorruptRecordException", "Found record size smaller than minimum record overhead (14)")
 
     def _messages(self, start: int, end: int, *, checked: bool) -> Iterator[LoadedBatch]:
@@ -135,7 +131,7 @@ class Segment:
         Raises:
             LoadingError: CorruptRecordException at a length below 14; before 0.10.2 the reading ends there.
         """
-        if start >= end - LEGACY_HEADER_LENGTH:
+        if start >= end - LOG_OVERHEAD:
             return
         content = Content.CHECKED_BATCHES if checked else Content.BATCHES
         found = cast("Batches", self._disk.content(self.log, content, start))
@@ -143,22 +139,22 @@ class Segment:
             if batch.position + batch.length > end:
                 return
             yield self._legacy(batch, checked=checked)
-        if not checked and found.end < end - LEGACY_HEADER_LENGTH:
+        if not checked and found.end < end - LOG_OVERHEAD:
             _, length = self._header_at_end(found)
             if length < SHORTEST_MESSAGE and not self._rules.finds_messages_cut_short:
                 raise thrown("CorruptRecordException", "Record size is smaller than minimum record overhead (14).")
 
     def _position_of_message(self, offset: int, start: int) -> int | None:
         """Return the position of the message with an offset, whether all of it is in the file or not (`FileMessageSet.searchFor`, before 0.10.2)."""
-        if start >= self.length - LEGACY_HEADER_LENGTH:
+        if start >= self.length - LOG_OVERHEAD:
             return None
         found = cast("Batches", self._disk.content(self.log, Content.BATCHES, start))
         for batch in found.batches:
-            if batch.position >= self.length - LEGACY_HEADER_LENGTH:
+            if batch.position >= self.length - LOG_OVERHEAD:
                 return None
             if self._legacy(batch, checked=False).last_offset >= offset:
                 return batch.position
-        if found.end >= self.length - LEGACY_HEADER_LENGTH:
+        if found.end >= self.length - LOG_OVERHEAD:
             return None
         there, length = self._header_at_end(found)
         if self._rules.compares_before_length and there >= offset:
@@ -175,7 +171,7 @@ class Segment:
         """
         if found.header_at_end is None:
             raise NotModelledError("a length at the end of a segment, which Kafka before 0.11 reads")
-        if found.end + LEGACY_HEADER_LENGTH + found.header_at_end[1] > LARGEST_INT32:
+        if found.end + LOG_OVERHEAD + found.header_at_end[1] > LARGEST_INT32:
             raise NotModelledError("a message whose length leads past 2^31 - 1 bytes")
         return found.header_at_end
 
@@ -185,7 +181,7 @@ class Segment:
         Raises:
             NotModelledError: it is longer than the default of max.message.bytes, and no file on disk states what the topic allows.
         """
-        if checked and batch.length - LEGACY_HEADER_LENGTH > self._settings.largest_message:
+        if checked and batch.length - LOG_OVERHEAD > self._settings.largest_message:
             raise NotModelledError(
                 "a message that is longer than the default of max.message.bytes, which no file on disk states"
             )

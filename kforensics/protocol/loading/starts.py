@@ -117,7 +117,7 @@ def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
 
     Args:
         name: of a directory in a log directory.
-        rules: those of the broker's version; None for those of 4.3.
+        rules: those of the broker's version; those of 4.1 where none are given.
     """
     rules = rules or LoadingRules()
     partition = partition_of_directory(name, rules)
@@ -137,11 +137,12 @@ def start_of(
         log_dirs: of the node.
         loads: of every directory that `is_loaded` names; those that load unscanned and have no open transaction may be left out.
         live: log directory and name of each directory that counts when duplicates are looked for; those of the loads where none are given.
-        rules: of the version; those of 4.1 where none are given.
+        rules: those of the broker's version; those of 4.1 where none are given.
 
     Returns:
         The start; what an unpredictable load could change is unpredictable.
     """
+    rules = rules or LoadingRules()
     offline: dict[str, LoadFailure] = {}
     unknown: Unpredictable | None = None
     for load in loads:
@@ -151,9 +152,8 @@ def start_of(
         failure = load.outcome.failure
         if isinstance(failure, Absent):
             continue
-        is_fatal = rules is not None and (
-            rules.io_errors_end_start
-            or (rules.storage_exceptions_end_start and failure.exception == "KafkaStorageException")
+        is_fatal = rules.io_errors_end_start or (
+            rules.storage_exceptions_end_start and failure.exception == "KafkaStorageException"
         )
         if not failure.is_io or is_fatal:
             return Start(StartResult.EXITS, failure.exception, f"{load.name}: {failure.message}")
@@ -176,7 +176,7 @@ def start_of(
         return Start(StartResult.STARTS, Absent.NOT_APPLICABLE, "")
     first = next(iter(offline.values()))
     metadata_dir = next((one.path for one in log_dirs if one.has_metadata_log and one.path in offline), None)
-    if metadata_dir is not None and not (rules or LoadingRules()).survives_metadata_dir:
+    if metadata_dir is not None and not rules.survives_metadata_dir:
         reason = f"the log directory with the metadata log has failed: {first.message}"
         return Start(StartResult.EXITS, first.exception, reason, tuple(offline))
     result = StartResult.EXITS if len(offline) == len(log_dirs) else StartResult.DIRECTORY_OFFLINE

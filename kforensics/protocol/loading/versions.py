@@ -12,7 +12,7 @@ NEWEST_MODELLED = KafkaVersion(4, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadingRules:
-    """The rules by which one version loads a log; the defaults are those of 4.1."""
+    """The rules by which one version loads a log; the defaults are those of 4.1 to 4.3."""
 
     io_errors_empty_segments: bool = True
     """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
@@ -136,8 +136,6 @@ class LoadingRules:
     """3.7.1: a directory that the metadata do not assign is renamed before duplicates are looked for (KAFKA-16814); before, once all logs are loaded."""
     survives_metadata_dir: bool = False
     """Before 3.7: a node without ZooKeeper runs on when the log directory with its metadata log fails (`ReplicaManager.handleLogDirFailure`)."""
-    recovery_threads: int = 2
-    """num.recovery.threads.per.data.dir (KIP-1030: 2 since 4.0)."""
     epochs: EpochRules = CURRENT_RULES
 
 
@@ -214,7 +212,6 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         renames_strays_before_load=version >= (3, 7, 1),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
         survives_metadata_dir=version < (3, 7),
-        recovery_threads=2 if version >= (4, 0) else 1,
         epochs=epoch_rules_of(version),
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.known_bugs import RECOVERY_IO_ERROR
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.bugs.evidence import Seen, TraceEvidence, rule
 from kforensics.reconcile.bugs.log_signs import Sign, SignKind
 from kforensics.reconcile.history.log_copies import LogCopy

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.quorum import majority, reached_by_majority
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.primitives.distinct import first_of_each
@@ -350,19 +351,19 @@ class CommitProofs:
             return None, None
         voters = frozenset(newest.replicas)
         here = [other for other in self.views if other.replica.broker_id in voters]
-        reach = sorted((view.log_end_offset if v is view else self.agree_until(view, v) for v in here), reverse=True)
-        needed = len(voters) // 2 + 1
-        if len(reach) < needed:
+        reach = [view.log_end_offset if v is view else self.agree_until(view, v) for v in here]
+        held = reached_by_majority(reach, len(voters))
+        if held is None:
             return None, None
-        held = reach[needed - 1]
         is_whole = all(v is view or common_range(view, v) is not None for v in here)
-        who = f"{needed} of the {len(voters)} voters"
+        who = f"{majority(len(voters))} of the {len(voters)} voters"
         newest_epoch = max((v.batch_epochs[-1].leader_epoch for v in here if v.batch_epochs), default=-1)
         certain, never = None, None
         if epoch_at(view.batch_epochs, held - 1) == newest_epoch:
             # A leader commits what former ones wrote only with an entry of its own epoch (KIP-595, as Raft).
             certain = Bound(held, f"held by at least {who}", (newest.citation,))
-        beyond = epoch_at(view.batch_epochs, reach[0]) if reach[0] < view.log_end_offset else Absent.NOT_APPLICABLE
+        furthest = max(reach)
+        beyond = epoch_at(view.batch_epochs, furthest) if furthest < view.log_end_offset else Absent.NOT_APPLICABLE
         # What no voter holds of that epoch, an observer fetched from its leader, whose directory was copied before or lost its end.
         is_later = view not in here and isinstance(beyond, int) and beyond >= newest_epoch
         if len(here) == len(voters) and is_whole and not is_later:
@@ -496,7 +497,9 @@ class CommitProofs:
             if behind & self.facts.logs_without_newest().keys():
                 return False
             # Only the leader's own log lines report every change of the ISR.
-            if any(isinstance(state.leader, int) and state.leader not in self.facts.heard_brokers() for state in terms):
+            if any(
+                isinstance(state.leader, int) and state.leader not in self.facts.first_line_times() for state in terms
+            ):
                 return False
         return not any(unproven_after(restart, terms, broker) for restart in self.facts.restarts(broker))
 

@@ -5,13 +5,8 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
-from kforensics.protocol.truncation import (
-    LogState,
-    ProtocolName,
-    TruncationOutcome,
-    follower_truncation,
-    leader_after_election,
-)
+from kforensics.protocol.outcome import LogState, ProtocolName, TruncationOutcome
+from kforensics.protocol.truncation import follower_truncation, leader_after_election
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.truncations import ObservedTruncation
 

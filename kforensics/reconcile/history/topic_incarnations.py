@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.broker_log_facts import creation_times
-from kforensics.reconcile.observed.heard_lines import heard_lines
 from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_leaderships import creation_times
+from kforensics.reconcile.observed.logged_periods import first_lines
+from kforensics.reconcile.observed.rolled_files import files_before_missing
 from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
 from kforensics.units import TopicPartition
 
@@ -72,23 +73,23 @@ def _stale_ends(
 
     Only of brokers that it was created on and whose lines reach back before it: others may have got the log by a copy of another disk, or at a start that no line is left of.
     """
-    begins = heard_lines(events).first
+    begins = first_lines(events, files_before_missing(events))
     members = _created_on(events, created)
-    heard: set[tuple[int, TopicPartition]] = set()
+    decided: set[tuple[int, TopicPartition]] = set()
     stale: dict[TopicPartition, dict[int, int]] = {}
     for item in events:
         partition, event = item.event.topic_partition, item.event
         if isinstance(partition, Absent) or not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
         since, node = created.get(partition), item.node_id
-        if since is None or item.time_ms <= since - MAKING_MS or (node, partition) in heard:
+        if since is None or item.time_ms <= since - MAKING_MS or (node, partition) in decided:
             continue
         if begins.get(node, since) >= since or node not in members.get(partition, {node}):
             continue
         if event.kind in _STARTS:
-            heard.add((node, partition))
+            decided.add((node, partition))
         elif event.kind is Kind.LOG_LOADED:
-            heard.add((node, partition))
+            decided.add((node, partition))
             end = event.number("log_end_offset")
             if isinstance(end, int) and end > 0:
                 stale.setdefault(partition, {})[node] = end

@@ -56,12 +56,12 @@ class WholeReturn(NamedTuple):
     time_ms: int | Absent
 
 
-class Silence(NamedTuple):
+class Fencing(NamedTuple):
     """A broker whose session ended: it had stopped before."""
 
     recorded_at: int
     """The metadata offset of its fencing."""
-    since_ms: int
+    last_heartbeat_ms: int
     """The latest time at which it can have sent a heartbeat."""
 
 
@@ -73,15 +73,15 @@ class Moments:
     """The end offset of the longest metadata log of a snapshot, by its rank."""
     metadata_times: Mapping[int, int] = field(default_factory=dict)
     """The time of the last record of that metadata log, by rank of the snapshot; milliseconds UTC."""
-    silences: Mapping[int, tuple[Silence, ...]] = field(default_factory=dict)
-    """The silences by broker."""
+    fencings: Mapping[int, tuple[Fencing, ...]] = field(default_factory=dict)
+    """The fencings of each broker that had not announced its stop."""
     logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """The number of logs that a node held, by rank of the snapshot and node."""
     quorum_starts: frozenset[int] = frozenset()
     """Offsets in the metadata log at which a new controller took over: the one before had written nothing more."""
     brokers: frozenset[int] = frozenset()
     """Nodes whose directories as they are now are among the inputs."""
-    named_alone: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    without_directory: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     """Brokers whose checkpoints as they are now name a partition of which they hold no directory: it was left out of the copy, or is lost."""
     unchanged: frozenset[tuple[int, int, int]] = frozenset()
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
@@ -468,7 +468,7 @@ def _is_after_stop(node: int, rank: int, election: Election, account: Leadership
     elected = election.state.recorded_at
     if end is None or since is None or not isinstance(elected, int):
         return False
-    return since < end or _was_silent(node, rank, (since, elected), account, moments)
+    return since < end or _had_stopped(node, rank, (since, elected), account, moments)
 
 
 def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> list[int]:
@@ -477,10 +477,10 @@ def _restarts(account: LeadershipAccount, node: int, first: int, last: int) -> l
     return [offset for offset in found if isinstance(offset, int) and first <= offset <= last]
 
 
-def _was_silent(
+def _had_stopped(
     node: int, rank: int, without_leader: tuple[int, int], account: LeadershipAccount, moments: Moments
 ) -> bool:
-    """Return the session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken, and it did not come back before.
+    """Whether the session of the broker ended so soon after the copy that it had sent no heartbeat any more when the copy was taken, and it did not come back before.
 
     The metadata offsets are those from which on the partition had no leader, and of the election.
     """
@@ -488,9 +488,9 @@ def _was_silent(
     since, elected = without_leader
     return taken is not None and any(
         end <= one.recorded_at < elected
-        and one.since_ms <= taken
+        and one.last_heartbeat_ms <= taken
         and not _restarts(account, node, end, max(since, one.recorded_at))
-        for one in moments.silences.get(node, ())
+        for one in moments.fencings.get(node, ())
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName

@@ -497,18 +497,6 @@ def _cite_record(view: LoadedLog, record: Record) -> Citation:
     return Citation(input=view.replica.input, path=segment.path, span=Span(record.batch_position, 0))
 
 
-__all__ = [
-    "Absent",
-    "Divergence",
-    "EndsDoNotDecideError",
-    "agreed_until",
-    "common_range",
-    "damage_at",
-    "divergence_past_damage",
-    "first_divergence",
-]
-
-
 def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
     for run in runs:
         if run.first < at <= run.last:

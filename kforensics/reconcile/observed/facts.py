@@ -182,7 +182,7 @@ class ClusterFacts:
         """
         return False
 
-    def heard_brokers(self) -> Mapping[int, int | Absent]:
+    def first_line_times(self) -> Mapping[int, int | Absent]:
         """Return when the lines of each broker begin whose server.log is among the inputs, milliseconds UTC; unknown where its clock went back in between.
 
         state-change.log and controller.log do not show how a broker started.

@@ -5,7 +5,7 @@ or eligible, while it is down, and what it holds when it comes back may be less 
 truncated its log to its high watermark (before KIP-101).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -373,7 +373,7 @@ def _gaps(
     newest_epoch: int | Absent,
     given: frozenset[int],
     keeps_epoch: Callable[[int], bool],
-) -> Iterable[Gap]:
+) -> Iterator[Gap]:
     if not states:
         yield Gap(
             GapKind.NO_SOURCE,
@@ -382,17 +382,44 @@ def _gaps(
         )
         return
     by_metadata = isinstance(states[-1].recorded_at, int)
-    first = states[0].leader_epoch
+    yield from _before_the_first(states[0], by_metadata=by_metadata)
+    yield from _missing_epochs(states, facts, by_metadata=by_metadata)
+    yield from _after_the_last(states, facts, newest_epoch, given, by_metadata=by_metadata)
+    if by_metadata:
+        yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
+        return
+    begins = facts.first_line_times()
+    silent = sorted(facts.named_brokers() - begins.keys())
+    if silent:
+        names = ", ".join(map(str, silent))
+        yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
+    # The directories of all show that none was elected since.
+    is_seen = isinstance(newest_epoch, int) and _named(states) <= given and all(map(keeps_epoch, _named(states)))
+    for broker, logs in facts.logs_without_newest().items():
+        names = listed(logs)
+        yield Gap(
+            GapKind.BROKER if is_seen else GapKind.END,
+            f"what broker {broker} logged after the rolled files of its {names}",
+            f"the newest {names} of broker {broker}",
+        )
+    yield from _unlogged_restarts(states, begins)
+
+
+def _before_the_first(state: Leadership, *, by_metadata: bool) -> Iterator[Gap]:
+    first = state.leader_epoch
     if first and not by_metadata:
         # Lines begin anywhere.
         yield Gap(GapKind.EPOCHS, f"who led before leader epoch {first}", "the log files of every broker")
-    elif first and isinstance(states[0].isr, frozenset):
+    elif first and isinstance(state.isr, frozenset):
         # A metadata log begins with the partition, or with a snapshot, which names the leader of that time and none before.
         yield Gap(
             GapKind.BEGINNING,
             f"who led before leader epoch {first}, with which the metadata log begins",
             "older segments of the metadata log",
         )
+
+
+def _missing_epochs(states: Sequence[Leadership], facts: ClusterFacts, *, by_metadata: bool) -> Iterator[Gap]:
     for before, state in pairwise(states):
         is_reported = isinstance(before.time_ms, int) and facts.reports_every_leader(before.time_ms)
         if state.leader_epoch > before.leader_epoch + 1 and (by_metadata or not is_reported):
@@ -400,6 +427,16 @@ def _gaps(
             epochs = f"leader epoch {first}" if first == last else f"leader epochs {first} to {last}"
             where = "older segments of the metadata log" if by_metadata else "the log files of every broker"
             yield Gap(GapKind.EPOCHS, f"who led in {epochs}", where)
+
+
+def _after_the_last(
+    states: Sequence[Leadership],
+    facts: ClusterFacts,
+    newest_epoch: int | Absent,
+    given: frozenset[int],
+    *,
+    by_metadata: bool,
+) -> Iterator[Gap]:
     if isinstance(newest_epoch, int) and newest_epoch > states[-1].leader_epoch:
         yield Gap(
             GapKind.END,
@@ -415,25 +452,12 @@ def _gaps(
                 "whether a later leader was elected",
                 f"a controller's metadata log, or the directories of {form(len(missing), 'broker')} {names}",
             )
-    if by_metadata:
-        yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
-        return
-    heard = facts.heard_brokers()
-    silent = sorted(facts.named_brokers() - heard.keys())
-    if silent:
-        names = ", ".join(map(str, silent))
-        yield Gap(GapKind.END, f"what broker {names} logged", f"server.log of broker {names}")
-    # The directories of all show that none was elected since.
-    is_seen = isinstance(newest_epoch, int) and _named(states) <= given and all(map(keeps_epoch, _named(states)))
-    for broker, logs in facts.logs_without_newest().items():
-        names = listed(logs)
-        yield Gap(
-            GapKind.BROKER if is_seen else GapKind.END,
-            f"what broker {broker} logged after the rolled files of its {names}",
-            f"the newest {names} of broker {broker}",
-        )
-    for broker in sorted(_named(states) & heard.keys()):
-        begin = heard[broker]
+
+
+def _unlogged_restarts(states: Sequence[Leadership], begins: Mapping[int, int | Absent]) -> Iterator[Gap]:
+    """Yield a gap for each broker that may have restarted since it was named first, though no line of it says so."""
+    for broker in sorted(_named(states) & begins.keys()):
+        begin = begins[broker]
         named = next(one for one in states if broker in _named([one]))
         if isinstance(begin, Absent):
             yield Gap(

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.heard_lines import HeardLines
 from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_periods import LoggedPeriods
 from kforensics.units import TopicPartition
 
 _HANDLED_MS = 10_000
@@ -24,13 +24,13 @@ class LiveBrokers:
 
     Args:
         events: of all nodes, in the order of time.
-        heard: where the lines of each broker begin.
+        periods: where the lines of each broker begin.
     """
 
-    def __init__(self, events: Sequence[LoggedEvent], heard: HeardLines) -> None:
-        self._cluster = heard.cluster
-        self._heard = heard.first.keys() - heard.too_old.keys()
-        self._last = heard.last
+    def __init__(self, events: Sequence[LoggedEvent], periods: LoggedPeriods) -> None:
+        self._cluster = periods.cluster
+        self._without_gap = periods.first.keys() - periods.too_old.keys()
+        self._last = periods.last
         self._starts: dict[int, list[int]] = {}
         self._joined: dict[tuple[int, TopicPartition], list[tuple[int, frozenset[int]]]] = {}
         self._live: tuple[int, frozenset[int]] | None = None
@@ -100,7 +100,7 @@ class LiveBrokers:
         if not isinstance(before, int) or not isinstance(isr, frozenset) or not isr or leader in isr:
             return False
         concerned = self._cluster | isr | {leader, before}
-        if not self._cluster or not concerned <= self._heard or partition in self._asked:
+        if not self._cluster or not concerned <= self._without_gap or partition in self._asked:
             return False
         if any(self._last.get(broker, time_ms) < time_ms for broker in concerned):
             return False

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.events import is_unclean_election
-from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
 from kforensics.reconcile.observed.facts import Commits, CommittedFacts, Leadership, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition

@@ -96,5 +96,3 @@ def beside(broker: GivenBroker) -> str:
 
 Given = Mapping[int, GivenBroker]
 """Brokers by id."""
-
-NONE_GIVEN: Given = {}

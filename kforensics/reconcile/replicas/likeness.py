@@ -16,21 +16,21 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.leader import enters_epochs_without_batches
 
 if TYPE_CHECKING:
-    from kforensics.reconcile.replicas.partition import PartitionSession
+    from kforensics.reconcile.replicas.partition import PartitionJudge
 
 Likeness = tuple[Hashable, ...]
 """Equal for partitions of one comparison whose reports differ in names, offsets and leader epochs alone."""
 
 
-def likeness_of(session: "PartitionSession", copies: Sequence[ReplicaCopy] = ()) -> Likeness | None:
+def likeness_of(judge: "PartitionJudge", copies: Sequence[ReplicaCopy] = ()) -> Likeness | None:
     """Return what decides the verdict on a partition whose replicas hold one sound log; none where they differ, or anything about them is out of the ordinary.
 
     Args:
-        session: the partition; nothing of it was judged yet.
+        judge: the partition; nothing of it was judged yet.
         copies: more of its replicas, where it has one alone and they are the same as that one, high watermarks aside.
     """
-    live = session.live
-    if not live or len(live) != len(session.replicas) or session.is_quorum or session.is_deleted:
+    live = judge.live
+    if not live or len(live) != len(judge.replicas) or judge.is_quorum or judge.is_deleted:
         return None
     log, topic_id = live[0], live[0].replica.topic_id
     if not are_loaded_alike(live) or not _is_ordinary(log):
@@ -39,7 +39,7 @@ def likeness_of(session: "PartitionSession", copies: Sequence[ReplicaCopy] = ())
         return None
     every = [*(_as_copy(one) for one in live), *copies]
     holders = {one.broker_id for one in every}
-    leadership = _leadership(session, holders, is_whole=not copies)
+    leadership = _leadership(judge, holders, is_whole=not copies)
     if leadership is None or len(every) < 2:
         return None
     start, end = log.log_start_offset, log.log_end_offset
@@ -88,14 +88,14 @@ def _is_ordinary(log: LoadedLog) -> bool:
     )
 
 
-def _leadership(session: "PartitionSession", holders: set[int | Absent], *, is_whole: bool) -> Likeness | None:
+def _leadership(judge: "PartitionJudge", holders: set[int | Absent], *, is_whole: bool) -> Likeness | None:
     """Return what is known of leader and replicas; none where it is not of these replicas, or another broker should hold one."""
-    named = any(session.partition in one.named for broker, one in session.given.items() if broker not in holders)
+    named = any(judge.partition in one.named for broker, one in judge.given.items() if broker not in holders)
     if named:
         return None
-    if not session.leaderships:
+    if not judge.leaderships:
         return ()
-    newest: Leadership | None = session.current
+    newest: Leadership | None = judge.current
     if newest is None or newest.leader not in holders:
         return None
     if isinstance(newest.replicas, tuple) and set(newest.replicas) != holders:

@@ -1,12 +1,13 @@
 """The reconciler: the replicas of one partition in, verdicts, expected truncations and what-ifs out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
-from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
+from kforensics.protocol.outcome import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
 from kforensics.reconcile.logs.divergence import (
     Divergence,
@@ -16,7 +17,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
-from kforensics.reconcile.replicas.directories import NONE_GIVEN, EmptiedReplica, Given
+from kforensics.reconcile.replicas.directories import EmptiedReplica, Given
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
     expected_truncation,
@@ -32,71 +33,34 @@ from kforensics.reconcile.replicas.leader import (
 )
 from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
-from kforensics.reconcile.replicas.without_directory import directories_of, named_alone
+from kforensics.reconcile.replicas.without_directory import directories_of, possibly_emptied
 from kforensics.units import METADATA_TOPICS, Depth
 
-__all__ = ["PartitionReport", "PartitionSession", "ReplicaReport", "Verdict", "WhatIf", "reconcile_partition"]
-
-
-def reconcile_partition(
-    replicas: Sequence[Replica],
-    *,
-    reader: BatchReader,
-    facts: ClusterFacts,
-    wanted_leader: int | None = None,
-    wanted_protocol: ProtocolName | None = None,
-    protocol_hints: Mapping[int, ProtocolName] | None = None,
-    possible_protocols: Mapping[int, Sequence[ProtocolName]] | None = None,
-    stated_replicas: Sequence[int] = (),
-    given: Given = NONE_GIVEN,
-    is_stopped: bool = False,
-    depth: Depth = Depth.CONTENT,
-) -> PartitionReport:
-    """Judge all replicas of one topic name and partition against its leader.
-
-    Args:
-        replicas: every directory of that name, of all nodes and log dirs.
-        reader: gives batches and records where digests differ or records have to be counted.
-        facts: what the metadata log and the consumer groups say.
-        wanted_leader: `--leader`.
-        wanted_protocol: `--protocol`.
-        protocol_hints: by broker, from versions in log files.
-        possible_protocols: by broker, what the files of its log directories leave possible, the likeliest first.
-        stated_replicas: `--replicas`, the assignment where no metadata says it.
-        given: brokers whose log directories are among the inputs.
-        is_stopped: `--stopped`, no broker ran when the directories were copied.
-        depth: how much of the logs was read.
-
-    Raises:
-        EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
-    """
-    session = PartitionSession(
-        replicas,
-        reader,
-        facts,
-        wanted_protocol,
-        protocol_hints or {},
-        possible_protocols or {},
-        stated_replicas,
-        given,
-        is_stopped,
-    )
-    return session.report(wanted_leader, depth)
+__all__ = ["PartitionJudge", "PartitionReport"]
 
 
 @dataclass(eq=False)
-class PartitionSession:
-    """The replicas of one partition, loaded, and what is known of it: `report` judges them."""
+class PartitionJudge:
+    """The replicas of one topic name and partition, loaded, and what is known of it: `report` judges them against its leader."""
 
     replicas: Sequence[Replica]
+    """Every directory of that name, of all nodes and log directories."""
     reader: BatchReader
+    """It gives batches and records where digests differ or records have to be counted."""
     facts: ClusterFacts
-    wanted_protocol: ProtocolName | None
-    protocol_hints: Mapping[int, ProtocolName]
-    possible_protocols: Mapping[int, Sequence[ProtocolName]]
-    stated_replicas: Sequence[int]
-    given: Given
-    is_stopped: bool
+    _: KW_ONLY
+    wanted_protocol: ProtocolName | None = None
+    """`--protocol`."""
+    protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
+    """The protocols by versions in log files, by broker."""
+    possible_protocols: Mapping[int, Sequence[ProtocolName]] = field(default_factory=dict)
+    """The protocols that the files of a broker's log directories leave possible, the likeliest first."""
+    stated_replicas: Sequence[int] = ()
+    """`--replicas`, the assignment where no metadata says it."""
+    given: Given = field(default_factory=dict)
+    """Brokers whose log directories are among the inputs."""
+    is_stopped: bool = False
+    """`--stopped`: no broker ran when the directories were copied."""
 
     def __post_init__(self) -> None:
         replicas, facts = self.replicas, self.facts
@@ -194,7 +158,7 @@ class PartitionSession:
             view, replica=replace(view.replica, high_watermark=Absent.UNKNOWN), high_watermark=view.log_start_offset
         )
 
-    def report(self, wanted_leader: int | None, depth: Depth) -> PartitionReport:
+    def report(self, wanted_leader: int | None = None, depth: Depth = Depth.CONTENT) -> PartitionReport:
         """Return the verdict on each replica.
 
         Args:
@@ -317,7 +281,7 @@ class PartitionSession:
             # Observers may hold a copy, and need not.
             return (), () if isinstance(self.assigned, Absent) else tuple(sorted(set(self.assigned) - holders))
         if self.current is None:
-            emptied = () if self.is_deleted else named_alone(self.partition, holders, self.given)
+            emptied = () if self.is_deleted else possibly_emptied(self.partition, holders, self.given)
             missing = set(() if isinstance(self.assigned, Absent) else self.assigned) - holders
             return emptied, tuple(sorted(missing - {one.broker_id for one in emptied}))
         emptied, elsewhere = directories_of(self.partition, self.current, holders, self.given, self.facts)
@@ -346,7 +310,7 @@ class PartitionSession:
             for v in self.live
             if v.replica.broker_id in voters
         }
-        needed = len(voters) // 2 + 1
+        needed = majority(len(voters))
         return frozenset(
             broker
             for broker, log in logs.items()

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.protocol.assignment import assign_replicas
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
-from kforensics.reconcile.replicas.partition import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import METADATA_TOPICS
 
 MOST_BROKERS_TRIED = 64

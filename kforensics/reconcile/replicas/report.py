@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Replica
-from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
+from kforensics.protocol.outcome import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog

@@ -17,7 +17,7 @@ from kforensics.reconcile.replicas.report import Verdict, WhatIf
 from kforensics.units import OffsetRange
 
 if TYPE_CHECKING:
-    from kforensics.reconcile.replicas.partition import PartitionSession
+    from kforensics.reconcile.replicas.partition import PartitionJudge
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class LeaderChoices:
     """The replicas of one partition as its leader, one after the other.
 
     Args:
-        session: the replicas, compared with each other.
+        partition: the replicas, compared with each other.
         judge: says what was committed.
         epoch: the leader epoch that the leader would have.
         emptied: brokers that hold none of it and can be elected all the same.
     """
 
-    session: "PartitionSession"
+    partition: "PartitionJudge"
     judge: CommitJudge
     epoch: int
     emptied: Sequence[EmptiedReplica]
@@ -44,18 +44,18 @@ class LeaderChoices:
         Returns:
             None where it is not so, or not seen at first sight.
         """
-        first = self.session.live[0] if self.session.live else None
+        first = self.partition.live[0] if self.partition.live else None
         if (
             first is None
-            or len(self.session.live) < 2
-            or self.session.is_quorum
+            or len(self.partition.live) < 2
+            or self.partition.is_quorum
             or any(one.is_electable for one in self.emptied)
         ):
             return None
         log = first.state_without_high_watermark
         known: set[tuple[int, ProtocolName]] = set()
-        for at, view in enumerate(self.session.live):
-            other = self.session.live[at - 1]
+        for at, view in enumerate(self.partition.live):
+            other = self.partition.live[at - 1]
             if (
                 view.state_without_high_watermark != log
                 or view.content_start_offset != first.content_start_offset
@@ -63,7 +63,7 @@ class LeaderChoices:
                 or self._differs(view, first, at)
             ):
                 return None
-            protocol = self.session.protocol_of(view)
+            protocol = self.partition.protocol_of(view)
             if (view.high_watermark, protocol.name) in known:
                 continue  # the outcome is that of the log before, which is the same
             outcome = follower_outcome(view, other, protocol=protocol, new_epoch=self.epoch)
@@ -71,30 +71,30 @@ class LeaderChoices:
                 return None
             known.add((view.high_watermark, protocol.name))
         return (), tuple(
-            WhatIf(leader=view) for view in sorted(self.session.live, key=lambda one: order_of(one.replica))
+            WhatIf(leader=view) for view in sorted(self.partition.live, key=lambda one: order_of(one.replica))
         )
 
     def _differs(self, view: LoadedLog, first: LoadedLog, at: int) -> bool:
         """Whether a log differs from any of those before it; logs of the same digests are equal to one another."""
         if view.digest_bytes == first.digest_bytes and not (view.replica.unread_below or first.replica.unread_below):
             return False
-        return any(self.session.compared.divergence(view, one) is not None for one in self.session.live[:at])
+        return any(self.partition.compared.divergence(view, one) is not None for one in self.partition.live[:at])
 
     def what_if(self) -> tuple[WhatIf, ...]:
         """Return what becomes of the others if each replica leads that can; none where there is no choice."""
-        if not self.session.live:
+        if not self.partition.live:
             return ()
         empty = [
-            load_log(_empty_replica(self.session.live[0].replica, one.broker_id))
+            load_log(_empty_replica(self.partition.live[0].replica, one.broker_id))
             for one in self.emptied
             if one.is_electable
         ]
-        if len(self.session.live) + len(empty) < 2:
+        if len(self.partition.live) + len(empty) < 2:
             return ()
         voters = self._voters()
         choices = [
             self._if_led_by(candidate)
-            for candidate in self.session.live
+            for candidate in self.partition.live
             if not voters or candidate.replica.broker_id in voters
         ]
         choices += [self._if_led_by(candidate)._replace(is_emptied=True) for candidate in empty]
@@ -102,7 +102,7 @@ class LeaderChoices:
 
     def _voters(self) -> frozenset[int]:
         """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
-        electable = self.session.electable() if self.session.is_quorum else frozenset()
+        electable = self.partition.electable() if self.partition.is_quorum else frozenset()
         return frozenset() if isinstance(electable, Absent) else electable
 
     def _if_led_by(self, candidate: LoadedLog) -> WhatIf:
@@ -113,12 +113,12 @@ class LeaderChoices:
         truncated: list[tuple[LoadedLog, int, int]] = []
         kept = 0
         is_tail = True
-        for view in self.session.live:
+        for view in self.partition.live:
             if view is candidate:
                 continue
-            report = self.session.judge_replica(view, candidate, self.epoch, self.judge)
-            first = max(self.session.compared.held_until(view, candidate), view.content_start_offset)
-            lacked = self.session.compared.lacked_by(candidate, view)
+            report = self.partition.judge_replica(view, candidate, self.epoch, self.judge)
+            first = max(self.partition.compared.held_until(view, candidate), view.content_start_offset)
+            lacked = self.partition.compared.lacked_by(candidate, view)
             if report.truncation is not None:
                 truncations.append((view, report.truncation))
                 truncated.append((view, report.truncation.offset, first))
@@ -129,11 +129,11 @@ class LeaderChoices:
             lost += [(view, one.first, one.last + 1) for one in lacked]
             others.append((view, view.content_start_offset, first))
             kept += report.verdict is Verdict.SILENT_DIVERGENCE
-        in_all = distinct_counts(lost, self.session.compared, self.judge) + self._unreadable_on(candidate, others)
+        in_all = distinct_counts(lost, self.partition.compared, self.judge) + self._unreadable_on(candidate, others)
         return WhatIf(
             leader=candidate,
             truncations=tuple(sorted(truncations, key=lambda item: order_of(item[0].replica))),
-            discarded=distinct_counts(discarded, self.session.compared, self.judge)
+            discarded=distinct_counts(discarded, self.partition.compared, self.judge)
             + self._unreadable_on(candidate, truncated),
             lost_certain=in_all.certain,
             lost_possible=in_all.possible,
@@ -155,7 +155,7 @@ class LeaderChoices:
                 start = max(lost.first, begin)
                 if start <= last and damage_at(start, view) is None:
                     runs = self.judge.runs(view, OffsetRange(start, last))
-                    total += CommittedCounts.of(count_runs(runs, view, self.session.reader))
+                    total += CommittedCounts.of(count_runs(runs, view, self.partition.reader))
                     break
         return total
 

@@ -21,7 +21,7 @@ def partition_without_replicas(
         given: brokers whose log directories are among the inputs.
         is_stopped: no broker ran when the directories were copied.
     """
-    emptied: tuple[EmptiedReplica, ...] = named_alone(partition, frozenset(), given)
+    emptied: tuple[EmptiedReplica, ...] = possibly_emptied(partition, frozenset(), given)
     elsewhere: tuple[int, ...] = ()
     if state is not None:
         emptied, elsewhere = directories_of(partition, state, frozenset(), given, facts)
@@ -79,7 +79,7 @@ def directories_of(
     return tuple(emptied), tuple(sorted(elsewhere))
 
 
-def named_alone(
+def possibly_emptied(
     partition: TopicPartition, holders: Collection[int | Absent], given: Given
 ) -> tuple[EmptiedReplica, ...]:
     """Return the brokers that hold no directory of a partition and may have lost one, where no metadata tells its assignment: their checkpoints name it, or an empty directory lies beside their log directories.

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
-from kforensics.evidence.metadata.log import MetadataHistory
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ConfigChange, When
 from kforensics.reconcile.observed.clocks import Anchor
 from kforensics.reconcile.timeline.events import TimelineEntry

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.commands.cited import CitedCapture, CitedFile
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import seal_sentence
 from kforensics.damage import Absent

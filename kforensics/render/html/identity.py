@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.damage import Absent
 from kforensics.render.times import utc_text
 from kforensics.words import counted, form, listed

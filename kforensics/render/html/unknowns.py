@@ -1,6 +1,6 @@
 """The open questions: truncations without a known cause, and records that may or may not have been committed."""
 
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import counted

@@ -8,14 +8,14 @@ from typing import Any
 from kforensics.commands.diff import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.findings.answers.diff import partition_state
 from kforensics.findings.answers.model import State
-from kforensics.protocol.truncation import TruncationStep
+from kforensics.findings.answers.partition_state import partition_state
+from kforensics.protocol.outcome import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
-from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, WhatIf
+from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, WhatIf
 from kforensics.render.json.document import document, fields_of, json_line, seal_objects, to_plain
 from kforensics.render.view import View
 

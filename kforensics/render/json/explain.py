@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import TIMELINE_ALIASES

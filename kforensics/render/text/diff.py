@@ -16,7 +16,7 @@ from kforensics.formats.log.records import Record
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.leader import LeaderChoice
-from kforensics.reconcile.replicas.partition import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.render.escape import escape_text
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
 from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging, section

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from kforensics.commands.explain import Explanation
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input

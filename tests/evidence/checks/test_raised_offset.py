@@ -7,7 +7,8 @@ import pytest
 from kforensics.damage import DamageKind
 from kforensics.evidence.checks.consistency import verify_inputs
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, walk_segment
 from tests.builders.directories import copied
 
 SEGMENT = f"{0:020d}.log"

@@ -13,7 +13,10 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, MetadataTail, compare_metadata_logs
 from kforensics.evidence.metadata.events import change_events
-from kforensics.evidence.metadata.log import MetadataHistory, find_metadata_logs, newest_log, read_metadata_log
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.log import read_metadata_log
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata import log as metadata_log
 from kforensics.evidence.metadata.events import change_events
+from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT
@@ -46,9 +47,7 @@ def test_together_as_one_by_one(seed: int, tmp_path: Path, monkeypatch: pytest.M
 
 
 def told(directory: Path) -> dict[str, Any]:
-    history: MetadataHistory = metadata_log.read_metadata_log(
-        metadata_log.find_metadata_logs(find_inputs([directory]))[0]
-    )
+    history: MetadataHistory = metadata_log.read_metadata_log(find_metadata_logs(find_inputs([directory]))[0])
     names = ("topics", "unapplied", "aborted", "start_offset", "end_offset", "gaps", "damage")
     return {name: getattr(history, name) for name in names} | {
         "partitions": {key: tuple(states) for key, states in history.partitions.items()},

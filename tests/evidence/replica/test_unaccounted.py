@@ -240,8 +240,8 @@ def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(b
     others = [str(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / f"broker-{at}") for at in (2, 3)]
     places = find_places(find_inputs([broker, *map(Path, others)]))
 
-    assert {TopicPartition("orders-ok", 0): frozenset({1})} == places.named_alone({0, 1, 2})
-    assert {} == places.named_alone({1, 2})
+    assert {TopicPartition("orders-ok", 0): frozenset({1})} == places.brokers_without_directory({0, 1, 2})
+    assert {} == places.brokers_without_directory({1, 2})
     for arguments in (["verify", str(broker)], ["ls", str(broker)], ["diff", str(broker), *others]):
         code = run([*arguments, "--format", "json"])
         document = json.loads(capsys.readouterr().out)

@@ -6,21 +6,29 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Problem
-from kforensics.findings.answers.diff import _copy_of, diff_answer, partition_state
+from kforensics.findings.answers import diff_headline
+from kforensics.findings.answers.diff import diff_answer
+from kforensics.findings.answers.diff_steps import place_of_copy
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import ConcernKind, judged_partition
+from kforensics.findings.answers.partition_state import (
+    Concern,
+    ConcernKind,
+    JudgedPartition,
+    judged_partition,
+    partition_state,
+)
 from kforensics.findings.diff import partition_findings
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
-from kforensics.reconcile.replicas.partition import reconcile_partition
 from kforensics.reconcile.replicas.placement import place_partition
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.units import Depth, TopicPartition
 from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
+from tests.builders.reports import report_on
 
 QUORUM = "__cluster_metadata"
 PATHS = tuple(f"disks/broker-{at}" for at in range(5))
@@ -65,8 +73,7 @@ def led(leader, isr, *, epoch=0, replicas=(1, 2, 3), eligible=()):
 
 
 def judged(*replicas, facts=None, records=None, **options):
-    reader = MemoryReader(records or {})
-    return reconcile_partition(replicas, reader=reader, facts=facts or NoFacts(), **options)
+    return report_on(replicas, reader=MemoryReader(records or {}), facts=facts, **options)
 
 
 def answer(*reports, problems=()):
@@ -535,11 +542,30 @@ def test_a_partition_of_which_every_broker_is_given_and_none_holds_a_directory_i
     ],
 )
 def test_a_copy_is_not_made_where_the_next_comparison_would_find_it(path, copy):
-    assert copy == _copy_of(path)
+    assert copy == place_of_copy(path)
+
+
+def test_every_kind_of_concern_that_decides_a_headline_has_one_sentence():
+    worded = [*diff_headline._SENTENCES, *diff_headline._BY_ITEMS, *diff_headline._BY_ALL]
+    # The state of these two is always that of agreement, which has a sentence of its own.
+    assert sorted(worded) == sorted(set(ConcernKind) - {ConcernKind.DELETED, ConcernKind.OBSERVERS})
+    assert set(diff_headline._SHORT) >= set(worded)
+
+
+def test_a_deleted_topic_decides_no_headline():
+    """At depth tails, where every other partition had to be read whole."""
+    whole = JudgedPartition(TopicPartition("orders", 0), ())
+    deleted = Concern(state=State.SAME_ENDS, kind=ConcernKind.DELETED)
+    gone = JudgedPartition(TopicPartition("old", 0), (deleted,))
+
+    said = diff_answer([whole, gone], paths=())
+
+    assert State.AGREE is said.state
+    assert "All replicas agree: 1 partition compared" in said.headline
 
 
 def test_copies_of_two_brokers_get_two_names():
-    assert len({_copy_of("/mnt/broker-1/data"), _copy_of("/mnt/broker-2/data")}) == 2
+    assert len({place_of_copy("/mnt/broker-1/data"), place_of_copy("/mnt/broker-2/data")}) == 2
 
 
 def test_what_is_lost_if_an_emptied_broker_leads_is_said_beside_the_others():

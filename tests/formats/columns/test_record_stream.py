@@ -14,9 +14,9 @@ from kforensics.formats.log.record_batch import build_record_batch, encode_recor
 from kforensics.formats.log.records import BodyRecord, encode_body_records
 from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.compression import compress
-from kforensics.formats.primitives.word_buffer import WordBuffer
+from kforensics.formats.primitives.word_buffer import MemoryBytes, WordBuffer
 from kforensics.formats.segment import walk
-from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records
+from kforensics.formats.segment.walk import Level, iter_records
 from tests.formats.segments import batches_of, walked
 from tests.trust.hostile import batch_with_body
 

@@ -18,7 +18,8 @@ from kforensics.formats.messages.metadata import (
     parse_metadata_record,
 )
 from kforensics.formats.messages.schema import Decoded, Undecoded
-from kforensics.formats.segment.walk import MemoryBytes, iter_records
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import iter_records
 
 LOGS = [
     ("epoch-truncate-2.8", "controller-100/@metadata-0", 78),

@@ -10,7 +10,8 @@ from kforensics.damage import Damage
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.remote_log import REMOTE_LOG_TABLES, parse_remote_log_record
 from kforensics.formats.messages.schema import Decoded, Undecoded
-from kforensics.formats.segment.walk import MemoryBytes, iter_records
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import iter_records
 
 
 def test_recorded_segments(incident: Callable[[str], Path]) -> None:

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from kforensics.formats.log.headers import BATCH_HEADER, MESSAGE_HEADER_0, MESSAGE_HEADER_1
 from kforensics.formats.primitives.layout import FixedLayout
-from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, walk_segment
 from tests.formats.segments import recorded_logs
 
 LAYOUTS = {"batch": BATCH_HEADER, "message 0": MESSAGE_HEADER_0, "message 1": MESSAGE_HEADER_1}

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kforensics.damage import Damage
-from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.naming import FileKind, parse_file_name
 
 memory_records = pytest.importorskip("kafka.record.memory_records")

@@ -13,8 +13,9 @@ from kforensics.formats.log.record_batch import (
     with_right_crc,
 )
 from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment import walk as segment_module
-from kforensics.formats.segment.walk import Level, MemoryBytes, find_batch_start, iter_records, walk_segment
+from kforensics.formats.segment.walk import Level, find_batch_start, iter_records, walk_segment
 from tests.conftest import ROOT
 from tests.formats.segments import batches_of, walked
 from tests.formats.segments import sound_batch as batch
@@ -234,7 +235,8 @@ def test_hostile_megabytes_take_little_memory(pattern):
     script = (
         "import sys\n"
         "from tests.peak import own_peak_mebibytes\n"
-        "from kforensics.formats.segment.walk import Level, MemoryBytes, walk_segment\n"
+        "from kforensics.formats.primitives.word_buffer import MemoryBytes\n"
+        "from kforensics.formats.segment.walk import Level, walk_segment\n"
         "data = sys.stdin.buffer.read()\n"
         "damage = sum(len(window.damage) for window in walk_segment(MemoryBytes(data), level=Level.RECORDS))\n"
         "print(int(own_peak_mebibytes()), damage)\n"

@@ -18,7 +18,8 @@ from kforensics.formats.log.message_set import iter_message_records, parse_messa
 from kforensics.formats.log.record_batch import sequence_of
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.compression import decompress
-from kforensics.formats.segment.walk import Level, MemoryBytes, iter_records, walk_segment
+from kforensics.formats.primitives.word_buffer import MemoryBytes
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 
 INCIDENTS = [
     "all-codecs-4.x",

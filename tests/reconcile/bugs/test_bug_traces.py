@@ -10,7 +10,8 @@ from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.bugs.evidence import rule
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks, named_bugs
-from kforensics.reconcile.observed.broker_log_facts import BrokerLife, BrokerLogFacts
+from kforensics.reconcile.observed.broker_lives import BrokerLife
+from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation

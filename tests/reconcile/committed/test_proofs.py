@@ -34,7 +34,7 @@ class Lines(NoFacts):
     def restarts(self, broker_id):
         return self.starts if broker_id == 1 else ()
 
-    def heard_brokers(self):
+    def first_line_times(self):
         return {1: 0, 2: 0, 3: 0}
 
     def is_unbroken(self, broker_id, since_ms, until_ms):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.incident.doubts import DoubtKind, Moments, Silence, doubts_of
+from kforensics.reconcile.incident.doubts import DoubtKind, Fencing, Moments, doubts_of
 from kforensics.reconcile.observed.facts import Restart
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from tests.builders.history import PARTITION, leadership, log_copy
@@ -123,14 +123,14 @@ def test_a_copy_from_before_a_restart_is_none_of_the_last_stop():
     moments = Moments(
         metadata_ends={1: 25},
         metadata_times={1: 1_000},
-        silences={1: (Silence(recorded_at=26, since_ms=900),)},
+        fencings={1: (Fencing(recorded_at=26, last_heartbeat_ms=900),)},
         brokers=frozenset({1, 2}),
     )
     stopped = earlier(1, clean=True)
 
     assert [] == elections_in_doubt(stopped, moments=moments)
     assert [DoubtKind.ELECTION] == elections_in_doubt(stopped, moments=moments, restarts=(28, 45))
-    running = replace(moments, silences={1: (Silence(recorded_at=26, since_ms=1_100),)})
+    running = replace(moments, fencings={1: (Fencing(recorded_at=26, last_heartbeat_ms=1_100),)})
     assert [DoubtKind.ELECTION] == elections_in_doubt(stopped, moments=running)
 
 

@@ -9,7 +9,9 @@ from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
-from kforensics.reconcile.incident.partition import IncidentEvidence, explain_partition
+from kforensics.reconcile.incident.evidence import IncidentEvidence
+from kforensics.reconcile.incident.logs_over_time import LogsOverTime
+from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership
@@ -18,20 +20,22 @@ from tests.builders.logs import MemoryReader, batch, record, replica
 
 def explained(*final, before=(), records=None, made=Incarnation(), facts=NoFacts(), **more):  # noqa: B008
     return explain_partition(
-        TopicPartition("t", 0),
-        final,
-        [(0, one) for one in before],
-        final_rank=1,
-        evidence=IncidentEvidence(
-            facts=facts,
-            logged=(),
-            incarnation=made,
-            last_logged_ms=Absent.UNKNOWN,
-            protocol_hints={},
-            commits=(),
-            **more,
-        ),
-        reader=MemoryReader(records or {}),
+        LogsOverTime(
+            TopicPartition("t", 0),
+            final,
+            [(0, one) for one in before],
+            final_rank=1,
+            evidence=IncidentEvidence(
+                facts=facts,
+                logged=(),
+                incarnation=made,
+                last_logged_ms=Absent.UNKNOWN,
+                protocol_hints={},
+                commits=(),
+                **more,
+            ),
+            reader=MemoryReader(records or {}),
+        )
     )
 
 
@@ -162,7 +166,7 @@ def test_a_directory_without_the_epoch_in_which_its_broker_leads_was_copied_befo
 def test_a_replica_that_only_a_checkpoint_names_may_hold_what_is_lost(naming, committed):
     leader = replica(2, SHORTER, checkpoint=[(0, 0), (1, 10)])
     earlier = replica(1, LONGER, name="b1-before", high_watermark=20)
-    moments = Moments(brokers=frozenset({1, 2}), named_alone={TopicPartition("t", 0): naming})
+    moments = Moments(brokers=frozenset({1, 2}), without_directory={TopicPartition("t", 0): naming})
     found = explained(leader, before=[earlier], facts=FailedOver(), moments=moments)
 
     assert {committed} == {one.committed for one in found.losses}

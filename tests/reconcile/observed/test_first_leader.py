@@ -2,9 +2,9 @@
 
 import pytest
 
-from kforensics.reconcile.observed.broker_log_facts import logged_leaderships
 from kforensics.reconcile.observed.clocks import choose_clocks
 from kforensics.reconcile.observed.logged_events import order_events
+from kforensics.reconcile.observed.logged_leaderships import logged_leaderships
 from kforensics.units import TopicPartition
 from tests.builders.history import read_logs
 

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.observed.broker_log_facts import broker_lives, facts_from_logs, logged_leaderships
+from kforensics.reconcile.observed.broker_lives import broker_lives
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.facts import NoFacts
-from kforensics.reconcile.observed.heard_lines import heard_lines
 from kforensics.reconcile.observed.leadership import Risk, account_of
+from kforensics.reconcile.observed.logged_leaderships import logged_leaderships
+from kforensics.reconcile.observed.logged_periods import logged_periods
 from tests.builders.history import PARTITION, logged_events, shifted
 
 STARTED = "[KafkaServer id=1] started (kafka.server.KafkaServer)"
@@ -102,16 +104,16 @@ def test_a_rolled_file_without_events_is_not_missing():
     of_file = {id(event): files[at % 2 * 2] for at, event in enumerate(ours)}
     named = [event._replace(file=of_file.get(id(event), event.file)) for event in events]
 
-    assert broker_lives(named)[1].first_ms > broker_lives(named, heard_lines(named, files))[1].first_ms
+    assert broker_lives(named)[1].first_ms > broker_lives(named, logged_periods(named, files))[1].first_ms
     # The name of the newest file is two hours ahead of UTC.
     newest = [
         replace(files[0], path="server.log", mtime_ns=(events[0].time_ms + hours * 3_600_000) * 10**6)
         for hours in (1, 2)
     ]
     assert [True, False] == [
-        logged_leaderships(named, heard_lines(named, [*files, one]))[PARTITION][-1].unclean for one in newest
+        logged_leaderships(named, logged_periods(named, [*files, one]))[PARTITION][-1].unclean for one in newest
     ]
-    assert logged_leaderships(named, heard_lines(named, files))[PARTITION][-1].unclean
+    assert logged_leaderships(named, logged_periods(named, files))[PARTITION][-1].unclean
 
 
 def test_the_only_broker_alive_is_the_only_one_in_sync():

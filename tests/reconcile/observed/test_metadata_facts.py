@@ -9,8 +9,8 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.events import change_events, is_unclean_election
-from kforensics.evidence.metadata.log import newest_log
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
 from kforensics.units import TopicPartition
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.reconcile.observed.broker_log_facts import logged_leaderships
+from kforensics.reconcile.observed.logged_leaderships import logged_leaderships
 from tests.builders.history import PARTITION, logged_events, shifted
 
 FIRST = "Changed partition t-0 from NewPartition to OnlinePartition with state LeaderAndIsr(leader=1, leaderEpoch=0, isr=List(1, 2, 3), controllerEpoch=1, zkVersion=0)"

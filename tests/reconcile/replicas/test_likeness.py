@@ -11,11 +11,11 @@ from kforensics.evidence.model import CheckpointValue
 from kforensics.evidence.replica.collect import ReplicaCopy
 from kforensics.findings.answers.partition_state import judged_partition
 from kforensics.findings.diff import partition_findings
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.likeness import likeness_of
-from kforensics.reconcile.replicas.partition import PartitionSession
+from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.units import Depth, TopicPartition
 from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, replica
@@ -94,34 +94,28 @@ def made_partition(made: random.Random, number: int):
     return replicas, Facts(states=states, is_kraft=bool(states))
 
 
-def said_of(session, wanted_leader):
-    report = session.report(wanted_leader, depth=Depth.CONTENT)
+def said_of(judge, wanted_leader):
+    report = judge.report(wanted_leader, depth=Depth.CONTENT)
     findings = tuple(partition_findings(report))
     judged = judged_partition(report)
     is_quiet = not findings and judged.state in QUIET_STATES and report.verdict in QUIET_VERDICTS
     return judged, report.verdict, is_quiet
 
 
-def sessions_of(made, number, options):
+def judges_of(made, number, options):
     """A partition, and the same with its first replica alone, beside copies of it where the others are such."""
     replicas, facts = made_partition(made, number)
     given = {broker: one for broker, one in GIVEN.items() if made.random() < 0.97}
     if made.random() < 0.3:
         lost = CheckpointValue(value=7, citation=HERE)
         given[3] = replace(GIVEN[3], named={replicas[0].topic_partition: lost})
-    more: tuple = (
-        options["wanted_protocol"],
-        {},
-        {},
-        options["stated_replicas"],
-        given,
-        options["is_stopped"],
-    )
-    session = PartitionSession(replicas, MemoryReader({}), facts, *more)
+    known = {name: options[name] for name in ("wanted_protocol", "stated_replicas", "is_stopped")}
+    known["given"] = given
+    judge = PartitionJudge(replicas, MemoryReader({}), facts, **known)
     first, *others = replicas
     copies = [copied(one) for one in others if like(one, first)]
-    alone = PartitionSession([first], MemoryReader({}), facts, *more)
-    return session, alone, copies if len(copies) == len(others) else ()
+    alone = PartitionJudge([first], MemoryReader({}), facts, **known)
+    return judge, alone, copies if len(copies) == len(others) else ()
 
 
 def like(one, other):
@@ -150,20 +144,20 @@ def check(options, count, seed):
     quiet: dict = {}
     met = short = 0
     for number in range(count):
-        session, alone, copies = sessions_of(made, number, options)
-        like, by_copies = likeness_of(session), likeness_of(alone, copies) if copies else None
-        judged, verdict, is_quiet = said_of(session, options["wanted_leader"])
-        assert by_copies in {None, like}, session.replicas
+        judge, alone, copies = judges_of(made, number, options)
+        like, by_copies = likeness_of(judge), likeness_of(alone, copies) if copies else None
+        judged, verdict, is_quiet = said_of(judge, options["wanted_leader"])
+        assert by_copies in {None, like}, judge.replicas
         if like is None:
             continue
-        like = (like, tuple(session.given))  # the same in all of a comparison
+        like = (like, tuple(judge.given))  # the same in all of a comparison
         short += by_copies is not None
         if like in quiet:
             met += 1
             known, known_verdict = quiet[like]
             by_itself = (judged, verdict, is_quiet)
-            assert (known.led_by(session.account), known_verdict, True) == by_itself, session.replicas
-            assert by_copies is None or alone.account == session.account
+            assert (known.led_by(judge.account), known_verdict, True) == by_itself, judge.replicas
+            assert by_copies is None or alone.account == judge.account
         elif is_quiet:
             quiet[like] = judged, verdict
     return met, short

@@ -3,16 +3,17 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import GroupCommit, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
-from kforensics.reconcile.replicas.partition import Verdict, reconcile_partition
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import OffsetRange
 from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
+from tests.builders.reports import report_on
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Facts(NoFacts):
 
 
 def judge(*replicas, facts=None, records=None, **options):
-    return reconcile_partition(replicas, reader=MemoryReader(records or {}), facts=facts or NoFacts(), **options)
+    return report_on(replicas, reader=MemoryReader(records or {}), facts=facts, **options)
 
 
 def report_of(report, broker):
@@ -314,9 +315,7 @@ def test_a_partition_of_other_brokers_than_the_emptied_one_it_is_assigned_to_is_
     state = replace(leadership(3, 1, {3}), replicas=(3,))
     given = {3: GivenBroker(broker_id=3, directory_ids=frozenset(), is_empty=True, is_stopped=False)}
 
-    report = reconcile_partition(
-        [replica(1, log), replica(2, log)], reader=MemoryReader({}), facts=Facts(states=(state,)), given=given
-    )
+    report = report_on([replica(1, log), replica(2, log)], facts=Facts(states=(state,)), given=given)
 
     assert () == report.what_if
     assert [Verdict.NOT_ASSIGNED] == [one.verdict for one in report.replicas]

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.replicas import partition, what_if
-from kforensics.reconcile.replicas.partition import reconcile_partition
 from tests.builders.history import leadership
-from tests.builders.logs import MemoryReader, batch, replica
+from tests.builders.logs import batch, replica
+from tests.builders.reports import report_on
 
-_SESSION = partition.PartitionSession
+_JUDGE = partition.PartitionJudge
 _CHOICES = what_if.LeaderChoices
 
 
@@ -71,9 +71,8 @@ def test_the_short_way_says_what_the_long_one_says(history, protocol, stated, le
     replicas, facts = history
 
     def judged():
-        return reconcile_partition(
+        return report_on(
             replicas,
-            reader=MemoryReader({}),
             facts=facts,
             wanted_protocol=protocol,
             stated_replicas=stated,
@@ -94,9 +93,9 @@ def test_equal_logs_are_not_compared_as_others_are():
 
     with (
         patch.object(_CHOICES, "what_if", side_effect=never),
-        patch.object(_SESSION, "_sole_holders", side_effect=never),
+        patch.object(_JUDGE, "_sole_holders", side_effect=never),
     ):
-        report = reconcile_partition(logs, reader=MemoryReader({}), facts=NoFacts(), stated_replicas=(1, 2, 3))
+        report = report_on(logs, stated_replicas=(1, 2, 3))
 
     assert [1, 2, 3] == [one.leader.replica.broker_id for one in report.what_if]
     assert {(0, 0)} == {(one.lost_certain, one.lost_possible) for one in report.what_if}

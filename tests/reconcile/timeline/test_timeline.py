@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_leaderships
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks, clocks_that_disagree
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_events import order_events
+from kforensics.reconcile.observed.logged_leaderships import logged_leaderships
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import build_timeline
@@ -91,7 +92,7 @@ def test_a_file_that_is_being_written_follows_those_rotated_out_of_it_though_the
         assert [*[other.location] * 2, rotated.location] == order(other, rotated)
 
     def began(*files):
-        return facts_from_logs(order_events(files, clocks), NoFacts()).heard_brokers()[1]
+        return facts_from_logs(order_events(files, clocks), NoFacts()).first_line_times()[1]
 
     assert began(written, rotated) is Absent.UNKNOWN
     assert isinstance(began(others[0], rotated), int)

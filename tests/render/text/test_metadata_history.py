@@ -8,7 +8,8 @@ import pytest
 
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.events import change_events
-from kforensics.evidence.metadata.log import find_metadata_logs, read_metadata_log
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.render.text import metadata_history
 from kforensics.render.text.metadata_history import history_pieces
 

@@ -10,7 +10,7 @@ from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.rolled_files import files_before_missing, log_of, logs_without_newest
 
 
-class HeardLines(NamedTuple):
+class LoggedPeriods(NamedTuple):
     """When the lines of brokers begin and end: what happened to a broker outside of that is not known from its lines."""
 
     first: Mapping[int, int]
@@ -25,7 +25,7 @@ class HeardLines(NamedTuple):
     """Every broker that a ZooKeeper controller ever called alive."""
 
 
-def heard_lines(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) -> HeardLines:
+def logged_periods(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) -> LoggedPeriods:
     """Return where the lines of each broker begin, and where they end.
 
     Args:
@@ -34,8 +34,8 @@ def heard_lines(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) ->
     """
     too_old = files_before_missing(events, files)
     without_newest = logs_without_newest(files)
-    return HeardLines(
-        first=_first_lines(events, too_old),
+    return LoggedPeriods(
+        first=first_lines(events, too_old),
         too_old=too_old,
         without_newest=without_newest,
         last=_last_lines(events, [node for node, logs in without_newest.items() if "server.log" in logs]),
@@ -43,7 +43,13 @@ def heard_lines(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ()) ->
     )
 
 
-def _first_lines(events: Iterable[LoggedEvent], too_old: Mapping[int, frozenset[int]]) -> dict[int, int]:
+def first_lines(events: Iterable[LoggedEvent], too_old: Mapping[int, frozenset[int]]) -> dict[int, int]:
+    """Return when each broker's lines begin, in UTC ms, in files that show its starts.
+
+    Args:
+        events: of all nodes; those without a node or a time are left out.
+        too_old: by broker: the files of its server.log that are older than one that is missing, by identity.
+    """
     first: dict[tuple[int, int], int] = {}
     showing: set[tuple[int, int]] = set()
     for item in events:

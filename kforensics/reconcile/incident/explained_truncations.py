@@ -1,0 +1,87 @@
+"""Truncations explained: by which rule, because of what, and whether the records had been committed."""
+
+from dataclasses import replace
+
+from kforensics.damage import Absent
+from kforensics.reconcile.committed.judge import CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.recomputation import recompute
+from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.incident.logs_over_time import LogsOverTime
+from kforensics.reconcile.incident.model import ExplainedTruncation
+from kforensics.units import OffsetRange
+
+
+def explained_truncation(
+    known: LogsOverTime, observed: ObservedTruncation, causes: CauseEvidence
+) -> ExplainedTruncation:
+    """Return a truncation with its cause, what the protocol would have truncated, and whether what it took was committed.
+
+    Args:
+        known: the logs of the partition.
+        observed: the truncation.
+        causes: what may have caused it.
+    """
+    truncation = _with_leader(observed, causes)
+    protocol = known.protocol_behind(truncation)
+    runs = _runs_of(known, truncation)
+    counts = CommittedCounts.of(runs)
+    versions = known.evidence.versions
+    again = recompute(
+        truncation,
+        known.copies,
+        protocol,
+        rules=versions.epoch_rules(truncation.broker_id, protocol),
+        leader_rules=versions.epoch_rules(truncation.leader, protocol),
+    )
+    none_committed = all(run.certainty == "no" for run in runs) if runs else known.is_uncommitted(truncation)
+    cause = cause_of(
+        truncation,
+        causes,
+        protocol=protocol,
+        none_committed=none_committed,
+        some_committed=counts.certain > 0,
+        is_by_protocol=again is not None and again.agrees(truncation),
+    )
+    is_by_recovery = truncation.is_inside or (
+        cause.name in {CauseName.POWER_LOSS, CauseName.RECOVERY} and truncation.rule != "epoch"
+    )
+    if cause.name in {CauseName.POWER_LOSS, CauseName.RECREATED_TOPIC} or truncation.is_inside:
+        again = None  # no protocol took these records
+    return ExplainedTruncation(
+        broker_id=truncation.broker_id,
+        topic_partition=known.partition,
+        time_ms=truncation.time_ms,
+        from_offset=truncation.from_offset,
+        to_offset=truncation.to_offset,
+        protocol="recovery" if is_by_recovery else protocol.value,
+        decided_by=truncation.rule,
+        leader=truncation.leader,
+        leader_epoch=truncation.leader_epoch,
+        expected_offset=again.expected_offset if again is not None else Absent.UNKNOWN,
+        agrees=again.agrees(truncation) if again is not None else Absent.UNKNOWN,
+        steps=tuple(step.sentence() for step in again.outcome.steps) if again is not None else (),
+        is_logged=truncation.is_logged,
+        cause=cause,
+        committed=counts if known.is_leader_known and not known.evidence.is_order_in_doubt else counts.on_a_guess,
+        citations=tuple(dict.fromkeys((*truncation.citations, *cause.citations))),
+    )
+
+
+def _runs_of(known: LogsOverTime, truncation: ObservedTruncation) -> tuple[CommittedRun, ...]:
+    if truncation.before is None or known.judge is None or truncation.before not in known.copies:
+        return ()
+    view = truncation.before.view
+    last = min(truncation.from_offset, view.log_end_offset) - 1
+    if last < truncation.to_offset:
+        return ()
+    return count_runs(known.judge.runs(view, OffsetRange(truncation.to_offset, last)), view, known.reader)
+
+
+def _with_leader(truncation: ObservedTruncation, causes: CauseEvidence) -> ObservedTruncation:
+    """Return the truncation with the leader of the election behind it, where no log line names one."""
+    election = election_behind(truncation, causes.leaderships)
+    if isinstance(truncation.leader, int) or election is None:
+        return truncation
+    epoch = truncation.leader_epoch if isinstance(truncation.leader_epoch, int) else election.leader_epoch
+    return replace(truncation, leader=election.leader, leader_epoch=epoch)

@@ -1,0 +1,269 @@
+"""The logs of a partition over time, as far as the evidence shows them: what every conclusion about its incident rests on."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import BatchReader, Replica
+from kforensics.protocol.outcome import ProtocolName
+from kforensics.reconcile.bugs.traces import doubted_high_watermarks
+from kforensics.reconcile.committed.judge import CommitJudge
+from kforensics.reconcile.committed.proofs import Bound, Moment
+from kforensics.reconcile.history.causes import election_behind
+from kforensics.reconcile.history.deleted_records import DeletedRecords
+from kforensics.reconcile.history.log_copies import (
+    Agreement,
+    LogCopy,
+    copies_of,
+    final_leader,
+    judge_times,
+    of_one_incarnation,
+    taken_before_their_lines,
+)
+from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
+from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
+from kforensics.reconcile.incident.evidence import IncidentEvidence
+from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata, recorded_epochs
+from kforensics.reconcile.incident.logged_high_watermarks import logged_high_watermarks, with_trusted_high_watermarks
+from kforensics.reconcile.logs.agreement import common_range
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
+from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
+from kforensics.units import TopicPartition
+
+
+@dataclass(eq=False)
+class LogsOverTime:
+    """The logs of one partition, now and earlier: which one leads, who led, what was truncated, and what was committed.
+
+    Args:
+        partition: the topic and number.
+        final: its replicas as they are now.
+        before: its replicas in earlier snapshots, each with the rank of the snapshot.
+        final_rank: the rank of now, above those of all snapshots.
+        evidence: log lines, metadata and versions of the whole cluster.
+        reader: reads batches of the replicas.
+    """
+
+    partition: TopicPartition
+    final: Sequence[Replica]
+    before: Sequence[tuple[int, Replica]]
+    final_rank: int
+    evidence: IncidentEvidence
+    reader: BatchReader
+
+    def __post_init__(self) -> None:
+        partition, evidence = self.partition, self.evidence
+        topic_id = evidence.facts.topic_id(partition.topic)
+        found = copies_of(self.final, self.before, topic_id=topic_id, final_rank=self.final_rank)
+        timed = judge_times(found.copies, evidence.last_logged_ms)
+        found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
+        self.agreement = Agreement(self.reader, [copy.view for copy in found.copies])
+        self.other_topics = found.other_topics
+        self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
+        self.elected_before = self._elected_before(found.topic_id)
+        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
+        self.copies: tuple[LogCopy, ...] = found.copies
+        self.others: tuple[LogCopy, ...] = ()
+        if self.leader is not None:
+            self.copies = of_one_incarnation(
+                found.copies, self.leader, self.agreement, created_ms=evidence.incarnation.created_ms
+            )
+            self.others = tuple(copy for copy in found.copies if copy not in self.copies)
+        observed = find_truncations(partition, evidence.logged, self.copies, self.agreement, others=self.others)
+        self.deleted = DeletedRecords(evidence.deletions, self.leaderships, observed)
+        self.ordinary = _ordinary_truncations(observed, self.leaderships)
+        self.doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
+        self.observed = with_trusted_high_watermarks(observed, evidence.facts, self.doubted)
+        self.judge = self._judge()
+        self.account = self._account(found.topic_id)
+        self.is_leader_known = (
+            self.leader is not None
+            and self.leader.broker_id == self.account.last_leader
+            and self.account.reaches_now
+            and not self._is_from_before(self.leader)
+        )
+        held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
+        here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
+        self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
+
+    def _judge(self) -> CommitJudge | None:
+        # The newest last: of a broker's logs the judge takes the last one for what it led with.
+        logs = [copy.view for copy in sorted(self.copies, key=lambda copy: copy.rank) if not copy.is_remnant]
+        if not logs:
+            return None
+        return CommitJudge(
+            logs,
+            self.agreement.until,
+            self.evidence.facts,
+            self.reader,
+            doubted=self.doubted,
+            weakened=self.weakened(),
+            logged=logged_high_watermarks(self.observed, self.copies),
+            moments=self._earlier_moments(),
+            written_ms={id(copy.view): copy.taken_ms for copy in self.copies if isinstance(copy.taken_ms, int)},
+        )
+
+    def _account(self, topic_id: str | Absent) -> LeadershipAccount:
+        facts, versions = self.evidence.facts, self.evidence.versions
+        account = account_of(
+            self.partition,
+            topic_id,
+            facts,
+            newest_epoch=max(
+                (entries[-1].leader_epoch for copy in self.copies for entries in recorded_epochs(copy) if entries),
+                default=Absent.UNKNOWN,
+            ),
+            given=self.evidence.moments.brokers,
+            by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
+            keeps_epoch=versions.keeps_epoch_of_election,
+        )
+        gaps = (
+            *account.gaps,
+            *outside_metadata(self.partition, account, self.observed, facts),
+            *before_its_term(account, self.leader, versions),
+        )
+        return replace(account, gaps=gaps)
+
+    def _earlier_moments(self) -> list[Moment]:
+        return [
+            Moment(
+                end,
+                tuple(
+                    copy.view
+                    for copy in self.copies
+                    if copy.rank == rank and not copy.is_remnant and copy.view.replica.state == "live"
+                ),
+            )
+            for rank, end in self.evidence.moments.metadata_ends.items()
+            if not self.evidence.is_order_in_doubt
+        ]
+
+    def _elected_before(self, topic_id: str | Absent) -> tuple[Leadership, ...]:
+        """Return unclean elections from before the first state of a compacted metadata log, by lines of the controller: they explain what was truncated."""
+        if not self.leaderships or not isinstance(self.leaderships[0].recorded_at, int):
+            return ()
+        return self.evidence.facts.unclean_elections_before(self.leaderships[0], self.partition, topic_id)
+
+    def _is_from_before(self, leader: LogCopy) -> bool:
+        """Whether the directories are older than the log lines, and the leader's log is not in the leader epoch that these name last."""
+        newest = leader.view.last_epoch
+        is_older = isinstance(newest, Absent) or newest < self.account.states[-1].leader_epoch
+        return is_older and any(copy.is_outdated for copy in self.copies)
+
+    def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
+        magic = copy.view.oldest_magic
+        return (isinstance(magic, int) and magic < 2) or self.protocol_of(copy).name is ProtocolName.HW
+
+    def weakened(self) -> frozenset[int]:
+        """Return the brokers whose logs were shortened by recovery, to a high watermark, or in a way that no log line reports."""
+        return frozenset(
+            truncation.broker_id
+            for truncation in self.observed
+            if isinstance(truncation.broker_id, int)
+            and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
+        )
+
+    def whole_account(self) -> Bound | None:
+        """Return the account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
+        states = self.account.states
+        if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
+            return None
+        led = next((state for state in reversed(states) if isinstance(state.leader, int)), states[0])
+        newest = self.leader.view.last_epoch if self.leader is not None else Absent.UNKNOWN
+        if isinstance(newest, Absent) or newest < led.leader_epoch:
+            # It is not the log with which the broker led: its disk was exchanged, or put back, since.
+            return None
+        return Bound(
+            0,
+            f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
+            (states[-1].citation,),
+        )
+
+    def is_uncommitted(self, truncation: ObservedTruncation) -> bool:
+        """Whether a clean election proves that nothing of what a line says was truncated had been committed.
+
+        Args:
+            truncation: observed by log lines.
+        """
+        if self.leader is None or self.judge is None or not is_by_epoch(truncation, self.protocol_behind(truncation)):
+            return False
+        epochs = self.leader.view.epochs or self.leader.view.batch_epochs
+        bound = uncommitted_from(truncation, self.leaderships, epochs, self.judge, by_epoch=True)
+        return bound is not None and bound.offset <= truncation.to_offset
+
+    def is_deleted(self) -> bool:
+        """Return whether the topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
+        now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
+        facts = self.evidence.facts
+        if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
+            return False
+        if facts.has_metadata_log():
+            return facts.is_newest_metadata() and isinstance(facts.topic_id(self.partition.topic), Absent)
+        # A directory waits for its removal where its replica was moved to another broker, too.
+        return self.evidence.is_deletion_logged
+
+    def is_same_log(self, copy: LogCopy) -> bool:
+        """Whether the copy is shown to be of the log that the leader holds now: it begins with the same records, or its topic has the same id.
+
+        Args:
+            copy: a log of the partition at some time.
+        """
+        if self.leader is None:
+            return False
+        its, own = copy.view.replica.topic_id, self.leader.view.replica.topic_id
+        is_same_topic = not isinstance(its, Absent) and its == own
+        common = common_range(copy.view, self.leader.view)
+        return is_same_topic or (
+            common is not None and self.agreement.until(copy.view, self.leader.view) > common.first
+        )
+
+    def is_every_node_given(self) -> bool:
+        """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
+        moments = self.evidence.moments
+        return (
+            bool(moments.brokers) and self.account.replicas | {node for _, node in moments.logs_held} <= moments.brokers
+        )
+
+    def replicas_of_other_topics(self) -> list[Replica]:
+        """Return the directories that ids, lines or their content show to be of an earlier topic of the name."""
+        return [*self.other_topics, *(copy.view.replica for copy in self.others if not copy.is_remnant)]
+
+    def protocol_behind(self, truncation: ObservedTruncation) -> ProtocolName:
+        """Return the protocol by which the broker of a truncation truncates.
+
+        Args:
+            truncation: observed on one of the logs, or by a log line alone.
+        """
+        own = next(
+            (c for c in self.copies if c.broker_id == truncation.broker_id and not c.is_remnant), truncation.before
+        )
+        if own is None:
+            broker = truncation.broker_id if isinstance(truncation.broker_id, int) else -1
+            return self.evidence.protocol_hints.get(broker) or ProtocolName.KIP_595
+        return self.protocol_of(own).name
+
+    def protocol_of(self, copy: LogCopy) -> ProtocolChoice:
+        """Return the protocol by which a log is truncated.
+
+        Args:
+            copy: the log at some time.
+        """
+        broker = copy.broker_id if isinstance(copy.broker_id, int) else -1
+        return choose_protocol(
+            copy.view,
+            wanted=None,
+            is_kraft=self.evidence.facts.has_metadata_log(),
+            hint=self.evidence.protocol_hints.get(broker),
+        )
+
+
+def _ordinary_truncations(observed: Iterable[ObservedTruncation], leaderships: Sequence[Leadership]) -> frozenset[int]:
+    """Return the targets of truncations that an unclean election or a leader's own loss explains."""
+    lost: set[int] = set()
+    for truncation in observed:
+        election = election_behind(truncation, leaderships)
+        is_own_loss = truncation.rule == "recovery" or not truncation.is_logged
+        if is_own_loss or (election is not None and election.unclean):
+            lost.add(truncation.to_offset)
+    return frozenset(lost)

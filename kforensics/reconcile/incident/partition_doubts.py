@@ -1,0 +1,108 @@
+"""What the evidence of one partition leaves open, by its truncations, losses and copies."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.losses import is_in_use
+from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, doubts_of
+from kforensics.reconcile.incident.logs_over_time import LogsOverTime
+from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry
+from kforensics.reconcile.incident.partition_losses import tails_of_copies
+from kforensics.units import METADATA_TOPICS, OffsetRange
+
+
+def partition_doubts(
+    known: LogsOverTime, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]
+) -> Doubts:
+    """Return what the evidence leaves open of a partition.
+
+    Args:
+        known: its logs.
+        truncations: its truncations, explained.
+        losses: its losses.
+    """
+    if known.partition.topic in METADATA_TOPICS or known.is_deleted():
+        return Doubts()
+    found = doubts_of(
+        known.account,
+        known.leader,
+        known.copies,
+        known.evidence.moments,
+        is_leader_known=known.is_leader_known,
+        needed_in_sync=known.evidence.facts.needed_in_sync(known.partition.topic),
+        whole_returns=known.evidence.whole_returns,
+        with_earlier_topic={copy.broker_id for copy in known.others if copy.is_final},
+    )
+    without_copy = [
+        observed
+        for observed, one in zip(known.observed, truncations, strict=True)
+        if observed.before is None
+        and one.cause.name is not CauseName.RECREATED_TOPIC
+        # Where every record of it is proven not to have been committed, what they held does not matter.
+        and not _covers(_denied(known, observed, losses), OffsetRange(observed.to_offset, observed.from_offset - 1))
+        and not known.is_uncommitted(observed)
+    ]
+    of_truncations = (
+        Doubt(
+            DoubtKind.TRUNCATION,
+            f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
+            f"a copy of the disks of broker {observed.broker_id} from before",
+            offsets=OffsetRange(observed.to_offset, observed.from_offset - 1),
+        )
+        for observed in without_copy
+    )
+    tails = (
+        Doubt(
+            DoubtKind.COPY,
+            f"whether offsets {loss.offsets.first} to {loss.offsets.last} were lost, which the leader's copy lacks: it was made while the broker ran, or after a power loss",
+            "a copy that was made while no broker ran (--stopped says so)",
+        )
+        for loss in tails_of_copies(known, losses)
+    )
+    order = Doubt(
+        DoubtKind.ORDER,
+        "which directories are the later ones: the times of files contradict the order of the snapshots",
+        "the order in which the snapshots were taken",
+    )
+    in_order = (order,) if known.evidence.is_order_in_doubt else ()
+    return replace(found, open=(*found.open, *in_order, *of_truncations, *tails, *_of_compaction(known)))
+
+
+def _denied(known: LogsOverTime, truncation: ObservedTruncation, losses: Sequence[LossEntry]) -> list[OffsetRange]:
+    """Return the offsets of a truncation whose records are proven not to have been committed.
+
+    What renamed segments of the broker still hold counts where they end where its log did, and it truncated these offsets only once.
+    """
+    broker, end = truncation.broker_id, truncation.from_offset
+    over = [one for one in known.observed if one.broker_id == broker and one.from_offset > truncation.to_offset]
+    is_kept = len(over) == 1 and any(
+        copy.is_remnant and copy.broker_id == broker and copy.view.log_end_offset == end for copy in known.copies
+    )
+    return [
+        loss.offsets
+        for loss in losses
+        if loss.was_committed == "no"
+        and (not loss.held_by or (is_kept and broker in {holder.broker_id for holder in loss.held_by}))
+    ]
+
+
+def _of_compaction(known: LogsOverTime) -> Iterator[Doubt]:
+    """Replicas in use that differ from the leader by what compaction may have removed, though no input shows it."""
+    for copy in known.copies:
+        if known.leader is None or copy is known.leader or not is_in_use(copy):
+            continue
+        asked = known.agreement.divergence(copy.view, known.leader.view)
+        if asked is not None and asked.is_open:
+            yield Doubt(
+                DoubtKind.COMPACTION,
+                f"whether compaction removed the record of offset {asked.offset}, which broker {copy.broker_id} and the leader, broker {known.leader.broker_id}, do not both hold",
+                "the log of another replica, or an earlier copy, with a later record of its key",
+            )
+
+
+def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:
+    """Whether the runs, of which no two overlap, hold every one of the offsets."""
+    inside = (min(run.last, offsets.last) - max(run.first, offsets.first) + 1 for run in runs)
+    return sum(count for count in inside if count > 0) == offsets.count

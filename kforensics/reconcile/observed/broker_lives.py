@@ -1,0 +1,177 @@
+"""When each broker ran and how it started, and where the logs ended that it loaded, by its own lines."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.facts import LogLoad
+from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
+from kforensics.reconcile.observed.logged_periods import LoggedPeriods, logged_periods
+from kforensics.units import METADATA_TOPICS, TopicPartition
+
+_UNCLEAN_STARTS = frozenset(
+    {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
+)
+_STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START})
+_SHORTENED = frozenset({Kind.TRUNCATION, Kind.FULL_TRUNCATION, Kind.RECOVERY_TRUNCATION})
+_OTHER_LOGS = frozenset({Kind.LOG_DISCARDED, Kind.LOG_CREATED})
+"""Behind them the directory holds another log, or none."""
+_STOP_MS = 60_000
+"""The most time between the producer snapshots that a stop writes and the broker's last line."""
+_CLOCK_MS = 10_000
+"""A line may be this much older than one before it: threads write side by side, and a clock is set by small steps."""
+LINES_OF_A_START_MS = 10_000
+"""The lines of one start are written within this time, those that say of each log directory how it was left among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLife:
+    """The time of the first line of a broker's server.log, and the times of its starts after an unclean shutdown; milliseconds UTC."""
+
+    first_ms: int
+    unclean_starts: tuple[int, ...]
+    starts: tuple[int, ...] = ()
+    """Every start, its first line in the file left out where it is one."""
+    went_back: bool = False
+    """Whether its clock went back while it logged, so that the order of its lines and those of others is unknown."""
+    last_ms: int | None = None
+    """The time of the last line, where the server.log that is being written is not given."""
+    new_disks: tuple[int, ...] = ()
+    """The starts at which a log directory had lost its identity, though the broker had started before."""
+
+    def reaches(self, time_ms: int) -> bool:
+        """Whether the lines reach as far as a time.
+
+        Args:
+            time_ms: in UTC.
+        """
+        return self.last_ms is None or time_ms <= self.last_ms
+
+    def is_unbroken(self, since_ms: int, until_ms: int) -> bool:
+        """Return whether the lines begin before a time, reach another, and report no start after an unclean shutdown in between.
+
+        Args:
+            since_ms: in UTC.
+            until_ms: in UTC.
+        """
+        if self.went_back or self.first_ms > since_ms or not self.reaches(until_ms):
+            return False
+        return not any(since_ms <= start <= until_ms for start in self.unclean_starts)
+
+    def started_clean(self, since_ms: int) -> bool:
+        """Return whether the lines begin before a time, and the first start since then found the marker of a clean stop.
+
+        Args:
+            since_ms: in UTC.
+        """
+        if self.went_back or self.first_ms > since_ms:
+            return False
+        first = min((one for one in (*self.starts, *self.unclean_starts) if one >= since_ms), default=None)
+        if first is None or not self.reaches(first + LINES_OF_A_START_MS):
+            return False
+        return not any(first <= one <= first + LINES_OF_A_START_MS for one in self.unclean_starts)
+
+
+def broker_lives(events: Sequence[LoggedEvent], periods: LoggedPeriods | None = None) -> dict[int, BrokerLife]:
+    """Return by broker when it ran and how it started, by its own lines, in UTC ms.
+
+    Args:
+        events: of all nodes, in the order of time; those without a node or a time are left out.
+        periods: where the lines of each broker begin and end; by the events alone where it is not given.
+    """
+    periods = periods or logged_periods(events)
+    went_back = _with_clocks_that_went_back(events)
+    starts: dict[int, list[int]] = {}
+    clean: dict[int, list[int]] = {}
+    new_disks: dict[int, list[int]] = {}
+    has_started: set[int] = set()
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        if item.event.kind is Kind.NEW_LOG_DIR and item.node_id in has_started:
+            new_disks.setdefault(item.node_id, []).append(item.time_ms)
+        elif item.event.kind is Kind.BROKER_STARTED:
+            has_started.add(item.node_id)
+        if item.event.kind in _UNCLEAN_STARTS and not _is_of_metadata(item.event):
+            starts.setdefault(item.node_id, []).append(item.time_ms)
+        elif item.event.kind in _STARTS:
+            clean.setdefault(item.node_id, []).append(item.time_ms)
+    return {
+        broker: BrokerLife(
+            first_ms=time_ms,
+            unclean_starts=tuple(starts.get(broker, ())),
+            starts=tuple(clean.get(broker, ())),
+            new_disks=tuple(new_disks.get(broker, ())),
+            last_ms=periods.last.get(broker),
+            went_back=broker in went_back,
+        )
+        for broker, time_ms in periods.first.items()
+    }
+
+
+def _is_of_metadata(event: LogEvent) -> bool:
+    """Whether the line is about the metadata log, which every start recovers."""
+    return isinstance(event.topic_partition, TopicPartition) and event.topic_partition.topic in METADATA_TOPICS
+
+
+def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]:
+    """Return the nodes of which a log, rotated files included, holds a line that is older than one before it, by more than threads and clock services bring about."""
+    latest: dict[tuple[int, tuple[int | Absent, str]], int] = {}
+    logs: dict[int, tuple[int | Absent, str]] = {}
+    found: set[int] = set()
+    for item in events:
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        key = (item.node_id, logs.setdefault(id(item.file), log_written(item.file)))
+        latest[key] = max(item.time_ms, latest.get(key, item.time_ms))
+        if item.time_ms < latest[key] - _CLOCK_MS:
+            found.add(item.node_id)
+    return frozenset(found)
+
+
+def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition], tuple[LogLoad, ...]]:
+    """Return the loads of each broker's logs, with where each log had ended at the clean stop before, as far as lines show it.
+
+    A stop writes a producer snapshot at the end of each log that was appended to since the last one.
+
+    Args:
+        events: of all nodes, in the order of time; those without a node or a time are left out.
+    """
+    out: dict[tuple[int, TopicPartition], list[LogLoad]] = {}
+    ends: dict[tuple[int, TopicPartition], int] = {}
+    written: set[tuple[int, TopicPartition]] = set()
+    snapshot_ms: dict[int, int] = {}
+    stop_ms: dict[int, int] = {}
+    lacking: set[int] = set()
+    """Nodes of whose lines not all were kept: a snapshot or a new log may be among the others."""
+    for item in events:
+        event, node, time_ms = item.event, item.node_id, item.time_ms
+        if not isinstance(node, int) or not isinstance(time_ms, int):
+            continue
+        if item.file.events_dropped:
+            lacking.add(node)
+        if event.kind is Kind.BROKER_STOPPED:
+            stop_ms[node] = time_ms
+        directory = event.fields.get("directory")
+        if isinstance(event.topic_partition, Absent) or (
+            isinstance(directory, str) and directory.endswith(("-delete", "-future", "-stray"))
+        ):
+            continue
+        key, offset = (node, event.topic_partition), event.number("offset")
+        if event.kind is Kind.PRODUCER_SNAPSHOT and isinstance(offset, int):
+            ends[key], snapshot_ms[node] = offset, time_ms
+            written.add(key)
+        elif event.kind in _SHORTENED and isinstance(offset, int) and key in ends:
+            ends[key] = min(ends[key], offset)
+        elif event.kind in _OTHER_LOGS:
+            ends.pop(key, None)
+        elif event.kind is Kind.LOG_LOADED and isinstance(end := event.number("log_end_offset"), int):
+            stopped = stop_ms.get(node, -_STOP_MS - 1)
+            has_written = key in written or 0 <= stopped - snapshot_ms.get(node, 0) <= _STOP_MS
+            known = ends.get(key, Absent.UNKNOWN) if has_written and node not in lacking else Absent.UNKNOWN
+            out.setdefault(key, []).append(LogLoad(time_ms, end, known))
+            ends[key] = end
+            written.discard(key)
+    return {key: tuple(found) for key, found in out.items()}

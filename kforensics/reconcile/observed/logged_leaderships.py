@@ -1,0 +1,210 @@
+"""The leaders and in-sync replicas of each partition over time by the log lines of brokers and controllers, and when it was created."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.live_brokers import LiveBrokers
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_periods import LoggedPeriods, logged_periods
+from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
+from kforensics.units import TopicPartition
+
+_WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
+_WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
+_WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+_CREATION_MS = 30_000
+"""The most time between the controller's line about a new partition and the line of its first leader."""
+
+
+def logged_leaderships(
+    events: Sequence[LoggedEvent], periods: LoggedPeriods | None = None
+) -> dict[TopicPartition, tuple[Leadership, ...]]:
+    """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing.
+
+    Args:
+        events: of all nodes, in the order of time; what is before the newest creation of a partition is of another topic.
+        periods: where the lines of each broker begin; by the events alone where it is not given.
+    """
+    states: dict[TopicPartition, list[Leadership]] = {}
+    periods = periods or logged_periods(events)
+    brokers, alive = frozenset(periods.first), LiveBrokers(events, periods)
+    refused = refused_isr_changes(events)
+    for at, item in enumerate(events):
+        if at in refused:
+            continue
+        alive.follow(item)
+        partition = item.event.topic_partition
+        if isinstance(partition, Absent):
+            continue
+        known = states.setdefault(partition, [])
+        if is_creation(item.event) and not _is_repeated(known, item):
+            # The topic was recreated: earlier lines are about another topic of the same name.
+            known.clear()
+        current = known[-1] if known else None
+        state = _next_state(current, item, brokers, alive)
+        if state is None:
+            continue
+        unlogged = _unlogged_isr(current, item)
+        known.extend((unlogged, state) if unlogged is not None else (state,))
+    return {partition: tuple(known) for partition, known in states.items() if known}
+
+
+def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
+    """Return when each partition was last created, in UTC ms, by the lines of ZooKeeper controllers and first leaders.
+
+    Args:
+        events: of all nodes, in the order of time; those without a time are left out.
+    """
+    return {
+        item.event.topic_partition: item.time_ms
+        for item in events
+        if is_creation(item.event)
+        and not isinstance(item.event.topic_partition, Absent)
+        and isinstance(item.time_ms, int)
+    }
+
+
+def is_creation(event: LogEvent) -> bool:
+    """Return whether the line reports the creation of a partition: its first election, or its first leader.
+
+    Args:
+        event: of any node.
+    """
+    if event.kind is Kind.LEADER_START:
+        begins = {name: event.number(name) for name in ("leader_epoch", "offset", "previous_leader_epoch")}
+        return begins == {"leader_epoch": 0, "offset": 0, "previous_leader_epoch": -1}
+    return event.kind is Kind.PARTITION_ONLINE and event.fields.get("state") == "NewPartition"
+
+
+def _is_repeated(known: Sequence[Leadership], item: LoggedEvent) -> bool:
+    """Return whether the first leader's own line follows the controller's, which named the ISR too: one creation, not two."""
+    if item.event.kind is not Kind.LEADER_START or len(known) != 1:
+        return False
+    (first,) = known
+    if first.leader_epoch != 0 or first.leader != item.node_id:
+        return False
+    if isinstance(first.time_ms, Absent) or isinstance(item.time_ms, Absent):
+        return False
+    return abs(item.time_ms - first.time_ms) <= _CREATION_MS
+
+
+def _next_state(
+    current: Leadership | None, item: LoggedEvent, with_lines: frozenset[int], alive: LiveBrokers
+) -> Leadership | None:
+    event = item.event
+    if event.kind in _WITH_CHANGE and isinstance(diff := event.fields.get("diff"), str):
+        return _changed(current, item, parse_partition_change(diff))
+    if event.kind in _WITH_STATE:
+        return _elected(current, item, with_lines, alive)
+    if event.kind not in _WITH_ISR or current is None or item.node_id != current.leader:
+        return None
+    isr = event.brokers("isr" if event.kind is Kind.ISR_UPDATED else "to_isr")
+    if isinstance(isr, Absent) or frozenset(isr) == current.isr or not isr:
+        return None
+    return _leadership(item, leader=current.leader, leader_epoch=current.leader_epoch, isr=isr, unclean=False)
+
+
+def _elected(
+    current: Leadership | None, item: LoggedEvent, with_lines: frozenset[int], alive: LiveBrokers
+) -> Leadership | None:
+    event = item.event
+    epoch, isr = event.number("leader_epoch"), event.brokers("isr")
+    leader = item.node_id if event.kind is Kind.LEADER_START else event.number("leader")
+    if not isinstance(epoch, int) or epoch < 0 or isinstance(leader, Absent):
+        return None
+    has_leader = leader >= 0
+    if current is not None and epoch <= current.leader_epoch:
+        is_same = epoch < current.leader_epoch or current.leader == leader or not has_leader
+        if is_same and (isinstance(isr, Absent) or frozenset(isr) == current.isr or epoch < current.leader_epoch):
+            return None
+        if is_same and event.kind not in {Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED}:
+            # A broker that starts late repeats the ISR of the time of its request.
+            return None
+    # Brokers do not log every ISR change of a KRaft controller: only the controller's own lines show the ISR.
+    unclean = (
+        has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch, with_lines)
+    )
+    if event.kind is Kind.LEADER_START and isinstance(isr, Absent):
+        unclean = alive.is_unclean(current, leader, item)
+        isr = (leader,) if unclean else alive.in_sync_with(leader, item)
+    value = leader if has_leader else Absent.NOT_APPLICABLE
+    return _leadership(item, leader=value, leader_epoch=epoch, isr=isr, unclean=unclean)
+
+
+def _changed(current: Leadership | None, item: LoggedEvent, change: PartitionChange) -> Leadership | None:
+    epoch = change.leader_epoch
+    if isinstance(epoch, Absent) or (
+        current is not None and epoch <= current.leader_epoch and not change.is_recovering
+    ):
+        return None
+    if current is not None and (epoch < current.leader_epoch or (epoch == current.leader_epoch and current.unclean)):
+        return None
+    known = Absent.UNKNOWN if current is None else current.leader
+    leader = known if isinstance(change.leader, Absent) else change.leader
+    if isinstance(leader, int) and leader < 0:
+        leader = Absent.NOT_APPLICABLE
+    return _leadership(item, leader=leader, leader_epoch=epoch, isr=change.isr, unclean=change.is_recovering)
+
+
+def _unlogged_isr(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+    """Return the ISR before a change that a controller logs, if no earlier line reported it: brokers do not log every change."""
+    diff = item.event.fields.get("diff")
+    if current is None or not isinstance(diff, str):
+        return None
+    before = parse_partition_change(diff).isr_before
+    if isinstance(before, Absent) or frozenset(before) == current.isr:
+        return None
+    return replace(current, isr=frozenset(before), time_ms=item.time_ms, citation=item.citation, unclean=False)
+
+
+def _was_out_of_sync(current: Leadership | None, leader: int, epoch: int, with_lines: frozenset[int]) -> bool:
+    # A leader changes the ISR by itself, and only its own lines show this.
+    if current is not None and isinstance(current.leader, int) and current.leader not in with_lines:
+        return False
+    if current is None or isinstance(current.isr, Absent) or epoch == current.leader_epoch:
+        return False
+    return bool(current.isr) and leader not in current.isr
+
+
+def _leadership(
+    item: LoggedEvent, *, leader: int | Absent, leader_epoch: int, isr: tuple[int, ...] | Absent, unclean: bool
+) -> Leadership:
+    citation: Citation = item.citation
+    topic_id = item.event.fields.get("topic_id")
+    return Leadership(
+        is_stated=item.event.kind in _WITH_CHANGE,
+        leader=leader,
+        leader_epoch=leader_epoch,
+        isr=isr if isinstance(isr, Absent) else frozenset(isr),
+        replicas=Absent.UNKNOWN,
+        unclean=unclean,
+        recorded_at=Absent.NOT_APPLICABLE,
+        time_ms=item.time_ms,
+        citation=citation,
+        topic_id=topic_id if isinstance(topic_id, str) else Absent.NOT_WRITTEN,
+    )
+
+
+def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
+    out: dict[TopicPartition, tuple[int, ...]] = {}
+    for item in events:
+        partition = item.event.topic_partition
+        if item.event.kind not in {Kind.REPLICAS_ASSIGNED, Kind.REASSIGNMENT} or isinstance(partition, Absent):
+            continue
+        for name in ("replicas", "all"):
+            brokers = item.event.brokers(name)
+            if not isinstance(brokers, Absent) and brokers:
+                out[partition] = brokers
+                break
+    return out
