@@ -33,7 +33,7 @@ from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
-    from kforensics.reconcile.replicas.partition import PartitionReport
+    from kforensics.reconcile.replicas.report import PartitionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
