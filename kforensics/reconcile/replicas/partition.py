@@ -36,6 +36,7 @@ from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
 from kforensics.reconcile.replicas.without_directory import directories_of, possibly_emptied
 from kforensics.units import METADATA_TOPICS, Depth
 
+
 @dataclass(eq=False)
 class PartitionJudge:
     """The replicas of one topic name and partition, loaded, and what is known of it: `report` judges them against its leader."""
