@@ -172,3 +172,14 @@ def test_of_a_copy_of_running_brokers_those_that_hold_the_end_are_named(incident
 
     assert State.MAYBE_AT_RISK is answer.state
     assert answer.headline.startswith("MAYBE AT RISK: brokers 1 and 3 alone hold ")
+
+
+def test_a_topic_that_the_metadata_alone_names_can_be_asked_for(incident, capsys):
+    snapshot = incident("disk-replaced-4.x") / "snapshots" / "03-all-down-disk-replaced"
+    paths = [str(snapshot / "broker-1"), str(snapshot / "controller-100")]
+
+    assert 1 == run(["diff", *paths, "--topic", "stock"])
+    assert capsys.readouterr().out.startswith("STARTING BROKER 1 DESTROYS 3 PARTITIONS")
+    assert 2 == run(["diff", *paths, "--topic", "stok"])
+    assert "did you mean stock?" in capsys.readouterr().err
+    assert 3 == run(["diff", paths[1], "--topic", "stock"])
