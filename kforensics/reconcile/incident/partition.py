@@ -34,7 +34,14 @@ from kforensics.reconcile.history.truncations import ObservedTruncation, find_tr
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
-from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import (
+    Candidate,
+    ExplainedTruncation,
+    Holder,
+    LeaderBasis,
+    LossEntry,
+    PartitionIncident,
+)
 from kforensics.reconcile.logs.agreement import common_range
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
@@ -164,7 +171,8 @@ class _IncidentBuilder:
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
             keeps_epoch=evidence.versions.keeps_epoch_of_election,
         )
-        gaps = (*self.account.gaps, *self._outside_metadata(), *self._before_its_term())
+        before_its_term = tuple(self._before_its_term())
+        gaps = (*self.account.gaps, *self._outside_metadata(), *before_its_term)
         self.account = replace(self.account, gaps=gaps)
         self.is_leader_known = (
             self.leader is not None
@@ -172,6 +180,7 @@ class _IncidentBuilder:
             and self.account.reaches_now
             and not self._is_from_before(self.leader)
         )
+        self.leader_basis = self._leader_basis(is_older=bool(before_its_term))
 
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.named_alone.get(partition, frozenset())
@@ -216,6 +225,14 @@ class _IncidentBuilder:
                     "a newer metadata log",
                 )
                 return
+
+    def _leader_basis(self, *, is_older: bool) -> LeaderBasis:
+        if self.leader is None:
+            return LeaderBasis.LOG
+        broker = self.leader.broker_id
+        if isinstance(broker, int) and broker == self.account.last_leader:
+            return LeaderBasis.OLDER_LOG if is_older or self._is_from_before(self.leader) else LeaderBasis.RECORD
+        return LeaderBasis.OPTION if broker == self.evidence.wanted_leader else LeaderBasis.LOG
 
     def _is_from_before(self, leader: LogCopy) -> bool:
         """Whether the directories are older than the log lines, and the leader's log is not in the leader epoch that these name last."""
@@ -401,6 +418,7 @@ class _IncidentBuilder:
             bugs=bugs,
             account=self.account,
             is_leader_known=self.is_leader_known,
+            leader_basis=self.leader_basis,
             candidates=self._candidates(),
             missing_replicas=self.missing_replicas,
             doubts=doubts.open,
