@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,14 @@ def test_a_topic_that_the_metadata_alone_names_can_be_asked_for(incident, capsys
     assert 2 == run(["diff", *paths, "--topic", "stok"])
     assert "did you mean stock?" in capsys.readouterr().err
     assert 3 == run(["diff", paths[1], "--topic", "stock"])
+
+
+def test_a_directory_that_checkpoints_name_may_have_been_left_out_of_the_copy(incident, tmp_path, capsys):
+    copied(incident("unclean-election-4.x") / "snapshots" / "99-final", tmp_path / "final")
+    (gone,) = (tmp_path / "final" / "broker-3").rglob("orders-0")
+    shutil.rmtree(gone)
+
+    assert 1 == run(["diff", str(tmp_path / "final")])
+    words = " ".join(capsys.readouterr().out.split())
+    assert words.startswith("STARTING BROKER 3 FIRST DESTROYS 1 PARTITION: its checkpoints name it")
+    assert "it holds no directory of it, unless the copy left it out, and it can be elected." in words

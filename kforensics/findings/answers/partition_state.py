@@ -261,7 +261,8 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
             yield Concern(state=state, kind=ConcernKind.GONE, owners=(f"broker {one.broker_id}",), detail=detail)
             if not live or not one.is_electable:
                 continue
-        detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
+        reason = one.reason if one.named is None else f"{one.reason}, unless the copy left it out,"
+        detail = f"{reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
         if not live and not one.is_certain:
             continue
         if not one.is_assigned and has_records:
