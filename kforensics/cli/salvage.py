@@ -70,7 +70,7 @@ def salvage(
         WhatOption | None,
         option(
             "--what",
-            help="lost: what explain says is lost, whatever its certainty. at-risk: what diff says a truncation will discard, or one replica alone holds. "
+            help="lost: what explain says is lost, whatever its certainty. at-risk: what diff says a truncation or an election will discard, or one replica alone holds. "
             "all: the best copy of each offset. Default: lost, and with --carve what the images hold and the PATHs do not.",
             case_sensitive=False,
         ),

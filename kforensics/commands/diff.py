@@ -212,14 +212,15 @@ def compare(
     )
     shared = comparison_of(inputs, places, gathered, options)._replace(flatten=flatten, keep_quiet=keep_quiet)
     groups = shared.groups
+    newest = newest_log(gathered.histories)
+    known = known_partitions(newest, places.lost, gathered.histories)
     if places.by_partition:
         holders = {place.state.broker_id for _, group in groups for place in group}
-        check_wanted(options, places.by_partition, leader=options.leader, known_brokers=holders)
+        check_wanted(options, {*places.by_partition, *known}, leader=options.leader, known_brokers=holders)
     results = compare_all(shared, jobs or default_jobs(), progress)
-    newest = newest_log(gathered.histories)
     absent = {
         partition: topic_id
-        for partition, topic_id in known_partitions(newest, places.lost, gathered.histories).items()
+        for partition, topic_id in known.items()
         if partition not in places.by_partition and is_wanted(partition, options)
     }
     results += [

@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import listed
@@ -123,10 +123,13 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
             continue
         records = sum(loss.records for loss in losses)
         in_use = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
+        held = sum(loss.records for loss in losses if loss.in_use)
         is_one = records == 1
-        what = f"1 record that {one} is lost" if is_one else f"{records} records that {many} are lost"
+        # What a replica in use holds is not lost yet.
+        lost = "not in the leader's log" if held else "lost"
+        what = f"1 record that {one} is {lost}" if is_one else f"{records} records that {many} are {lost}"
         holders = f"broker {in_use[0]} still holds" if len(in_use) == 1 else f"brokers {listed(in_use)} still hold"
-        tail = f"; {holders} {'it' if is_one else 'some of them'}" if in_use else ""
+        tail = f"; {holders} {'it' if is_one else 'them' if held == records else f'{held} of them'}" if held else ""
         yield finding(
             code,
             severity=severity,
@@ -138,8 +141,25 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
         )
 
 
+_BASES = {
+    LeaderBasis.LOG: "guessed",
+    LeaderBasis.RECORD: "the last leader on record",
+    LeaderBasis.OLDER_LOG: "the last leader on record, by a log from before it led",
+    LeaderBasis.OPTION: "as given",
+}
+
+
+def basis_words(incident: PartitionIncident) -> str:
+    """Return what a leader that is not known is taken for the leader by.
+
+    Args:
+        incident: of its partition.
+    """
+    return _BASES[incident.leader_basis]
+
+
 def _if_led(incident: PartitionIncident) -> str:
-    return "" if incident.is_leader_known else f"if broker {incident.leader} leads (guessed), "
+    return "" if incident.is_leader_known else f"if broker {incident.leader} leads ({basis_words(incident)}), "
 
 
 def _ranges(losses: Sequence[LossEntry]) -> str:

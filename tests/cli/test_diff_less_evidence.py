@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,25 @@ def test_of_a_copy_of_running_brokers_those_that_hold_the_end_are_named(incident
 
     assert State.MAYBE_AT_RISK is answer.state
     assert answer.headline.startswith("MAYBE AT RISK: brokers 1 and 3 alone hold ")
+
+
+def test_a_topic_that_the_metadata_alone_names_can_be_asked_for(incident, capsys):
+    snapshot = incident("disk-replaced-4.x") / "snapshots" / "03-all-down-disk-replaced"
+    paths = [str(snapshot / "broker-1"), str(snapshot / "controller-100")]
+
+    assert 1 == run(["diff", *paths, "--topic", "stock"])
+    assert capsys.readouterr().out.startswith("STARTING BROKER 1 DESTROYS 3 PARTITIONS")
+    assert 2 == run(["diff", *paths, "--topic", "stok"])
+    assert "did you mean stock?" in capsys.readouterr().err
+    assert 3 == run(["diff", paths[1], "--topic", "stock"])
+
+
+def test_a_directory_that_checkpoints_name_may_have_been_left_out_of_the_copy(incident, tmp_path, capsys):
+    copied(incident("unclean-election-4.x") / "snapshots" / "99-final", tmp_path / "final")
+    (gone,) = (tmp_path / "final" / "broker-3").rglob("orders-0")
+    shutil.rmtree(gone)
+
+    assert 1 == run(["diff", str(tmp_path / "final")])
+    words = " ".join(capsys.readouterr().out.split())
+    assert words.startswith("STARTING BROKER 3 FIRST DESTROYS 1 PARTITION: its checkpoints name it")
+    assert "it holds no directory of it, unless the copy left it out, and it can be elected." in words

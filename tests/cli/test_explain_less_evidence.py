@@ -125,3 +125,29 @@ def test_what_the_last_leader_lost_with_its_disk_is_never_called_uncommitted(inc
     shown = offsets_of(result, "certain", "was_committed") | offsets_of(result, "possible", "was_committed")
     assert len(lost & shown) > 100
     assert set() == lost & offsets_of(result, "no", "was_committed")
+
+
+def test_a_leader_on_record_whose_log_is_from_before_its_term_is_not_called_a_guess(incident):
+    snapshots = incident("unclean-election-4.x") / "snapshots"
+    final = [one for one in sorted((snapshots / "99-final").iterdir()) if one.name != "broker-3"]
+
+    result = look([*final, snapshots / "01-before-live" / "broker-3"], [])
+
+    assert result.answer.state is State.MAYBE_LOST
+    words = "If broker 3, the last leader on record, leads with the log given, which is from before it led, 79 records"
+    assert result.answer.headline.startswith(words)
+    statements = [one.statement for one in result.findings if one.code == "KF302"]
+    assert len(statements) == 4
+    assert all("33 records that may have been committed are not in the leader's log" in one for one in statements[:1])
+    assert all(one.endswith("brokers 1 and 2 still hold them") for one in statements)
+
+
+def test_partition_directories_without_a_broker_are_not_said_to_be_missing(incident):
+    root = incident("unclean-election-4.x")
+    directories = [root / "snapshots" / "99-final" / f"broker-{n}" / "orders-2" for n in (1, 2, 3)]
+
+    assert look(directories, []).answer.state is State.UNKNOWN
+    answer = look([*directories, root / "logs"], []).answer
+
+    assert answer.state is State.MAYBE_LOST
+    assert "those given (no input says which brokers they are of)" in answer.headline

@@ -408,3 +408,15 @@ def test_a_broker_with_an_empty_disk_alone_starts_only_with_zookeeper(
         assert (start["exception"], words in start["reason"]) == (exception, True)
     assert document["logs"] == []
     assert answer["headline"].endswith(f"{disk} is empty: new, emptied, or not mounted.")
+
+
+def test_a_log_without_any_segment_is_said_to_have_none(incident, tmp_path, capsys):
+    copied(incident("unclean-election-4.x") / "snapshots" / "99-final" / "broker-1", tmp_path / "broker-1")
+    for path in (tmp_path / "broker-1").rglob("orders-0/*.log"):
+        path.unlink()
+
+    run(["predict", str(tmp_path / "broker-1"), "--verbose"])
+
+    assert "orders-0 (recovery-point-offset-checkpoint says 93, it has no segment)" in " ".join(
+        capsys.readouterr().out.split()
+    )

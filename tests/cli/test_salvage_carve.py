@@ -61,7 +61,8 @@ def test_carved_batches_fill_gaps_of_what_is_lost(capsys, unclean, tmp_path):
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
 
     assert (1, 0, 43) == (without, nothing["records"], nothing["missing"])
-    assert (0, 43, 0) == (code, document["records"], document["missing"])
+    # Broker 1 may have lost power before it truncated, so that it held more.
+    assert (3, 43, 0) == (code, document["records"], document["missing"])
     assert {content for content, _ in salvaged.saved(tmp_path / "out")} <= disk
     (run,) = manifest["partitions"][0]["runs"]
     assert "image" == manifest["inputs"][run["source"]["input"]]["kind"]

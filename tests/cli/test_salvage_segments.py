@@ -407,3 +407,15 @@ def test_a_log_begins_with_the_first_batch_that_can_be_read_to_its_end(capsys, t
         assert {f"{0:020d}.log", f"{1:020d}.snapshot"} <= names
         assert [0] == [record.offset for record in records_of(out / "orders-0")]
     require_digests(out)
+
+
+def test_of_a_batch_that_is_committed_in_part_every_form_counts_the_same(tmp_path, capsys):
+    root = log_dir(tmp_path / "broker-1")
+    records = [(b"k%d" % at, b"v") for at in range(5)]
+    (root / "orders-0" / f"{0:020}.log").write_bytes(b"".join(batch(at, records, epoch=0) for at in (0, 5)))
+    (root / "replication-offset-checkpoint").write_text("0\n1\norders 0 7\n")
+
+    for form in ("jsonl", "segments"):
+        given = ("--what", "all", "--leader", "1", "--form", form, "-o", tmp_path / form)
+        _, document = salvage(capsys, root, *given)
+        assert "10 of 10 records of orders-0 saved (7 certainly committed)" in document["answer"]["headline"]

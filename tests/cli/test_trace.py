@@ -438,3 +438,14 @@ def test_a_topic_may_have_the_name_of_a_reason_for_absence(tmp_path, capsys):
     (record,) = document["records"]
     assert (record["topic"], record["topic_id"]) == ("unknown", {"absent": "unknown"})
     assert (record["key"], record["value"], record["value_length"]) == ({"base64": "aw=="}, None, None)
+
+
+def test_offsets_that_a_snapshot_holds_are_not_said_to_be_held_by_no_input(capsys, incident):
+    root = incident("consumer-ahead-4.x") / "snapshots"
+    asked = (root / "99-final", "-t", "billing", "-p", "0", "--offset", "100")
+
+    code, document = trace(capsys, *asked, "--before", root / "02-leader-killed")
+
+    assert (1, "lost") == (code, document["answer"]["state"])
+    assert ["truncated"] == [one["reason"] for one in document["looked_at"]["partitions"][0]["gaps"]]
+    assert not [one for one in document["answer"]["unknown"] if "no input holds them" in one]

@@ -29,7 +29,7 @@ from kforensics.reconcile.replicas.leader import choose_leader
 from kforensics.reconcile.salvage.best_copy import Wanted, identities
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
 from kforensics.source.naming import FileSuffix
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
@@ -120,9 +120,15 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         headline=found.answer.headline,
         state=found.answer.state,
         partitions=found.partitions,
-        unsettled=tuple(one.partition for one in found.incidents if one.state == State.UNKNOWN),
+        unsettled=tuple(one.partition for one in found.incidents if _is_open(one)),
         not_all_given=tuple(one.partition for one in found.incidents if one.losses and one.missing_replicas),
     )
+
+
+def _is_open(incident: "PartitionIncident") -> bool:
+    """Whether more of a partition may be lost than its losses say."""
+    is_doubted = bool(incident.doubts) and incident.partition.topic not in METADATA_TOPICS
+    return is_doubted or bool(incident.past_end) or incident.state == State.UNKNOWN
 
 
 def _wanted_of(entry: "LossEntry") -> Wanted:
@@ -213,6 +219,21 @@ def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:
             yield Wanted(offsets=offsets, leader_epoch=None, holders=place, committed="unknown")
     for holder in (*report.sole_holders, *report.unassigned_holders):
         yield from _runs(holder.view.replica, holder.runs)
+    for choice in (*report.costly_elections, *report.empty_elections):
+        for view, truncation in choice.truncations:
+            own = _own_from(report, view)
+            for part in _runs(view.replica, truncation.runs):
+                if part.offsets.last >= own:
+                    yield replace(part, offsets=OffsetRange(max(part.offsets.first, own), part.offsets.last))
+
+
+def _own_from(report: "PartitionReport", view: LoadedLog) -> int:
+    """Return the offset from which on a replica holds what the leader does not: what both hold is taken from the leader."""
+    leader = report.leader
+    if leader is None or view is leader.view:
+        return 0
+    found = next((one.divergence for one in report.replicas if one.view is view), None)
+    return leader.view.log_end_offset if found is None else found.offset
 
 
 def _runs(replica: Replica, runs: Iterable[CommittedRun]) -> Iterator[Wanted]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,9 +251,20 @@ class RunRecords:
         if control.all():
             return
         kept = rows[~control]
-        codes = self._certainty(run, kept["base_offset"], kept["partition_leader_epoch"].astype(np.int64))
-        part.certain += int(kept["count"][codes == CERTAINTIES.index("certain")].sum())
-        part.possible += int(kept["count"][codes == CERTAINTIES.index("possible")].sum())
+        epochs = kept["partition_leader_epoch"].astype(np.int64)
+        codes = self._certainty(run, kept["base_offset"], epochs)
+        is_split = codes != self._certainty(run, kept["last_offset"], epochs)
+        self._count(kept["count"][~is_split], codes[~is_split], part)
+        for row, epoch in zip(kept[is_split], epochs[is_split].tolist(), strict=True):
+            offsets = np.arange(row["base_offset"], row["last_offset"] + 1, dtype=np.int64)
+            # Which offsets a cleaner has left in a batch only its records say.
+            if len(offsets) == row["count"]:
+                each = self._certainty(run, offsets, np.full(len(offsets), epoch, dtype=np.int64))
+                self._count(np.ones(len(offsets), dtype=np.int64), each, part)
+
+    def _count(self, counts: NDArray[Any], codes: NDArray[np.int8], part: Part) -> None:
+        part.certain += int(counts[codes == CERTAINTIES.index("certain")].sum())
+        part.possible += int(counts[codes == CERTAINTIES.index("possible")].sum())
 
 
 def split_run(run: Run, length: int) -> Iterator[Run]:

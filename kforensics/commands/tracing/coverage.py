@@ -154,6 +154,9 @@ def _holes(
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
     for hole in OffsetRange(0, end - 1).without(covered):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
+            if reason is GapReason.NEVER_SEEN:
+                yield from _never_seen(partition, offsets, own, leader)
+                continue
             detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
             yield _gap(partition=partition, offsets=offsets, reason=reason, detail=detail)
     if any(segment.damage for segment in leader.replica.segments) and not damage:
@@ -162,6 +165,25 @@ def _holes(
             reason=GapReason.DAMAGED,
             detail=f"{leader.replica.path} of {leader.replica.owner} is damaged at a place whose offsets can't be read",
         )
+
+
+def _never_seen(
+    partition: TopicPartition, offsets: OffsetRange, own: Sequence[ScannedReplica], leader: LoadedLog
+) -> Iterator[SearchGap]:
+    """Yield the offsets of a hole, apart from those above the leader's log that another copy was searched for."""
+    runs = [run for one in own for coverage in (one.coverage, one.left_over) for run in coverage.runs]
+    elsewhere = merged([OffsetRange(first, last) for first, last, _ in runs])
+    nowhere = tuple(offsets.without(elsewhere))
+    for part in nowhere:
+        yield _gap(partition=partition, offsets=part, reason=GapReason.NEVER_SEEN, detail=_WORDS[GapReason.NEVER_SEEN])
+    for part in offsets.without(nowhere):
+        if part.first < leader.log_end_offset:
+            yield _gap(
+                partition=partition,
+                offsets=part,
+                reason=GapReason.NEVER_SEEN,
+                detail="only logs of other leader epochs than the leader's hold these offsets",
+            )
 
 
 def _left_behind(own: Sequence[ScannedReplica], leader: LoadedLog) -> str:

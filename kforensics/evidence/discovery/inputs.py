@@ -453,7 +453,24 @@ def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) ->
     places = _inputs_of(path, place, with_server_logs=with_server_logs)
     if why_not is not None and len(places) == 1 and places[0].shape is Shape.FILE and (words := why_not(places[0])):
         raise EvidenceUnreadable(str(path), words)
+    if place.shape in {Shape.LOG_DIR, Shape.PARTITION} and places:
+        return _with_captures_beside(places, inside, with_server_logs=with_server_logs)
     return [*_captured_inputs(inside, with_server_logs=with_server_logs), *places]
+
+
+def _with_captures_beside(
+    places: list[FoundInput], captures: Iterable[CapturePath], *, with_server_logs: bool
+) -> list[FoundInput]:
+    """Return the inputs at a directory that a broker writes to, and those of the captures that somebody put there: one that can't be used is a file of it that can't be read."""
+    found: list[FoundInput] = []
+    met: list[Obstacle] = []
+    for capture in captures:
+        try:
+            found += _captured_inputs([capture], with_server_logs=with_server_logs)
+        except EvidenceError as error:
+            met.append(Obstacle(capture.name, problem_words(error)))
+    first = places[0]
+    return [*found, replace(first, obstacles=(*first.obstacles, *met)) if met else first, *places[1:]]
 
 
 def _captured_inputs(captures: Iterable[CapturePath], *, with_server_logs: bool) -> list[FoundInput]:

@@ -71,6 +71,8 @@ def read_tails(
     """
     if not files or place.topic_partition.topic in METADATA_TOPICS:
         return None  # the metadata log is opened as after a crash with a recovery point of 0 (`KafkaRaftLog.createLog`)
+    if any(_base(files[0]) < base < _base(files[-1]) for base, _ in directory.orphan_indexes):
+        return None  # whether the segment before it holds its offsets, that segment tells alone
     try:
         with ExitStack() as stack:
             return _Tails(place, files, directory, scan, stack).segments()

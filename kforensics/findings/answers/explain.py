@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.incident.advice import MOST_NAMED
@@ -19,7 +20,7 @@ from kforensics.reconcile.incident.conclusion import (
     records_lost,
     were,
 )
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, listed
@@ -230,7 +231,8 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         verb = f"{were(losses)} committed" if sure else "may have been committed"
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
-        lost = f"in no log in use of those given ({_not_given(away)})" if away else "lost"
+        why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away)
+        lost = f"in no log in use of those given ({why})" if away else "lost"
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
@@ -238,6 +240,15 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text
+
+
+def _is_unnamed(affected: Sequence[PartitionIncident]) -> bool:
+    """Whether the brokers of some logs are not known, so that a replica that seems to be missing may be given."""
+    return any(
+        log.is_final and not log.is_remnant and isinstance(log.broker_id, Absent)
+        for one in affected
+        for log in one.logs
+    )
 
 
 def _not_given(brokers: Sequence[int]) -> str:
@@ -279,10 +290,27 @@ def _condition(affected: Sequence[PartitionIncident]) -> str:
     if not guessed:
         return ""
     of = f" {_names(guessed)}" if len(guessed) < len(affected) else ""
-    leaders = {one.leader for one in guessed}
-    if len(leaders) == 1:
-        return f"If broker {leaders.pop()} leads{of} (guessed by leader epoch and length), "
+    leaders, bases = {one.leader for one in guessed}, {one.leader_basis for one in guessed}
+    if len(leaders) == len(bases) == 1:
+        return _of_one_leader(f"broker {leaders.pop()}", of, bases.pop())
+    if LeaderBasis.LOG not in bases:
+        older = "; some of the logs given are from before" if LeaderBasis.OLDER_LOG in bases else ""
+        return f"If the last leaders on record lead{of}{older}, "
     return f"If the log of the newest leader epoch, then the longest, leads{of or ' each partition'} (a guess), "
+
+
+def _of_one_leader(leader: str, of: str, basis: LeaderBasis) -> str:
+    match basis:
+        case LeaderBasis.RECORD:
+            return f"If {leader}, the last leader on record, still leads{of}, "
+        case LeaderBasis.OLDER_LOG:
+            return (
+                f"If {leader}, the last leader on record, leads{of} with the log given, which is from before it led, "
+            )
+        case LeaderBasis.OPTION:
+            return f"If {leader} leads{of}, as was given, "
+        case _:
+            return f"If {leader} leads{of} (guessed by leader epoch and length), "
 
 
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:

@@ -261,7 +261,8 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
             yield Concern(state=state, kind=ConcernKind.GONE, owners=(f"broker {one.broker_id}",), detail=detail)
             if not live or not one.is_electable:
                 continue
-        detail = f"{one.reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
+        reason = one.reason if one.named is None else f"{one.reason}, unless the copy left it out,"
+        detail = f"{reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
         if not live and not one.is_certain:
             continue
         if not one.is_assigned and has_records:
@@ -442,12 +443,11 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
     leader = report.leader
     if leader is None or report.is_quorum:
         return
-    # A broker without a log has a concern of its own.
-    choices = [one for one in report.what_if if not one.is_emptied]
-    others = [one for one in choices if not (leader.is_known and one.leader is leader.view)]
     if isinstance(report.electable, Absent):
         if leader.is_known:
             return
+        # A broker without a log has a concern of its own.
+        choices = [one for one in report.what_if if not one.is_emptied]
         costs = [one.discarded for one in choices]
         if min((cost.certain for cost in costs), default=0):
             state = State.AT_RISK if _is_whole(report) else State.MAYBE_AT_RISK
@@ -458,18 +458,12 @@ def _elections(report: PartitionReport) -> Iterator[Concern]:
         elif any(cost.certain or cost.possible for cost in costs):
             yield _concern(report, State.UNKNOWN, ConcernKind.LEADER, (leader.view,))
         return
-    led = next((one.discarded for one in report.what_if if leader.is_known and one.leader is leader.view), None)
-    for choice in others:
+    for choice in report.costly_elections:
         cost = choice.discarded
-        is_no_worse = led is not None and cost.certain <= led.certain and cost.possible <= led.possible
-        if is_no_worse or choice.leader.replica.broker_id not in report.electable:
-            continue
         if cost.certain:
             state = State.MAYBE_AT_RISK if choice.is_tail_of_a_copy else State.AT_RISK
-        elif cost.possible:
-            state = State.UNKNOWN if choice.is_tail_of_a_copy else State.MAYBE_AT_RISK
         else:
-            continue
+            state = State.UNKNOWN if choice.is_tail_of_a_copy else State.MAYBE_AT_RISK
         if choice.is_tail_of_a_copy:
             # It is about those that hold the end, not about the one that lacks it.
             yield _concern(report, state, ConcernKind.TAIL, (view for view, _ in choice.truncations), cost)

@@ -580,7 +580,7 @@ class PredictedCluster:
 def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
     if logs:
         shown = [
-            f"{log.path} ({log.further_end.file} says {log.further_end.offset}, it ends at {log.before.log_end_offset})"
+            f"{log.path} ({log.further_end.file} says {log.further_end.offset}, {_end_words(log.before.log_end_offset)})"
             for log in logs
             if isinstance(log.further_end, FurtherEnd)
         ]
@@ -588,6 +588,10 @@ def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
             f"Whether records are lost that these logs held before any start: {listed(shown, most=4)}. "
             "diff says what other replicas hold."
         )
+
+
+def _end_words(end: int | Absent) -> str:
+    return "it has no segment" if isinstance(end, Absent) else f"it ends at {end}"
 
 
 def _holder(holder: Input, of: Input) -> str:

@@ -20,6 +20,7 @@ _REASONS = {
 
 
 _CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_ENDS})
+_GRAVE = frozenset({State.LOST, State.MAYBE_LOST, State.AT_RISK, State.MAYBE_AT_RISK, State.UNCOMMITTED_LOST})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def salvage_answer(
     ends = [f"what {end} held, of {one.partition}" for one in partitions for end in one.unread_ends]
     if not saved and not missing:
         is_calm = premise_state in _CALM and not problems
-        nothing = _nothing(what, premise, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
+        nothing = _nothing(what, premise, premise_state, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
         return replace(nothing, unknown=(*nothing.unknown, *ends))
     total = saved + missing
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
@@ -230,18 +231,18 @@ def _put_back(out: str) -> tuple[str, ...]:
     )
 
 
-def _nothing(what: str, premise: str, *, is_calm: bool, looked_at: int, chosen: str) -> Answer:
+def _nothing(what: str, premise: str, premise_state: State, *, is_calm: bool, looked_at: int, chosen: str) -> Answer:
     where = counted(looked_at, "partition")
     if what == "all":
         return Answer(state=State.UNKNOWN, headline=f"No record{chosen} can be read in any input; {where} looked at.")
     kinds = _KINDS[what]
     if is_calm:
         return Answer(state=State.SAVED, headline=f"There is nothing to save: {premise}")
-    return Answer(
-        state=State.UNKNOWN,
-        headline=f"No {kinds}{chosen} are shown by these inputs, and it is not shown that there are none.",
-        unknown=(premise,) if premise else (),
-    )
+    words = f"No {kinds}{chosen} are shown by these inputs, and it is not shown that there are none."
+    if chosen and premise_state in _GRAVE:
+        # What is lost elsewhere is no answer to what is lost there, and it must not be missed.
+        return Answer(state=State.UNKNOWN, headline=f"{words} Elsewhere: {premise}")
+    return Answer(state=State.UNKNOWN, headline=words, unknown=(premise,) if premise else ())
 
 
 def _kind(what: str, premise: State, total: int) -> tuple[str, str]:

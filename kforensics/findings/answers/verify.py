@@ -47,7 +47,8 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
     sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
     if unread:
-        held = f"{counted(sound, 'file')} of {len(files):,} {form(sound, 'is', 'are')} sound{rest}"
+        could = len(files) - states[FileState.UNREADABLE]
+        held = f"of {counted(could, 'file')} that could, {sound:,} {form(sound, 'is', 'are')} sound{rest}"
         return Answer(state=State.UNKNOWN, headline=f"Incomplete: {unread} could not be read; {held}.")
     if not sound:
         return Answer(

@@ -25,6 +25,7 @@ from kforensics.reconcile.history.truncations import ObservedTruncation, find_tr
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata, recorded_epochs
 from kforensics.reconcile.incident.logged_high_watermarks import logged_high_watermarks, with_trusted_high_watermarks
+from kforensics.reconcile.incident.model import LeaderBasis
 from kforensics.reconcile.logs.agreement import common_range
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
@@ -83,6 +84,7 @@ class LogsOverTime:
             and self.account.reaches_now
             and not self._is_from_before(self.leader)
         )
+        self.leader_basis = self._leader_basis()
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
         self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
@@ -144,6 +146,17 @@ class LogsOverTime:
         if not self.leaderships or not isinstance(self.leaderships[0].recorded_at, int):
             return ()
         return self.evidence.facts.unclean_elections_before(self.leaderships[0], self.partition, topic_id)
+
+    def _leader_basis(self) -> LeaderBasis:
+        if self.leader is None:
+            return LeaderBasis.LOG
+        broker = self.leader.broker_id
+        if not isinstance(broker, int) or broker != self.account.last_leader:
+            return LeaderBasis.OPTION if broker == self.evidence.wanted_leader else LeaderBasis.LOG
+        is_older = self._is_from_before(self.leader) or any(
+            before_its_term(self.account, self.leader, self.evidence.versions)
+        )
+        return LeaderBasis.OLDER_LOG if is_older else LeaderBasis.RECORD
 
     def _is_from_before(self, leader: LogCopy) -> bool:
         """Whether the directories are older than the log lines, and the leader's log is not in the leader epoch that these name last."""

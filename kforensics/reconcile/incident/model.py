@@ -1,6 +1,7 @@
 """The incident of one partition: its truncations with cause and recomputation, its losses, and the groups and producers that are affected."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -15,6 +16,19 @@ from kforensics.reconcile.incident.doubts import CopyKey, Doubt, Reliance
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OffsetRange, TopicPartition
+
+
+class LeaderBasis(StrEnum):
+    """What a leader that is not known is taken for the leader by."""
+
+    LOG = "log"
+    """The leader epoch and the length of its log."""
+    RECORD = "record"
+    """It is the last leader on record, and a later one may be missing."""
+    OLDER_LOG = "older-log"
+    """It is the last leader on record, and its log that is given is from before its term."""
+    OPTION = "option"
+    """The caller named it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +165,9 @@ class PartitionIncident:
     account: LeadershipAccount | None = None
     """Who led from when to when."""
     is_leader_known: bool = False
-    """The leader is on record and nothing later can be missing; else it is guessed by epoch and length."""
+    """The leader is on record and nothing later can be missing."""
+    leader_basis: LeaderBasis = LeaderBasis.LOG
+    """Where it is not known, what it is taken for the leader by."""
     candidates: tuple[Candidate, ...] = ()
     """Those that may lead, where the guess is a tie."""
     missing_replicas: tuple[int, ...] = ()

@@ -73,6 +73,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         bugs=bugs,
         account=known.account,
         is_leader_known=known.is_leader_known,
+        leader_basis=known.leader_basis,
         candidates=candidates(known),
         missing_replicas=known.missing_replicas,
         doubts=doubts.open,

@@ -136,6 +136,27 @@ class PartitionReport:
     later_epoch: int | Absent = Absent.NOT_APPLICABLE
     """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
 
+    @property
+    def costly_elections(self) -> tuple[WhatIf, ...]:
+        """The leaders with a log that can be elected cleanly, the known one aside, and have others discard more than that one has; none where the ISR is not known."""
+        leader = self.leader
+        if leader is None or self.is_quorum or isinstance(self.electable, Absent):
+            return ()
+        led = next((one.discarded for one in self.what_if if leader.is_known and one.leader is leader.view), None)
+        found = []
+        for choice in self.what_if:
+            cost, is_led = choice.discarded, leader.is_known and choice.leader is leader.view
+            is_no_worse = led is not None and cost.certain <= led.certain and cost.possible <= led.possible
+            can_be = not choice.is_emptied and choice.leader.replica.broker_id in self.electable
+            if can_be and not is_led and not is_no_worse and (cost.certain or cost.possible):
+                found.append(choice)
+        return tuple(found)
+
+    @property
+    def empty_elections(self) -> tuple[WhatIf, ...]:
+        """The brokers that hold none of it, can be elected all the same, and have others discard what they hold."""
+        return tuple(one for one in self.what_if if one.is_emptied and one.truncations)
+
     def owner_of(self, view: LoadedLog) -> str:
         """Return the owner of a replica in words: members of the metadata quorum are controllers.
 

@@ -12,6 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.answers.explain import behind_headline
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
+from kforensics.findings.explain import basis_words
 from kforensics.findings.model import by_gravity
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
@@ -236,7 +237,7 @@ def _mark_of(incident: PartitionIncident) -> AnswerMark:
 def _leader_words(incident: PartitionIncident) -> str:
     if not isinstance(incident.leader, int):
         return "leader unknown"
-    return f"leader: broker {incident.leader}" + ("" if incident.is_leader_known else ", guessed by epoch and length")
+    return f"leader: broker {incident.leader}" + ("" if incident.is_leader_known else f", {basis_words(incident)}")
 
 
 def _figures_of(

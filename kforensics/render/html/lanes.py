@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.history.outline import LogOutline
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
@@ -241,7 +241,13 @@ def _lane(log: LogOutline, drawing: _Drawing) -> DrawnLane:
     owner = f"broker {log.broker_id}" if isinstance(log.broker_id, int) else "unknown broker"
     extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
     if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == incident.leader:
-        extra = "leader" if incident.is_leader_known else "leader, guessed"
+        extra = (
+            "leader"
+            if incident.is_leader_known
+            else "leader, guessed"
+            if incident.leader_basis is LeaderBasis.LOG
+            else "leader?"
+        )
     name = f"{owner} ({extra})" if extra else owner
     lost = [loss for loss in incident.losses if _holds(log, loss)]
     count = sum(loss.records for loss in lost)

@@ -10,7 +10,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.answers.explain import behind_headline
-from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of, truncation_sentence
@@ -78,7 +78,10 @@ def _leaders(incidents: Sequence[PartitionIncident]) -> str:
     known = {one.is_leader_known for one in incidents if one.losses}
     if known == {True}:
         return "final leaders"
-    return "guessed leaders" if known == {False} else "final leaders, some of them guessed,"
+    if known == {False}:
+        is_guess = any(one.leader_basis is LeaderBasis.LOG for one in incidents if one.losses)
+        return "guessed leaders" if is_guess else "last leaders on record"
+    return "final leaders, some of them guessed,"
 
 
 def _more(sentences: Sequence[str]) -> Iterator[Line]:

@@ -4,10 +4,11 @@ import os
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, InputsRefused
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, InputsRefused
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.quorum_voters import quorum_voters
 from kforensics.evidence.model import Input
+from kforensics.source.discover import Shape
 from kforensics.source.walk import FoundFile, Listings, Obstacle
 from tests.builders.directories import CLUSTER, copied, log_dir
 
@@ -274,3 +275,17 @@ def test_the_newest_snapshot_names_the_voters(incident):
 
     assert quorum_voters(Listings(root / "broker-1"), "__cluster_metadata-0") == frozenset({101, 102, 103})
     assert quorum_voters(Listings(root / "broker-1"), "nowhere") is Absent.NOT_WRITTEN
+
+
+def test_a_capture_in_a_log_directory_that_can_not_be_used_is_a_file_that_can_not_be_read(tmp_path):
+    root = log_dir(tmp_path / "broker-1")
+    (root / "broken.kfc").write_bytes(b"not one")
+
+    (found,) = find_inputs([root]).found
+
+    assert [Shape.LOG_DIR, ["broken.kfc"]] == [found.shape, [one.path for one in found.obstacles]]
+    with pytest.raises(EvidenceError):
+        find_inputs([root / "broken.kfc"])
+    (tmp_path / "beside.kfc").write_bytes(b"not one")
+    with pytest.raises(EvidenceError):
+        find_inputs([tmp_path])

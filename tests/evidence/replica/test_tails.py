@@ -103,3 +103,16 @@ def test_segments_that_were_moved_into_a_directory_of_their_own_are_not_of_the_l
         out = tmp_path / f"{depth}.kfc"
         assert 0 == run(["capture", str(log), "--depth", depth, "-o", str(out)]), capsys.readouterr().err
         assert [one.path for one in found[0].segments] == [one.path for one in _collected(out, Depth.TAILS).segments]
+
+
+def test_a_segment_in_the_middle_that_left_its_index_behind_is_missing_at_every_depth(log, capsys):
+    folder = log / "orders-0"
+    for base in (11, 22):
+        batches = [batch(base + at, [(b"k", b"v" * 50)], epoch=8) for at in range(11)]
+        (folder / f"{base:020}.log").write_bytes(b"".join(batches))
+        (folder / f"{base:020}.index").write_bytes(b"")
+    (folder / f"{11:020}.log").unlink()
+
+    for depth in ("tails", "content"):
+        assert 3 == run(["diff", str(log), "--replicas", "1", "--depth", depth, "--format", "json"])
+        assert "offsets 11 to 21 are unaccounted for" in json.loads(capsys.readouterr().out)["answer"]["headline"]
