@@ -78,7 +78,7 @@ def recompute(
 
 
 def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> LogCopy | None:
-    """Return the leader's log as it was soonest after the truncation, provided it still knows the term in which the follower truncated."""
+    """Return the leader's log as it was soonest after the truncation, provided it still knows the term in which the follower truncated, and the epochs below."""
     assert truncation.before is not None
     fitting = [
         copy
@@ -88,8 +88,14 @@ def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> L
         and copy.view.replica.state == "live"
         and copy.rank > truncation.before.rank
         and _knows(copy, truncation.leader_epoch)
+        and (truncation.is_full or not _was_cut_since(copy, truncation.to_offset))
     ]
     return min(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _was_cut_since(leader: LogCopy, offset: int) -> bool:
+    """Whether retention or a client has deleted records up to above the offset, and with them the leader epochs that the leader answered by."""
+    return leader.view.log_start_offset > offset
 
 
 def _in_term(leader: LogCopy, leader_epoch: int | Absent) -> LogState:

@@ -30,7 +30,7 @@ from kforensics.reconcile.history.recomputation import recompute
 from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
-from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
+from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations, replacement_of
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Moments, WholeReturn, doubts_of
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
@@ -650,7 +650,7 @@ class _IncidentBuilder:
         )
 
     def _truncation(self, observed: ObservedTruncation, causes: CauseEvidence) -> ExplainedTruncation:
-        truncation = _with_leader(observed, causes)
+        truncation = _with_leader(observed, causes, self.copies)
         protocol = self._protocol(truncation)
         runs = self._runs_of(truncation)
         counts = CommittedCounts.of(runs)
@@ -787,13 +787,23 @@ def _moment(copy: LogCopy) -> tuple[int, int, int, str, bool]:
     return (copy.rank, broker, copy.view.replica.input, copy.view.replica.path, copy.is_remnant)
 
 
-def _with_leader(truncation: ObservedTruncation, causes: CauseEvidence) -> ObservedTruncation:
-    """Return the truncation with the leader of the election behind it, where no log line names one."""
-    election = election_behind(truncation, causes.leaderships)
-    if isinstance(truncation.leader, int) or election is None:
+def _with_leader(
+    truncation: ObservedTruncation, causes: CauseEvidence, copies: Sequence[LogCopy]
+) -> ObservedTruncation:
+    """Return the truncation with its leader, where no log line names one: who led in the epoch that a line names, else the one of the election behind it."""
+    if isinstance(truncation.leader, int):
         return truncation
-    epoch = truncation.leader_epoch if isinstance(truncation.leader_epoch, int) else election.leader_epoch
-    return replace(truncation, leader=election.leader, leader_epoch=epoch)
+    named = truncation.leader_epoch
+    led = {
+        state.leader for state in causes.leaderships if state.leader_epoch == named and isinstance(state.leader, int)
+    }
+    if isinstance(named, int) and len(led) == 1:
+        truncation = replace(truncation, leader=led.pop())
+        return replace(truncation, replacement=truncation.replacement or replacement_of(truncation, copies))
+    election = election_behind(truncation, causes.leaderships)
+    if election is None or (isinstance(named, int) and election.leader_epoch != named):
+        return truncation
+    return replace(truncation, leader=election.leader, leader_epoch=election.leader_epoch)
 
 
 def _directory(replica: Replica) -> Holder:
