@@ -65,6 +65,7 @@ _SHORT = {
     ConcernKind.ENDS: "content below the ends of its logs was not compared",
     ConcernKind.DELETED: "the topic was deleted",
     ConcernKind.OBSERVERS: "a broker's copy lacks a part",
+    ConcernKind.NO_EPOCHS: "leader-epoch-checkpoint is missing",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
 
@@ -206,11 +207,21 @@ class _Words:
         )
 
     def headline(self) -> str:
-        return self._worst() + self._observers()
+        return self._worst() + self._observers() + self._without_epochs()
 
     def _observers(self) -> str:
         copies = self.of(ConcernKind.OBSERVERS, State.AGREE) if self.state in _WITHOUT_ALARM else ()
         return f" The copy of the metadata log on {_and(_owners(copies))} lacks a part." if copies else ""
+
+    def _without_epochs(self) -> str:
+        items = self.of(ConcernKind.NO_EPOCHS, State.AGREE) if self.state in _WITHOUT_ALARM else ()
+        if not items:
+            return ""
+        partition, first = items[0]
+        return (
+            f" Unless the copy left them out, leader-epoch-checkpoint files of {_partitions(items)} are missing on {_and(_owners(items))},"
+            f" whose start then truncates these logs: {partition} {first.detail}."
+        )
 
     def _worst(self) -> str:
         kinds = sorted((kind for state, kind in self.by_kind if state is self.state), key=ORDER.__getitem__)
@@ -226,6 +237,8 @@ class _Words:
         sentence: str = (
             getattr(self, f"_{kinds[0].name.lower()}")(items) if plain is None else self._filled(plain, items)
         )
+        if kinds[0] is ConcernKind.BEHIND and self.of(ConcernKind.NO_EPOCHS, State.AGREE):
+            sentence = f"By leader epochs no replica truncates; {sentence.partition('; ')[2]}"
         prefix = {
             State.MAYBE_AT_RISK: "MAYBE AT RISK: ",
             State.UNKNOWN: "UNKNOWN: ",
