@@ -164,6 +164,38 @@ def test_a_replica_that_a_reassignment_removes_may_be_a_stray_when_its_broker_is
     assert "reassignment" not in str(document["answer"])
 
 
+def test_a_topic_whose_segments_are_smaller_than_the_version_takes_ends_the_start(node, capsys):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    fields = {"resource_type": 2, "resource_name": "elsewhere", "name": "segment.bytes", "value": "4000"}
+    (log,) = (node / "data-0" / "__cluster_metadata-0").glob("*.log")
+    whole = log.read_bytes()
+    record = metadata_record("ConfigRecord", fields)
+    log.write_bytes(whole + metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+    start = document["starts"][0]
+    assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", "ConfigException", False)
+    assert "topic elsewhere" in start["reason"]
+    assert document["answer"]["state"] == "will-not-start"
+
+
+def test_a_broker_that_may_not_register_renames_its_logs_all_the_same(node, capsys):
+    for folder in ("data-0", "data-1"):
+        edit(node / folder / "meta.properties", "node.id", "4")
+
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+    start = document["starts"][0]
+    assert (start["outcome"], start["exception"], start["loads_logs"]) == (
+        "exits",
+        "InvalidRegistrationException",
+        True,
+    )
+    assert {log["becomes"] for log in document["logs"]} == {"stray"}
+    assert (code, len(document["starts"])) == (1, 1)
+    assert f"and renames {len(document['logs'])} logs to -stray" in document["answer"]["headline"]
+    assert any(line.startswith("Mend the identity of broker 4 first") for line in document["answer"]["now"])
+
+
 def test_a_version_below_the_level_of_the_cluster_is_refused(node, capsys):
     document, code = predict(capsys, node, "--kafka", "3.9.1")
 

@@ -89,7 +89,7 @@ def compacted_topics(histories: "Sequence[MetadataHistory]") -> frozenset[str]:
     """
     policies: dict[str, str | None] = {}
     for history in histories:
-        from kforensics.evidence.metadata.events import TOPIC_RESOURCE  # noqa: PLC0415 - only nodes with a metadata log need it
+        from kforensics.evidence.metadata.state import TOPIC_RESOURCE  # noqa: PLC0415 - only nodes with a metadata log need it
 
         for one in history.configs:
             if one.resource_type == TOPIC_RESOURCE and one.name == "cleanup.policy":

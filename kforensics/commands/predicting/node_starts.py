@@ -35,6 +35,7 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_segment_bytes,
     refuse_settings,
     unclean_for_controller,
 )
@@ -170,6 +171,7 @@ class _NodeStarter:
             for number, log_dir in self._log_dirs
         }
         refusal = self._refusal()
+        unregistered = self._registration_refusal() if refusal is None else None
         with_logs = {directory.place for directory in self._directories} or markers.keys()
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
@@ -222,6 +224,8 @@ class _NodeStarter:
                 end = Start(StartResult.EXITS, "RuntimeException", f"{name}: no topic id in a directory (KAFKA-16814)")
             if refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
+            elif unregistered is not None and not _exits(end):
+                end = Start(StartResult.EXITS, unregistered.exception, unregistered.reason)
             elif self._node.is_not_migrated(self._conditions.version) and not _exits(end):
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             starts.append(
@@ -229,7 +233,7 @@ class _NodeStarter:
                     number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=refusal is None
                 )
             )
-            if not _exits(end) or not self._node.is_kraft or refusal is not None:
+            if not _exits(end) or not self._node.is_kraft or (refusal or unregistered) is not None:
                 break
             had_marker = any(markers.values())
             changed = self._advance(markers)
@@ -285,9 +289,16 @@ class _NodeStarter:
             return self._metadata.refusal
         is_controller = any(one.described.kind in {"controller", "combined"} for one in node.inputs)
         refusal = refuse_level(self._around.level, version, is_controller=is_controller)
-        if refusal is None and self._directories:
-            refusal = refuse_registration(directories, self._around.registered, node.node_id, self._around.level)
+        if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
+            refusal = refuse_segment_bytes(version, *self._known.segment_bytes())
         return refusal
+
+    def _registration_refusal(self) -> Refusal | None:
+        """Why the controller does not let it register; its logs are loaded from the metadata meanwhile, and strays renamed."""
+        node = self._node
+        if not node.is_kraft or not self._directories:
+            return None
+        return refuse_registration(node.directories(), self._around.registered, node.node_id, self._around.level)
 
     @property
     def _is_preview(self) -> bool:

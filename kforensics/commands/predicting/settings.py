@@ -113,6 +113,11 @@ class Settings:
                     return (None, False) if number is None else (str(number * unit), True)
         return None, self.is_file_known
 
+    def segment_bytes(self) -> tuple[str | None, Mapping[str, str]]:
+        """Return the size of segments that the broker's file names, none where it names none, and those that topics have of their own."""
+        sizes = {topic: own["segment.bytes"] for topic, own in self._topics.items() if "segment.bytes" in own}
+        return self._file.get("log.segment.bytes"), sizes
+
     def number(self, topic: str, name: str, default: int) -> int:
         """Return a whole number; Kafka's default where it is not known or none.
 

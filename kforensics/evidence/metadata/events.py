@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories, Rows
-from kforensics.evidence.metadata.state import BrokerState, PartitionState, When
+from kforensics.evidence.metadata.state import TOPIC_RESOURCE, BrokerState, PartitionState, When
 
 
 class MetadataEvent(NamedTuple):
@@ -279,6 +279,3 @@ def _cluster_events(history: MetadataHistory) -> Iterator[MetadataEvent]:
         )
         detail = {"end_offset": snapshot.end_offset, "is_complete": snapshot.is_complete}
         yield MetadataEvent(EventKind.SNAPSHOT, when, detail=detail)
-
-
-TOPIC_RESOURCE = 2

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.state import (
     METADATA_VERSION,
+    TOPIC_RESOURCE,
     AbortedTransaction,
     BrokerState,
     ConfigChange,
@@ -40,6 +41,8 @@ class MetadataReplay:
         self.brokers: dict[int, list[BrokerState]] = {}
         self.controllers: dict[int, list[ControllerState]] = {}
         self.configs: list[ConfigChange] = []
+        self._names_of_topic: dict[str, set[str]] = {}
+        """The settings that each topic has of its own."""
         self.features: list[FeatureChange] = []
         self.aborted: list[AbortedTransaction] = []
         self.unapplied: list[tuple[str, When]] = []
@@ -144,6 +147,7 @@ class MetadataReplay:
         for key, value in current.items():
             if value is not None and key not in configs:
                 self.configs.append(ConfigChange(*key, None, when))
+                self._names_of_topic.get(key[1], set()).discard(key[2])
 
     def _drop(self, reason: str, last_offset: int) -> None:
         if self._begun is not None:
@@ -167,6 +171,9 @@ class MetadataReplay:
         if topic is None:
             return False
         self.topics[topic.topic_id] = topic._replace(removed=when)
+        # No record says so: a topic that is created again under the name begins without them.
+        for name in sorted(self._names_of_topic.pop(topic.name, ())):
+            self.configs.append(ConfigChange(TOPIC_RESOURCE, topic.name, name, None, when))
         return True
 
     def _partition(self, fields: Fields, when: When, origin: Origin) -> bool:
@@ -231,6 +238,10 @@ class MetadataReplay:
         value = fields["value"]
         subject = (fields["resource_type"], str(fields["resource_name"]), str(fields["name"]))
         self.configs.append(ConfigChange(*subject, None if value is None else str(value), when))
+        kind, resource, name = subject
+        if kind == TOPIC_RESOURCE:
+            names = self._names_of_topic.setdefault(resource, set())
+            (names.discard if value is None else names.add)(name)
         return True
 
     def _feature(self, fields: Fields, when: When, _origin: Origin) -> bool:

@@ -101,6 +101,10 @@ class ControllerState(NamedTuple):
     """The newest metadata.version that its binary supports, as it said when it registered."""
 
 
+TOPIC_RESOURCE = 2
+"""The type of a resource that is a topic."""
+
+
 class ConfigChange(NamedTuple):
     """One configuration set or, with a value of None, removed."""
 

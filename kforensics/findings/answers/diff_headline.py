@@ -56,9 +56,13 @@ _SHORT = {
     ConcernKind.ENDS: "content below the ends of its logs was not compared",
     ConcernKind.DELETED: "the topic was deleted",
     ConcernKind.OBSERVERS: "a broker's copy lacks a part",
+    ConcernKind.NO_EPOCHS: "leader-epoch-checkpoint is missing",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
 
+
+_LACK = "{owners} {lack} records of {partitions} of {count} that others hold."
+_BEHIND_BY_EPOCHS = f"By leader epochs no replica truncates; {_LACK}"
 
 _SENTENCES = {
     ConcernKind.RECOVERY: "recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
@@ -73,7 +77,7 @@ _SENTENCES = {
     ConcernKind.NO_REPLICA: "no live replica of {partitions} is among the inputs.",
     ConcernKind.UNREAD: "files of {partitions} could not be read.",
     ConcernKind.UNCOMMITTED: "Nothing committed is at risk: {owners} will truncate records of {partitions} that were never committed.",
-    ConcernKind.BEHIND: "No replica will truncate; {owners} {lack} records of {partitions} of {count} that others hold.",
+    ConcernKind.BEHIND: f"No replica will truncate; {_LACK}",
     ConcernKind.ENDS: "By leader epochs and ends all replicas agree: {partitions}, every assigned replica given.",
 }
 """What a headline says of partitions by the kind of concern, where it says the same in every state."""
@@ -85,12 +89,23 @@ def diff_headline(found: Concerns) -> str:
     Args:
         found: the concerns of all partitions.
     """
-    return _worst(found) + _observers(found)
+    return _worst(found) + _observers(found) + _without_epochs(found)
 
 
 def _observers(found: Concerns) -> str:
     copies = found.of(ConcernKind.OBSERVERS, State.AGREE) if found.state in _WITHOUT_ALARM else ()
     return f" The copy of the metadata log on {joined_by_and(owners_of(copies))} lacks a part." if copies else ""
+
+
+def _without_epochs(found: Concerns) -> str:
+    items = found.of(ConcernKind.NO_EPOCHS, State.AGREE) if found.state in _WITHOUT_ALARM else ()
+    if not items:
+        return ""
+    partition, first = items[0]
+    return (
+        f" Unless the copy left them out, leader-epoch-checkpoint files of {partitions_of(items)} are missing on {joined_by_and(owners_of(items))},"
+        f" whose start then truncates these logs: {partition} {first.detail}."
+    )
 
 
 def _worst(found: Concerns) -> str:
@@ -106,6 +121,8 @@ def _worst(found: Concerns) -> str:
         return f"UNKNOWN: {found.among} compared, and not all could be read.{_not_compared(found)}"
     items = found.of(kinds[0])
     plain = _SENTENCES.get(kinds[0])
+    if kinds[0] is ConcernKind.BEHIND and found.of(ConcernKind.NO_EPOCHS, State.AGREE):
+        plain = _BEHIND_BY_EPOCHS
     if plain is not None:
         sentence = _filled(found, plain, items)
     elif kinds[0] in _BY_ITEMS:

@@ -49,6 +49,7 @@ class ConcernKind(StrEnum):
     ENDS = "ends"
     DELETED = "deleted"
     OBSERVERS = "observers"
+    NO_EPOCHS = "no-epochs"
 
 
 OTHER_DISKS = "other log directories of "
@@ -197,6 +198,7 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     yield from _divergences(report, live)
     yield from _missing_ends(report, live)
     yield from _behind(report, live)
+    yield from _without_epochs(report, live)
 
 
 def _is_replica(one: ReplicaReport) -> bool:
@@ -503,6 +505,14 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         if before > max(held, view.log_end_offset):
             records = before - max(held, view.log_end_offset)
             yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.RECOVERY, (view,), records=records)
+
+
+def _without_epochs(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    """Replicas without leader-epoch-checkpoint that keep all they hold with one, and truncate where the copy did not just leave it out."""
+    for one in live:
+        alone = one.without_file.offset if one.without_file is not None else Absent.NOT_APPLICABLE
+        if one.truncation is None and isinstance(alone, int) and alone < one.view.log_end_offset:
+            yield _concern(report, State.AGREE, ConcernKind.NO_EPOCHS, (one.view,), detail=f"to {alone}")
 
 
 def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:

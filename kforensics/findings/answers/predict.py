@@ -8,7 +8,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.answers.start_order import discarded_by_leaders, name_brokers, order_steps, unknown_of_order
-from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.loading.node import UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
@@ -459,6 +459,9 @@ class PredictedCluster:
             return f"{node} takes a log directory offline with {version}: {first.exception}."
         if not first.loads_logs:
             return f"{node} does not start with {version}, and loads no log: {first.exception}."
+        strays = [log for log in self.logs if log.node == first.input and log.fate is Fate.STRAY]
+        if first.exception == UNREGISTERED and strays:
+            return f"{node} does not start with {version}, and renames {counted(len(strays), 'log')} to -stray: {first.exception}."
         later = [start for start in self.starts if start.input == first.input and start.number > first.number]
         again = ""
         if later:
@@ -496,7 +499,7 @@ class PredictedCluster:
                 "--ways-out compares it."
             )
         for start in self.starts:
-            if not start.loads_logs:
+            if not start.loads_logs or start.exception == UNREGISTERED:
                 yield f"{self._first_step(start)} of {_node(self.inputs[start.input])} first: {start.reason.rstrip('.')}."
         for log in self._last_losing():
             if log.lost.only_here:

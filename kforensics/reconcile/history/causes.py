@@ -153,7 +153,7 @@ def cause_of(
         if found.name is not CauseName.UNKNOWN or not none_committed:
             return found
     if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
-        led_again = f"its log ended at {truncation.to_offset} when it led again in leader epoch {election.leader_epoch}"
+        led_again = f"its log ended at {truncation.to_offset} when it led again{_in_epoch(truncation, election)}"
         wrote = f"broker {election.leader} had written these records itself"
         if evidence.risk_of(election) is Risk.RESTART:
             reason = f"{wrote} and had stopped cleanly, which flushes a log, and {led_again}: its disk was put back to an earlier state"
@@ -200,6 +200,14 @@ def cause_of(
     confidence = "proven" if none_committed else "possible"
     reason = f"{took_over}; the tail had not reached it"
     return Cause(CauseName.UNCOMMITTED_TAIL, confidence, reason, (election.citation,))
+
+
+def _in_epoch(truncation: ObservedTruncation, election: Leadership) -> str:
+    """Return words for the epoch in which an elected broker's log goes on: elected again since, it may have lost its end later."""
+    goes_on = election.leader_epoch if truncation.replacement is None else truncation.replacement.epoch
+    if goes_on == election.leader_epoch:
+        return f" in leader epoch {goes_on}"
+    return f", and goes on in leader epoch {goes_on}"
 
 
 def _of_metadata_log(truncation: ObservedTruncation, evidence: CauseEvidence) -> Cause:

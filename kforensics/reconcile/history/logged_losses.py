@@ -221,7 +221,7 @@ def uncommitted_from(
         kept = epoch_at(tuple(leader_epochs), truncation.to_offset - 1)
     else:
         # Nothing stayed, so they may be as old as the partition.
-        kept = leaderships[0].leader_epoch
+        kept = leaderships[0].leader_epoch if leaderships else Absent.UNKNOWN
     if isinstance(kept, Absent) or kept > last.leader_epoch:
         return None
     return judge.never_after(

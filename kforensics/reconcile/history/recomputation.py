@@ -1,7 +1,7 @@
 """What the protocol should have truncated, recomputed from the logs as they were, beside what the broker did."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
@@ -48,7 +48,7 @@ def recompute(
         leader_rules: of the leader's.
 
     Returns:
-        None where no snapshot shows the log before, or none the leader's.
+        None where no snapshot shows the log before, or none the leader's; and where the one before lacks its leader epochs and the answer is another with and without them.
     """
     follower = truncation.before
     if (
@@ -61,19 +61,27 @@ def recompute(
     leader = _leader_copy(truncation, copies)
     if leader is None:
         return None
-    outcome = follower_truncation(
-        follower.view.state,
-        _in_term(leader, truncation.leader_epoch),
-        protocol=protocol,
-        rules=rules,
-        leader_rules=leader_rules,
-    )
-    expected = follower.view.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
-    return Recomputation(outcome=outcome, expected_offset=expected, follower=follower, leader=leader)
+    has_file = follower.view.epochs_from != "batches"
+    # Without its leader-epoch-checkpoint it may have started so, or the copy left the file out.
+    for view in (
+        (follower.view,) if has_file else (follower.view, replace(follower.view, epochs=follower.view.scanned_epochs))
+    ):
+        outcome = follower_truncation(
+            view.state,
+            _in_term(leader, truncation.leader_epoch),
+            protocol=protocol,
+            rules=rules,
+            leader_rules=leader_rules,
+        )
+        expected = view.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
+        found = Recomputation(outcome=outcome, expected_offset=expected, follower=follower, leader=leader)
+        if has_file or found.agrees(truncation):
+            return found
+    return None
 
 
 def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> LogCopy | None:
-    """Return the leader's log as it was soonest after the truncation, provided it still knows the term in which the follower truncated."""
+    """Return the leader's log as it was soonest after the truncation, provided it still knows the term in which the follower truncated, and the epochs below."""
     assert truncation.before is not None
     fitting = [
         copy
@@ -83,8 +91,14 @@ def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> L
         and copy.view.replica.state == "live"
         and copy.rank > truncation.before.rank
         and _knows(copy, truncation.leader_epoch)
+        and (truncation.is_full or not _was_cut_since(copy, truncation.to_offset))
     ]
     return min(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _was_cut_since(leader: LogCopy, offset: int) -> bool:
+    """Whether retention or a client has deleted records up to above the offset, and with them the leader epochs that the leader answered by."""
+    return leader.view.log_start_offset > offset
 
 
 def _in_term(leader: LogCopy, leader_epoch: int | Absent) -> LogState:

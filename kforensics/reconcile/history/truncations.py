@@ -81,13 +81,19 @@ def find_truncations(
                 truncations.append(found)
     return tuple(
         sorted(
-            (replace(truncation, replacement=_replacement(truncation, copies)) for truncation in truncations),
+            (replace(truncation, replacement=replacement_of(truncation, copies)) for truncation in truncations),
             key=_order,
         )
     )
 
 
-def _replacement(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> Replacement | None:
+def replacement_of(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> Replacement | None:
+    """Return what took the place of the discarded records; None where no later log of the broker or of its leader shows it.
+
+    Args:
+        truncation: what was discarded, and under which leader.
+        copies: logs of any time.
+    """
     return replacement_at(
         truncation.to_offset,
         copies,

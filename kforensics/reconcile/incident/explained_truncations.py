@@ -1,12 +1,14 @@
 """Truncations explained: by which rule, because of what, and whether the records had been committed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.reconcile.committed.judge import CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.recomputation import recompute
-from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.history.truncations import ObservedTruncation, replacement_of
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.units import OffsetRange
@@ -22,7 +24,7 @@ def explained_truncation(
         observed: the truncation.
         causes: what may have caused it.
     """
-    truncation = _with_leader(observed, causes)
+    truncation = _with_leader(observed, causes, known.copies)
     protocol = known.protocol_behind(truncation)
     runs = _runs_of(known, truncation)
     counts = CommittedCounts.of(runs)
@@ -78,10 +80,20 @@ def _runs_of(known: LogsOverTime, truncation: ObservedTruncation) -> tuple[Commi
     return count_runs(known.judge.runs(view, OffsetRange(truncation.to_offset, last)), view, known.reader)
 
 
-def _with_leader(truncation: ObservedTruncation, causes: CauseEvidence) -> ObservedTruncation:
-    """Return the truncation with the leader of the election behind it, where no log line names one."""
-    election = election_behind(truncation, causes.leaderships)
-    if isinstance(truncation.leader, int) or election is None:
+def _with_leader(
+    truncation: ObservedTruncation, causes: CauseEvidence, copies: Sequence[LogCopy]
+) -> ObservedTruncation:
+    """Return the truncation with its leader, where no log line names one: who led in the epoch that a line names, else the one of the election behind it."""
+    if isinstance(truncation.leader, int):
         return truncation
-    epoch = truncation.leader_epoch if isinstance(truncation.leader_epoch, int) else election.leader_epoch
-    return replace(truncation, leader=election.leader, leader_epoch=epoch)
+    named = truncation.leader_epoch
+    led = {
+        state.leader for state in causes.leaderships if state.leader_epoch == named and isinstance(state.leader, int)
+    }
+    if isinstance(named, int) and len(led) == 1:
+        truncation = replace(truncation, leader=led.pop())
+        return replace(truncation, replacement=truncation.replacement or replacement_of(truncation, copies))
+    election = election_behind(truncation, causes.leaderships)
+    if election is None or (isinstance(named, int) and election.leader_epoch != named):
+        return truncation
+    return replace(truncation, leader=election.leader, leader_epoch=election.leader_epoch)

@@ -45,8 +45,11 @@ def cluster_entries(history: MetadataHistory) -> Iterator[TimelineEntry]:
             yield _topic_entry(EventKind.TOPIC_DELETED, topic.name, topic.topic_id, topic.removed)
     for states in history.brokers.values():
         yield from _broker_entries(states)
+    ended = {(one.name, one.removed.offset) for one in history.topics.values() if not isinstance(one.removed, Absent)}
     for change in history.configs:
-        if change.name in TELLING_SETTINGS and not change.when.from_snapshot:
+        # The settings of a deleted topic go with it.
+        is_with_topic = change.value is None and (change.resource_name, change.when.offset) in ended
+        if change.name in TELLING_SETTINGS and not change.when.from_snapshot and not is_with_topic:
             yield _setting_entry(change)
 
 

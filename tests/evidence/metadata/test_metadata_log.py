@@ -349,6 +349,21 @@ def test_configurations_and_features(tmp_path: Path) -> None:
     assert not history.latest().configs
 
 
+def test_a_topic_that_is_created_again_has_none_of_the_settings_of_the_deleted_one(tmp_path: Path) -> None:
+    again = TOPIC_ID[:-1] + "w"
+    config = {"resource_type": 2, "resource_name": "t", "name": "min.insync.replicas"}
+    history = history_of(
+        tmp_path,
+        batch(0, TOPIC),
+        batch(1, ("ConfigRecord", config | {"value": "2"})),
+        batch(2, ("RemoveTopicRecord", {"topic_id": TOPIC_ID})),
+        batch(3, ("TopicRecord", {"name": "t", "topic_id": again})),
+    )
+
+    assert history.at(1).configs[2, "t", "min.insync.replicas"].value == "2"
+    assert not history.latest().configs
+
+
 def test_records_that_are_not_understood_are_named(tmp_path: Path) -> None:
     odd = encode_record_batch(build_record_batch(0, [(1, None, b"\x01\x63\x00"), (1, None, None)]))
     history = history_of(tmp_path, odd, batch(2, change(leader=2)))

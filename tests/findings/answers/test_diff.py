@@ -181,6 +181,19 @@ def test_a_follower_that_lacks_what_two_others_hold_is_behind():
     assert "broker 3 lacks records" in answer(report).headline
 
 
+@pytest.mark.parametrize(("end", "state"), [(8, State.BEHIND), (10, State.AGREE)])
+def test_a_replica_without_the_file_of_its_leader_epochs_is_not_said_to_keep_its_log(end, state):
+    facts = led(1, {1, 2})
+    bare = replace(log(3, end), checkpoint_epochs=Absent.NOT_WRITTEN)
+    found = answer(judged(log(1, 10), log(2, 10), bare, facts=facts))
+
+    assert found.state is state
+    assert "No replica will truncate" not in found.headline
+    assert "leader-epoch-checkpoint files of 1 partition are missing on broker 3" in found.headline
+    assert found.headline.endswith("truncates these logs: t-0 to 0.")
+    assert "leader-epoch-checkpoint" not in answer(judged(log(1, 10), log(2, 10), log(3, end), facts=facts)).headline
+
+
 def test_an_emptied_disk_of_the_isr_is_an_alarm():
     facts = replace(led(1, {1}), directories={1: frozenset({"old"})})
     emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True, is_stopped=False)
@@ -547,8 +560,9 @@ def test_a_copy_is_not_made_where_the_next_comparison_would_find_it(path, copy):
 
 def test_every_kind_of_concern_that_decides_a_headline_has_one_sentence():
     worded = [*diff_headline._SENTENCES, *diff_headline._BY_ITEMS, *diff_headline._BY_ALL]
-    # The state of these two is always that of agreement, which has a sentence of its own.
-    assert sorted(worded) == sorted(set(ConcernKind) - {ConcernKind.DELETED, ConcernKind.OBSERVERS})
+    # The state of these is always that of agreement, which has a sentence of its own.
+    calm = {ConcernKind.DELETED, ConcernKind.OBSERVERS, ConcernKind.NO_EPOCHS}
+    assert sorted(worded) == sorted(set(ConcernKind) - calm)
     assert set(diff_headline._SHORT) >= set(worded)
 
 

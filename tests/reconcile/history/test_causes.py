@@ -327,3 +327,13 @@ def test_a_metadata_log_that_begins_with_a_snapshot_does_not_show_how_its_first_
         found.reason,
     )
     assert CauseName.UNCOMMITTED_TAIL is why(one, leadership(1, 1, {1, 2}), leadership(2, 2, {2})).name
+
+
+def test_a_leader_that_was_elected_again_may_have_lost_its_end_after_its_first_election():
+    before = log_copy(replica(1, [batch(0, 32, 1)]), is_final=False)
+    one = truncation(33, 20, before=before, replacement=Replacement(1, 3), leader_epoch=3)
+    terms = [leadership(2, 1), leadership(2, 2), leadership(2, 3)]
+
+    assert why(one, *terms).reason.startswith("broker 2 had written these records itself")
+    assert "led again, and goes on in leader epoch 3" in why(one, *terms).reason
+    assert "led again in leader epoch 2:" in why(replace(one, replacement=Replacement(1, 2)), *terms).reason

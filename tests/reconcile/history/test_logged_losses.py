@@ -163,3 +163,10 @@ def test_records_that_came_back_in_their_own_epoch_are_no_certain_loss():
 def test_what_lies_below_the_leaders_log_start_was_deleted():
     assert [(75, 83)] == offsets(runs(truncation(84, 70), leader_start=75))
     assert () == runs(truncation(84, 70), leader_start=90)
+
+
+def test_of_a_log_that_was_truncated_whole_nothing_is_denied_where_no_input_shows_who_led():
+    (found,) = runs(truncation(10, 0, leader_epoch=3), judge=Judged(0))
+
+    assert (0, 9) == tuple(found.offsets)
+    assert found.was_committed == "possible"

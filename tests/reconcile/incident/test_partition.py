@@ -13,12 +13,13 @@ from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership
-from tests.builders.logs import MemoryReader, batch, record, replica
+from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 
-def explained(*final, before=(), records=None, made=Incarnation(), facts=NoFacts(), **more):  # noqa: B008
+def explained(*final, before=(), records=None, made=Incarnation(), facts=NoFacts(), logged=(), **more):  # noqa: B008
     return explain_partition(
         LogsOverTime(
             TopicPartition("t", 0),
@@ -27,7 +28,7 @@ def explained(*final, before=(), records=None, made=Incarnation(), facts=NoFacts
             final_rank=1,
             evidence=IncidentEvidence(
                 facts=facts,
-                logged=(),
+                logged=logged,
                 incarnation=made,
                 last_logged_ms=Absent.UNKNOWN,
                 protocol_hints={},
@@ -171,3 +172,36 @@ def test_a_replica_that_only_a_checkpoint_names_may_hold_what_is_lost(naming, co
 
     assert {committed} == {one.committed for one in found.losses}
     assert tuple(naming) == found.missing_replicas
+
+
+class Forced(NoFacts):
+    """Broker 1 led in epochs 0 and 1; broker 2 was elected in epoch 2 without being in sync, and again in epoch 3."""
+
+    def leaderships(self, partition, topic_id):
+        return (leadership(1, 0), leadership(1, 1), leadership(2, 2, {2}, unclean=True), leadership(2, 3, {2, 3}))
+
+
+def test_the_leader_of_a_truncation_is_who_led_in_the_epoch_that_its_line_names():
+    """The cleaner has removed what took the place of the records on the broker itself."""
+    before = replica(3, [batch(0, 9, 0)])
+    before = replace(before, segments=(replace(before.segments[0], path="b3-before/0.log", mtime_ns=10_000_000_000),))
+    leader = replica(2, [batch(0, 4, 0), batch(5, 19, 2)])
+    cleaned = replica(3, [batch(0, 4, 0), batch(15, 19, 2)], checkpoint=[(0, 0), (2, 15)], cleaned=15)
+    line = LoggedTruncation(
+        broker_id=3,
+        topic_partition=TopicPartition("t", 0),
+        time_ms=60_000,
+        from_offset=10,
+        to_offset=5,
+        rule="epoch",
+        leader=Absent.UNKNOWN,
+        leader_epoch=2,
+        is_full=False,
+        high_watermark=Absent.UNKNOWN,
+        is_exact=True,
+        citations=(HERE,),
+    )
+    (found,) = explained(leader, cleaned, before=[before], facts=Forced(), logged=[line]).truncations
+
+    assert (2, 2, "unclean-election") == (found.leader, found.leader_epoch, found.cause.name)
+    assert found.agrees is True
