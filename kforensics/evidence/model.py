@@ -107,6 +107,8 @@ class Segment:
     """Before the first batch that fails: what recovery would keep."""
     is_thinned: bool = False
     """Some batches lack records that they were written with, as a cleaner leaves them (magic 2)."""
+    thinned_below: int | Absent = Absent.UNKNOWN
+    """The offset behind the last batch that lacks such records, or behind offsets that are missing after one; 0 where none does, unknown where it was not recorded."""
     longest_batch: int | Absent = Absent.UNKNOWN
     """Offsets of the longest batch, 0 where there is none; unknown where it was not recorded."""
     batches_from: int = 0

@@ -89,7 +89,7 @@ SEGMENTS = pa.schema(
         (pa.list_(_SHORT), "magics"),
         (_LONG, "max_timestamp_ms"),
         (_BOOL, "is_thinned"),
-        (_LONG, "longest_batch"),
+        (_LONG, "thinned_below longest_batch"),
         (_BOOL, "changed"),
         (_LONG, "mtime_ns scanned_ns"),
         (pa.list_(DAMAGE), "damage"),

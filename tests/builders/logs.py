@@ -114,6 +114,8 @@ def segment(broker, rows, file_base=None):
         max_timestamp_ms=0,
         digests=digest_batches(table),
         batches=table,
+        is_thinned=any(one[4] < one[1] - one[0] + 1 and one[5] == 2 for one in rows),
+        thinned_below=max((one[1] + 1 for one in rows if one[4] < one[1] - one[0] + 1 and one[5] == 2), default=0),
         longest_batch=max((row[1] - row[0] + 1 for row in rows), default=0),
     )
 

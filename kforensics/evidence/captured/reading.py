@@ -82,6 +82,7 @@ _DECIDES = itemgetter(
         *_NUMBERS,
         *_OPTIONAL,
         "longest_batch",
+        "thinned_below",
         "digests",
         "epochs",
         "magics",
@@ -152,7 +153,7 @@ def _batches_from(file: CapturedSegment) -> int:
 def _check(row: Mapping[str, Any]) -> None:
     if not are_whole(_OF_NUMBERS(row), 0, _LARGEST):
         raise ValueError("a count or a length")
-    for value in (*_OF_OPTIONAL(row), row.get("longest_batch")):
+    for value in (*_OF_OPTIONAL(row), row.get("longest_batch"), row.get("thinned_below")):
         if value is not None and not (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
             raise ValueError("an offset or a time")
     for name, width in (("digests", 5), ("epochs", 2)):

@@ -94,7 +94,7 @@ def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
 _COLUMNS = (
     *("base_offset", "length", "valid_length", "first_offset", "last_offset", "recovered_end_offset"),
     *("batch_count", "record_count", "recovered_batch_count", "recovered_record_count", "magics", "max_timestamp_ms"),
-    *("is_thinned", "longest_batch", "changed", "mtime_ns"),
+    *("is_thinned", "thinned_below", "longest_batch", "changed", "mtime_ns"),
 )
 """Columns that are a field of a segment, under the same name."""
 
@@ -191,6 +191,7 @@ def segment_of(
         recovered_batch_count=row["recovered_batch_count"],
         recovered_record_count=row["recovered_record_count"],
         is_thinned=bool(row["is_thinned"]),
+        thinned_below=known_or(row.get("thinned_below"), Absent.UNKNOWN),
         longest_batch=known_or(row.get("longest_batch"), Absent.UNKNOWN),
         batches_from=batches_from,
         unread_below=unread_below,

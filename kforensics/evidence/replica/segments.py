@@ -96,6 +96,10 @@ class SegmentSummary:
         self.recovered_batches = 0
         self.recovered_records = 0
         self.is_thinned = False
+        self.thinned_below = 0
+        """The offset behind the last batch that lacks records."""
+        self.gap_below = 0
+        """The offset behind the last offsets that no batch has, where no damage explains it."""
         self.lacks_epochs = False
         """Whether a sound batch has no leader epoch."""
         self.longest_batch = 0
@@ -126,13 +130,13 @@ class SegmentSummary:
         if isinstance(self.first_offset, Absent):
             self.first_offset = int(sound["base_offset"][0])
         last = int(sound["last_offset"].max())
+        spans = sound["last_offset"] - sound["base_offset"] + 1
+        self._add_traces_of_cleaning(sound, spans, last)
         self.last_offset = last if isinstance(self.last_offset, Absent) else max(self.last_offset, last)
         before = sound if self.first_bad is None else sound[sound["position"] < self.first_bad]
         self.recovered_batches += len(before)
         self.recovered_records += int(before["count"].sum())
-        spans = sound["last_offset"] - sound["base_offset"] + 1
         self.longest_batch = max(self.longest_batch, int(spans.max()))
-        self.is_thinned |= bool(((sound["magic"] == 2) & (sound["count"] < spans)).any())
         if len(before):
             self.recovered_end = int(before["last_offset"][-1]) + 1
             self.valid_length = int(before["position"][-1] + before["length"][-1])
@@ -146,6 +150,23 @@ class SegmentSummary:
         else:
             self.tables.clear()
         self.kept += len(sound)
+
+    def _add_traces_of_cleaning(self, sound: BatchTable, spans: NDArray[np.int64], last: int) -> None:
+        """Note which of the batches that come next lack records, and which offsets are missing between batches."""
+        is_thinned = (sound["magic"] == 2) & (sound["count"] < spans)
+        if is_thinned.any():
+            self.is_thinned = True
+            self.thinned_below = max(self.thinned_below, int(sound["last_offset"][is_thinned].max()) + 1)
+        first = int(sound["base_offset"][0])
+        if self.damage:
+            return
+        if not isinstance(self.last_offset, Absent) and first > self.last_offset + 1:
+            self.gap_below = max(self.gap_below, first)
+        # The sum tells of most segments that nothing is missing, without a look at each batch.
+        if int(spans.sum()) != last + 1 - first:
+            at = np.flatnonzero(sound["base_offset"][1:] > sound["last_offset"][:-1] + 1)
+            if len(at):
+                self.gap_below = max(self.gap_below, int(sound["base_offset"][at[-1] + 1]))
 
     def _add_epochs(self, sound: BatchTable) -> None:
         with_epoch = sound[sound["partition_leader_epoch"] >= 0]
@@ -180,6 +201,9 @@ class SegmentSummary:
         Args:
             other: follows them, as `is_followed_by` says.
         """
+        if not isinstance(self.last_offset, Absent) and not isinstance(other.first_offset, Absent):
+            is_gap = other.first_offset > self.last_offset + 1
+            self.gap_below = max(self.gap_below, other.gap_below, other.first_offset if is_gap else 0)
         self.damage += other.damage
         self.record_count += other.record_count
         self.batch_count += other.batch_count
@@ -189,6 +213,7 @@ class SegmentSummary:
         self.recovered_records += other.recovered_records
         self.longest_batch = max(self.longest_batch, other.longest_batch)
         self.is_thinned |= other.is_thinned
+        self.thinned_below = max(self.thinned_below, other.thinned_below)
         self.lacks_epochs |= other.lacks_epochs
         self.magics |= other.magics
         self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
@@ -228,6 +253,7 @@ class SegmentSummary:
             recovered_batch_count=self.recovered_batches,
             recovered_record_count=self.recovered_records,
             is_thinned=self.is_thinned,
+            thinned_below=max(self.thinned_below, self.gap_below) if self.is_thinned else 0,
             longest_batch=self.longest_batch,
             changed=changed,
         )

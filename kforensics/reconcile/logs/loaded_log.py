@@ -157,6 +157,7 @@ _OF_SEGMENT = attrgetter(
     "epochs",
     "magics",
     "is_thinned",
+    "thinned_below",
     "longest_batch",
     "batches_from",
     "unread_below",
@@ -341,13 +342,21 @@ def _truncate_summary(segment: Segment, position: int) -> Segment:
 
 
 def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
-    """Return the offset below which the log may be compacted: the cleaner's checkpoint, or the last trace of a cleaner in a closed segment."""
+    """Return the offset below which the log may be compacted: the cleaner's checkpoint, the end of a closed segment with a trace of a cleaner, or the last trace in the active one."""
     point = replica.cleaner_point.value if not isinstance(replica.cleaner_point, Absent) else 0
     for segment in segments[:-1]:
         if segment.is_thinned:
             point = max(
                 point, segment.base_offset if isinstance(segment.last_offset, Absent) else segment.last_offset + 1
             )
+    # A cleaner leaves the active segment alone, but a replica whose disk was emptied fetches cleaned batches into it.
+    active = segments[-1] if segments else None
+    if (
+        active is not None
+        and not isinstance(active.thinned_below, Absent)
+        and not isinstance(active.last_offset, Absent)
+    ):
+        point = max(point, min(active.thinned_below, active.last_offset + 1))
     return point
 
 

@@ -18,6 +18,7 @@ ROW = {
     "magics": [2],
     "max_timestamp_ms": 1_795_243_926_213,
     "is_thinned": False,
+    "thinned_below": 0,
     "longest_batch": 6,
     "changed": False,
     "damage": [],

@@ -1,6 +1,6 @@
 """A segment scanned in parts gives what one scan gives, and is left to one scan where anything is wrong."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +49,19 @@ def test_parts_are_one_scan(scan, epochs, count):
     assert parts == count
     for one in fields(whole):
         np.testing.assert_array_equal(getattr(whole, one.name), getattr(found, one.name), err_msg=one.name)
+
+
+@pytest.mark.parametrize("thinned", [2, 20])
+@pytest.mark.parametrize("gone", [{}, {10}, {14, 15}, set(range(8, 12))])
+def test_traces_of_a_cleaner_are_the_same_in_parts(scan, thinned, gone):
+    batches = batches_of([5] * 30)
+    whole = build_record_batch(thinned * 2, [(1_700_000_000_000, b"k", b"v" * 40)] * 2, partition_leader_epoch=5)
+    batches[thinned] = encode_record_batch(replace(whole, records=whole.records[:1]))
+
+    one, found, parts = scan([batch for at, batch in enumerate(batches) if at not in gone], 3)
+
+    assert (parts, one.thinned_below) == (3, max(thinned * 2 + 2, max(gone, default=-1) * 2 + 2))
+    assert found.thinned_below == one.thinned_below
 
 
 def broken(batches):

@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,3 +125,29 @@ def test_a_file_that_vanished_gives_nothing(tmp_path, fixtures):
     replica = collect_replica(place).replica
 
     assert [] == list(FileBatchReader([tmp_path]).records(replica, 0, 10))
+
+
+def thinned(base, count=3):
+    whole = build_record_batch(base, [(1000, b"k", b"v")] * count)
+    return encode_record_batch(replace(whole, records=whole.records[:1]))
+
+
+def torn(data):
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+@pytest.mark.parametrize(
+    ("data", "below"),
+    [
+        ([batch(0, 0), batch(3, 0)], 0),
+        ([batch(0, 0), batch(9, 0)], 0),
+        ([batch(0, 0), thinned(3), batch(6, 0)], 6),
+        ([thinned(0), batch(3, 0), batch(9, 0), batch(12, 0)], 9),
+        ([thinned(0), batch(3, 0), torn(batch(6, 0)), batch(9, 0)], 3),
+    ],
+    ids=["all", "a gap alone", "a thinned batch", "a gap behind one", "a damaged batch behind one"],
+)
+def test_the_last_trace_of_a_cleaner_is_kept_and_damage_is_none(data, below):
+    found = scan_segment(MemoryBytes(b"".join(data)), path="t-0/x.log", base_offset=0)
+
+    assert (found.thinned_below, found.is_thinned) == (below, bool(below))

@@ -13,8 +13,8 @@ from tests.builders.logs import HERE, MemoryReader, batch, replica
 ZONE_MS = 9 * 3_600_000
 
 
-def written(at_ms, batches, rank, *, is_final=False):
-    held = replica(2, batches)
+def written(at_ms, batches, rank, *, is_final=False, base=None):
+    held = replica(2, batches, base=base)
     return log_copy(
         replace(held, segments=(replace(held.segments[0], mtime_ns=at_ms * 1_000_000),)), rank=rank, is_final=is_final
     )
@@ -43,3 +43,14 @@ def test_the_same_offsets_on_disk_and_in_a_line_are_one_truncation(from_offset, 
     truncations = find_truncations(PARTITION, [line], copies, Agreement(MemoryReader({})))
 
     assert found == [one.is_logged for one in truncations]
+
+
+def test_a_log_that_was_copied_anew_from_a_cleaned_one_was_not_truncated():
+    """A disk was emptied, and the replica fetched what a cleaner had left into one segment, with no checkpoint of a cleaner."""
+    anew = [batch(5, 18, 0, count=1), batch(43, 47, 1, count=1), batch(48, 52, 1)]
+    copies = [
+        written(50_000_000, [batch(0, 4, 0), batch(5, 18, 0), batch(19, 27, 0), batch(28, 39, 0)], 1),
+        written(60_000_000, anew, 2, is_final=True, base=0),
+    ]
+
+    assert find_truncations(PARTITION, [], copies, Agreement(MemoryReader({}))) == ()

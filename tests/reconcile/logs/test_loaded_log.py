@@ -101,3 +101,16 @@ def test_a_log_with_no_segment_begins_at_its_checkpoint():
         load_log(replace(empty, log_start=start)).log_start_offset,
         load_log(replace(empty, log_start=start)).log_end_offset,
     )
+
+
+def test_cleaned_batches_that_a_new_replica_fetched_into_its_active_segment_are_compacted_ones():
+    log = load_log(replica(1, [batch(5, 18, 0, count=1), batch(43, 47, 1, count=2), batch(48, 52, 1)], base=0))
+
+    assert log.cleaned_below == 48
+
+
+def test_an_active_segment_of_an_older_capture_shows_no_cleaner():
+    held = replica(1, [batch(5, 18, 0, count=1), batch(43, 47, 1)], base=0)
+    (active,) = held.segments
+
+    assert load_log(replace(held, segments=(replace(active, thinned_below=Absent.UNKNOWN),))).cleaned_below == 0
