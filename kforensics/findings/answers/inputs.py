@@ -9,6 +9,7 @@ from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.words import counted
 
 MEMBERSHIP_UNKNOWN = "Whether all these directories are of one cluster: not every meta.properties has a cluster.id (brokers before 2.4 write none)."
+MEMBERSHIP_HEDGE = " It is not shown that all inputs are of one cluster."
 JUDGED_TOGETHER = frozenset({"diff", "explain", "metadata"})
 """Commands that take their inputs for those of one cluster."""
 
@@ -27,10 +28,12 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer
         inputs: all of them, those that could not be used among them.
 
     Returns:
-        The same answer where every named path was used, or none. Else its headline says that it is incomplete, and a state that would exit with 0 is `unknown`.
+        The same answer where every named path was used, or none; where the nodes need not be of one cluster, its headline says so. Else its headline says that it is incomplete, and a state that would exit with 0 is `unknown`.
     """
     if command in JUDGED_TOGETHER and not is_membership_shown(inputs):
-        answer = replace(answer, unknown=(*answer.unknown, MEMBERSHIP_UNKNOWN))
+        answer = replace(
+            answer, headline=answer.headline + MEMBERSHIP_HEDGE, unknown=(*answer.unknown, MEMBERSHIP_UNKNOWN)
+        )
     unusable = [one.path for one in inputs if one.kind == UNUSABLE]
     if not unusable or len(unusable) == len(inputs):
         return answer
