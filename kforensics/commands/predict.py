@@ -10,7 +10,7 @@ from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Conditions, Outcomes
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
 from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
-from kforensics.commands.predicting.reassignments import leaving_replicas
+from kforensics.commands.predicting.reassignments import leaving_replicas, unserved_strays
 from kforensics.commands.predicting.settings import parse_settings
 from kforensics.commands.predicting.start_inputs import configured_nodes, find_start_inputs
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
@@ -167,6 +167,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         side_by_side=side_by_side(nodes, configured),
         unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
         unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
+        unserved=unserved_strays(started, surroundings),
         leaving=leaving_replicas(started, surroundings),
         order=body.order,
         lost=lost,

@@ -484,3 +484,46 @@ def test_a_broker_whose_disk_holds_no_log_is_not_calm(node, tmp_path, capsys):
 
     held, _ = predict(capsys, node, "--kafka", "4.1.0")
     assert "emptied" not in json.dumps(held["answer"])
+
+
+@pytest.mark.parametrize("has_line", [True, False])
+def test_a_log_without_a_segment_is_not_calm(has_line, tmp_path, capsys):
+    """Kafka creates an empty segment there, and the log ends at 0."""
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020d}.index").write_bytes(b"")
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 4\n" if has_line else "0\n0\n")
+    (tmp_path / "meta.properties").write_text(f"version=0\nbroker.id=1\ncluster.id={'A' * 22}\n")
+
+    document, code = predict(capsys, tmp_path, "--kafka", "2.8.2")
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert document["logs"][0]["after"]["log_end_offset"] == 0
+    assert "discards no record" not in document["answer"]["headline"]
+    words = (
+        "t-0 (recovery-point-offset-checkpoint says 4"
+        if has_line
+        else "Whether t-0 held records: only indexes and no .log file"
+    )
+    assert any(words in line for line in document["answer"]["unknown"])
+
+
+def test_strays_of_which_no_replica_is_kept_are_no_repair(incident, tmp_path, capsys):
+    recorded = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    for one in sorted(recorded.iterdir()):
+        copied(one, tmp_path / one.name)
+    calm, _ = predict(capsys, tmp_path)
+    removed = sorted(tmp_path.glob("broker-*/orders-0/partition.metadata"))
+    assert len(removed) == 3
+
+    removed[0].unlink()
+    one, one_code = predict(capsys, tmp_path)
+    for path in removed[1:]:
+        path.unlink()
+    every, code = predict(capsys, tmp_path)
+
+    assert calm["answer"]["state"] == "starts-and-repairs"
+    assert (one["answer"]["state"], one_code) == ("unknown", 3)
+    assert any("may be the last full copy" in line for line in one["answer"]["unknown"])
+    assert (every["answer"]["state"], code) == ("loses", 1)
+    assert "3 are strays, renamed and not served, and no replica of 1 partition is kept" in every["answer"]["headline"]
+    assert any("Put partition.metadata with the topic id back" in line for line in every["answer"]["now"])

@@ -23,7 +23,7 @@ from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.retention import find_due_segments
 from kforensics.commands.predicting.settings import Policy, Settings
 from kforensics.damage import Absent
-from kforensics.protocol.loading.names import INDEX, LOG
+from kforensics.protocol.loading.names import INDEX, INDEXES, LOG
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import LogLoad
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
@@ -215,6 +215,7 @@ class LogStarts:
             after=after,
             due=Absent.NOT_APPLICABLE if isinstance(after, Absent) else self._due(directory, outcome, after, fate),
             further_end=further_end(directory, before),
+            has_only_indexes=not before.segments and any(one.endswith(INDEXES) for one in directory.disk.files),
             files=self._share(outcome.changes),
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
             lost=_lost_by(directory, outcome, before, fate),

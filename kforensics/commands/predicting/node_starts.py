@@ -62,6 +62,8 @@ class NodeStarts:
     metadata_log: MetadataStart | None
     problems: tuple[Problem, ...]
     has_unknown_strays: bool
+    without_topic_id: frozenset[tuple[int, str]]
+    """Input and path of the directories in which no topic id can be read, where it decides what becomes of them."""
     """It runs without ZooKeeper, and no metadata say which partitions it is to hold."""
     missing_directories: frozenset[str]
     """Ids of directories that it registered last and that are not among its log directories."""
@@ -127,6 +129,7 @@ class _NodeStarter:
         self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
         self._logs = LogStarts(node, conditions, self._known, self._rules, outcomes)
         self._problems: list[Problem] = []
+        self._without_topic_id: frozenset[tuple[int, str]] = frozenset()
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[StartedDirectory] = []
         self._metadata: MetadataStart | None = None
@@ -255,6 +258,7 @@ class _NodeStarter:
             logs=tuple(logs),
             metadata_log=self._metadata,
             problems=tuple(self._problems),
+            without_topic_id=self._without_topic_id,
             has_unknown_strays=self._node.is_kraft
             and bool(self._directories)
             and (self._around.assigned is None or self._is_preview),
@@ -362,6 +366,11 @@ class _NodeStarter:
             )
             for at, one in enumerate(self._directories)
         ]
+        self._without_topic_id = frozenset(
+            (one.within.input, one.found.path)
+            for one, found in zip(self._directories, held, strict=True)
+            if isinstance(found.topic_id, Absent)
+        )
         found = fates(held, assigned, node_id, self._conditions.version)
         return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
 

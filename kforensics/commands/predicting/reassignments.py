@@ -1,4 +1,4 @@
-"""Replicas that a reassignment removes from the nodes that hold them."""
+"""Replicas that are not served any more: those that a reassignment removes from the nodes that hold them, and those that lost their topic id."""
 
 from collections.abc import Sequence
 
@@ -30,3 +30,39 @@ def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) 
             if one is not None and is_removed and log.start == 1 and log.fate is Fate.KEPT:
                 found.append(LeavingReplica(log.node, log.path, one.when.offset, one.when.citation))
     return tuple(found)
+
+
+def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -> frozenset[tuple[int, str]]:
+    """Return input and path of directories without a topic id that become strays of brokers that their partition is assigned to, where all of these are given and none keeps a log of it.
+
+    Args:
+        started: the starts of all nodes.
+        surroundings: with the newest metadata.
+    """
+    state = surroundings.state
+    if state is None:
+        return frozenset()
+    assigned = {(one.topic, one.partition): set(one.replicas) for one in state.partitions.values()}
+    strays: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    holders: dict[tuple[str, int], set[int]] = {}
+    kept: set[tuple[str, int]] = set()
+    for node in started:
+        for log in node.logs:
+            if (
+                isinstance(log.topic, Absent)
+                or isinstance(log.partition, Absent)
+                or isinstance(node.node.node_id, Absent)
+            ):
+                continue
+            name, place = (log.topic, log.partition), (log.input, log.path)
+            if log.fate is Fate.STRAY and place in node.without_topic_id:
+                strays.setdefault(name, []).append(place)
+                holders.setdefault(name, set()).add(node.node.node_id)
+            elif log.fate is not Fate.DELETED and not log.path.endswith(("-future", "-stray")):
+                kept.add(name)
+    return frozenset(
+        place
+        for name, places in strays.items()
+        if name not in kept and name in assigned and assigned[name] <= holders[name]
+        for place in places
+    )

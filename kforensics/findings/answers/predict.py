@@ -136,6 +136,8 @@ class PredictedCluster:
     """Inputs of nodes in whose log directories nothing is at all."""
     unclean_nodes: Mapping[int, str] = field(default_factory=dict)
     """By input of a node, why the controller takes its last stop as unclean."""
+    unserved: Collection[tuple[int, str]] = ()
+    """Input and path of directories without a topic id that become strays, where no replica that their partition is assigned to keeps a log of it."""
     leaving: Sequence[LeavingReplica] = ()
     """Replicas that a reassignment removes from their nodes."""
     order: StartOrder | None = None
@@ -203,6 +205,8 @@ class PredictedCluster:
             or (self.order is not None and self.order.missing)
             or self.twice
             or self.leaving
+            or self._without_segment()
+            or self._filled_strays()
         )
         if is_in_doubt and state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}:
             state = State.UNKNOWN
@@ -262,6 +266,8 @@ class PredictedCluster:
                 *([FOLLOWERS] if self.order is None and self._reached() else []),
                 *unknown,
                 *_gone_before(ended_early),
+                *self._gone_segments(),
+                *self._held_by_strays(),
                 *self._without_directory(),
                 *(
                     f"Whether records of the metadata log of {_node(self.inputs[one.input])} are lost: {one.path}: {one.lost_before}. Compare the metadata logs of "
@@ -312,7 +318,7 @@ class PredictedCluster:
             due = log.due if isinstance(log.due, DueSegments) and log.due.is_setting_known else None
             if log.outcome == "unknown":
                 yield State.UNKNOWN
-            elif log.lost.records or (due is not None and due.is_whole_log):
+            elif log.lost.records or (due is not None and due.is_whole_log) or self._is_unserved(log):
                 yield State.LOSES
             else:
                 yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
@@ -340,6 +346,48 @@ class PredictedCluster:
             if log.start == 1 and log.is_reached and log.fate is Fate.KEPT and not isinstance(log.further_end, Absent)
         }
         return [found[key] for key in sorted(found)]
+
+    def _without_segment(self) -> list[PredictedLog]:
+        """Return the logs of which indexes are here and no segment, and of which nothing says how long they were."""
+        return [
+            log
+            for log in self._reached()
+            if log.start == 1
+            and log.fate is Fate.KEPT
+            and log.outcome == "loads"
+            and log.has_only_indexes
+            and isinstance(log.further_end, Absent)
+            and not isinstance(log.partition, Absent)
+            and not log.path.endswith(("-delete", "-future", "-stray"))
+        ]
+
+    def _gone_segments(self) -> Iterator[str]:
+        found = self._without_segment()
+        if found:
+            yield (
+                f"Whether {listed([log.path for log in found], most=4)} held records: only indexes and no .log file are there, and a start creates an empty log. "
+                "Look for its segments (other copies, lost+found) before it."
+            )
+
+    def _filled_strays(self) -> list[PredictedLog]:
+        """Return the logs with records that are renamed to -stray and not served any more."""
+        return [
+            log
+            for log in self._reached()
+            if log.fate is Fate.STRAY and not log.path.endswith("-future") and _may_hold_records(log)
+        ]
+
+    def _is_unserved(self, log: PredictedLog) -> bool:
+        return log.fate is Fate.STRAY and (log.input, log.path) in self.unserved and _may_hold_records(log)
+
+    def _held_by_strays(self) -> Iterator[str]:
+        found = [log for log in self._filled_strays() if not self._is_unserved(log)]
+        if found:
+            shown = [f"{log.path} of {_node(self.inputs[log.input])}" for log in found]
+            yield (
+                f"Whether another replica holds what is not served any more: {listed(shown, most=4)}. A stray stays on the disk, and may be the last full copy. "
+                "diff says what other replicas hold."
+            )
 
     def _without_directory(self) -> Iterator[str]:
         if self.lost:
@@ -409,12 +457,17 @@ class PredictedCluster:
         ended = self._ended_early()
         if ended:
             yield f"; {counted(len(ended), 'log')} may have lost {form(len(ended), 'its', 'their')} end before"
+        bare = self._without_segment()
+        if bare:
+            yield f"; of {counted(len(bare), 'log')} no segment is here, and {form(len(bare), 'an empty one is', 'empty ones are')} created"
         torn = [log for log in self._reached() if any(after < before for _, before, after in log.scanned)]
         if torn:
             yield f"; what it truncates of {counted(len(torn), 'log')} is no whole batch"
         strays = [log for log in self._reached() if log.fate is Fate.STRAY]
         if strays:
-            yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served"
+            unserved = {(log.topic, log.partition) for log in strays if self._is_unserved(log)}
+            none_kept = f", and no replica of {counted(len(unserved), 'partition')} is kept" if unserved else ""
+            yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served{none_kept}"
         if self.leaving:
             yield f"; {len(self.leaving):,} may be {form(len(self.leaving), 'a stray', 'strays')} by then"
         if whole:
@@ -497,6 +550,12 @@ class PredictedCluster:
             yield (
                 f"Raise retention before the start if these records are to stay: all of {listed([log.path for log in aged], most=4)}. "
                 "--ways-out compares it."
+            )
+        unserved = [log.path for log in self._reached() if self._is_unserved(log)]
+        if unserved:
+            yield (
+                f"Put partition.metadata with the topic id back into {listed(list(dict.fromkeys(unserved)), most=4)} before any broker is started: "
+                "else these partitions begin empty."
             )
         for start in self.starts:
             if not start.loads_logs or start.exception == UNREGISTERED:
@@ -591,6 +650,14 @@ def _gone_before(logs: Sequence[PredictedLog]) -> Iterator[str]:
             f"Whether records are lost that these logs held before any start: {listed(shown, most=4)}. "
             "diff says what other replicas hold."
         )
+
+
+def _may_hold_records(log: PredictedLog) -> bool:
+    """Whether a log has records before the start, or its end can't be read."""
+    end, start, segments = log.before.log_end_offset, log.before.log_start_offset, log.before.segments
+    if not segments:
+        return False
+    return isinstance(end, Absent) or end > (segments[0][0] if isinstance(start, Absent) else start)
 
 
 def _end_words(end: int | Absent) -> str:

@@ -111,6 +111,8 @@ class PredictedLog:
     due: DueSegments | Absent = Absent.NOT_APPLICABLE
     further_end: FurtherEnd | Absent = Absent.NOT_APPLICABLE
     """The furthest end that files name above the one that the log has before the start."""
+    has_only_indexes: bool = False
+    """Indexes are there before the start, and no segment."""
     takes_directory_offline: bool = False
     """Its load throws what takes its log directory offline, and not the process down (3.2.1)."""
 
