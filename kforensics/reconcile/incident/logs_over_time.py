@@ -197,10 +197,13 @@ class LogsOverTime:
         """Return by broker how far its log had grown by its own lines, where no copy of any log of the partition reaches that offset."""
         held = max((copy.view.log_end_offset for copy in self.copies), default=0)
         created = self.evidence.incarnation.created_ms
+        # Lines of a broker that holds no log of this topic may be about an earlier one of the name.
+        holders = {copy.broker_id for copy in self.copies if not copy.is_remnant}
         return {
             broker: end
             for broker, end in self.evidence.facts.logged_ends(self.partition).items()
             if end.offset > held
+            and broker in holders
             and not (isinstance(created, int) and isinstance(end.time_ms, int) and end.time_ms < created)
         }
 

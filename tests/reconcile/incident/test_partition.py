@@ -242,6 +242,7 @@ def test_offsets_that_any_copy_holds_or_that_an_earlier_topic_had_are_not_missin
 
     assert [] == of_ends(explained(one, other, before=[earlier], facts=Grown(ends={1: 32})))
     assert [] == of_ends(explained(one, other, made=Incarnation(created_ms=60), facts=Grown(ends={1: 32})))
+    assert [] == of_ends(explained(one, other, facts=Grown(ends={3: 32})))
 
 
 @pytest.mark.parametrize(("broker", "is_open"), [(1, True), (2, True), (3, False)])
