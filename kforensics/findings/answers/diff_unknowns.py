@@ -53,7 +53,7 @@ def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]
         ConcernKind.PAST_END, State.MAYBE_AT_RISK
     ):
         yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
-    if found.of(ConcernKind.OUTDATED, State.UNKNOWN):
+    if found.of(ConcernKind.OUTDATED, State.UNKNOWN) or found.of(ConcernKind.LOGGED_END, State.UNKNOWN):
         yield "What the replicas hold since then: give the directories as they were when the log files end, or log files that end when the directories were copied."
     if found.of(ConcernKind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
         yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."

@@ -332,7 +332,9 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     of_unclean = (
         (one, doubt) for one in affected for doubt in one.doubts if doubt.leader_epoch in _unclean_epochs(one)
     )
-    incident, doubt = next(of_unclean, (affected[0], affected[0].doubts[0]))
+    # That another log of a broker ends too early is said where that log is.
+    of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
+    incident, doubt = next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
     return f"the inputs do not show {doubt.words} ({incident.partition})"
 
 

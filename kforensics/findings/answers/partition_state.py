@@ -42,6 +42,7 @@ class ConcernKind(StrEnum):
     NO_REPLICA = "no-replica"
     UNREAD = "unread"
     OUTDATED = "outdated"
+    LOGGED_END = "logged-end"
     ASSIGNMENT = "assignment"
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
@@ -330,6 +331,12 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         return
     if isinstance(report.later_epoch, int):
         yield _concern(report, State.UNKNOWN, ConcernKind.OUTDATED, detail=str(report.later_epoch))
+    if report.logged_past_end:
+        view, end = report.logged_past_end[0]
+        detail = f"the log of {report.owner_of(view)} had reached offset {end.offset:,} by {end.place}"
+        views = [one for one, _ in report.logged_past_end]
+        records = end.offset - max(one.view.log_end_offset for one in live)
+        yield _concern(report, State.UNKNOWN, ConcernKind.LOGGED_END, views, detail=detail, records=records)
     if isinstance(report.assigned, Absent):
         kind = ConcernKind.ALONE if len(live) == 1 else ConcernKind.ASSIGNMENT
         yield _concern(report, State.UNKNOWN, kind, (one.view for one in live))

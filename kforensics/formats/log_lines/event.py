@@ -40,6 +40,7 @@ class LogEventKind(StrEnum):
     INVALID_RECORDS = "invalid-records"
     LOG_LOADED = "log-loaded"
     PRODUCER_SNAPSHOT = "producer-snapshot"
+    SEGMENT_ROLLED = "segment-rolled"
     INDEX_REBUILT = "index-rebuilt"
     SEGMENTS_DELETED = "segments-deleted"
     CHECKPOINT_UNREADABLE = "checkpoint-unreadable"

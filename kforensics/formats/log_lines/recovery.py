@@ -78,6 +78,7 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
     ),
     shape(Kind.PRODUCER_SNAPSHOT, b"Writing producer snapshot at offset ", rb"{offset}"),
     shape(Kind.PRODUCER_SNAPSHOT, b"Wrote producer snapshot at offset ", rb"{offset}"),
+    shape(Kind.SEGMENT_ROLLED, b"Rolled new log segment at offset ", rb"{offset} in \d+ ms"),
     shape(Kind.INDEX_REBUILT, b"Could not find offset index file corresponding to log file ", rb"{path}, r"),
     shape(
         Kind.INDEX_REBUILT,

@@ -30,6 +30,7 @@ class DoubtKind(StrEnum):
     COMPACTION = "compaction"
     UNREADABLE = "unreadable"
     ORDER = "order"
+    LOGGED_END = "logged-end"
 
 
 class Doubt(NamedTuple):
@@ -46,6 +47,11 @@ class Doubt(NamedTuple):
     """The offsets of the truncation that it is about."""
     is_input: bool = True
     """Whether what would show it can be given to kforensics."""
+
+    @property
+    def is_of_lines(self) -> bool:
+        """Whether lines name offsets of this very partition that no log given reaches."""
+        return self.kind is DoubtKind.LOGGED_END and not isinstance(self.offsets, Absent)
 
 
 class WholeReturn(NamedTuple):

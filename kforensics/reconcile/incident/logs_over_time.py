@@ -27,7 +27,7 @@ from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata
 from kforensics.reconcile.incident.logged_high_watermarks import logged_high_watermarks, with_trusted_high_watermarks
 from kforensics.reconcile.incident.model import LeaderBasis
 from kforensics.reconcile.logs.agreement import common_range
-from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.facts import Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import TopicPartition
@@ -184,7 +184,7 @@ class LogsOverTime:
             return None
         led = next((state for state in reversed(states) if isinstance(state.leader, int)), states[0])
         newest = self.leader.view.last_epoch if self.leader is not None else Absent.UNKNOWN
-        if isinstance(newest, Absent) or newest < led.leader_epoch:
+        if isinstance(newest, Absent) or newest < led.leader_epoch or self.logged_past_end():
             # It is not the log with which the broker led: its disk was exchanged, or put back, since.
             return None
         return Bound(
@@ -192,6 +192,20 @@ class LogsOverTime:
             f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",
             (states[-1].citation,),
         )
+
+    def logged_past_end(self) -> dict[int, LoggedEnd]:
+        """Return by broker how far its log had grown by its own lines, where no copy of any log of the partition reaches that offset."""
+        held = max((copy.view.log_end_offset for copy in self.copies), default=0)
+        created = self.evidence.incarnation.created_ms
+        # Lines of a broker that holds no log of this topic may be about an earlier one of the name.
+        holders = {copy.broker_id for copy in self.copies if not copy.is_remnant}
+        return {
+            broker: end
+            for broker, end in self.evidence.facts.logged_ends(self.partition).items()
+            if end.offset > held
+            and broker in holders
+            and not (isinstance(created, int) and isinstance(end.time_ms, int) and end.time_ms < created)
+        }
 
     def is_uncommitted(self, truncation: ObservedTruncation) -> bool:
         """Whether a clean election proves that nothing of what a line says was truncated had been committed.

@@ -1,16 +1,20 @@
 """What the evidence of one partition leaves open, by its truncations, losses and copies."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation
-from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, doubts_of
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Reliance, doubts_of
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry
 from kforensics.reconcile.incident.partition_losses import tails_of_copies
+from kforensics.reconcile.observed.facts import LoggedEnd
 from kforensics.units import METADATA_TOPICS, OffsetRange
+from kforensics.words import listed
+
+_YOUNGER_DISKS = "a copy of the disks of these brokers that is younger than their log lines"
 
 
 def partition_doubts(
@@ -67,7 +71,25 @@ def partition_doubts(
         "the order in which the snapshots were taken",
     )
     in_order = (order,) if known.evidence.is_order_in_doubt else ()
-    return replace(found, open=(*found.open, *in_order, *of_truncations, *tails, *_of_compaction(known)))
+    past = known.logged_past_end()
+    shortened = {
+        (copy.rank, broker)
+        for copy in known.copies
+        if copy.is_final and isinstance(broker := copy.broker_id, int) and broker in past
+    }
+    return replace(
+        found,
+        open=(
+            *found.open,
+            *in_order,
+            *of_truncations,
+            *tails,
+            *_of_logged_ends(known, past),
+            *_of_compaction(known),
+        ),
+        dispelled=(*found.dispelled, *(() if past else _of_older_disk(known))),
+        shortened=found.shortened | shortened,
+    )
 
 
 def _denied(known: LogsOverTime, truncation: ObservedTruncation, losses: Sequence[LossEntry]) -> list[OffsetRange]:
@@ -100,6 +122,44 @@ def _of_compaction(known: LogsOverTime) -> Iterator[Doubt]:
                 f"whether compaction removed the record of offset {asked.offset}, which broker {copy.broker_id} and the leader, broker {known.leader.broker_id}, do not both hold",
                 "the log of another replica, or an earlier copy, with a later record of its key",
             )
+
+
+def _of_logged_ends(known: LogsOverTime, past: Mapping[int, LoggedEnd]) -> Iterator[Doubt]:
+    """Yield the log that had grown furthest past the end of every copy: its disk was put back or has lost its end, or the copies are older."""
+    if not past:
+        return
+    broker, reached = max(past.items(), key=lambda one: one[1].offset)
+    held = max((copy.view.log_end_offset for copy in known.copies), default=0)
+    yield Doubt(
+        DoubtKind.LOGGED_END,
+        f"what offsets {held} to {reached.offset - 1} held, which no log given reaches: the log of broker {broker} had reached offset {reached.offset} by {reached.place}",
+        f"a copy of the disks of broker {broker} that is younger than {reached.place}",
+        offsets=OffsetRange(held, reached.offset - 1),
+    )
+
+
+def _of_older_disk(known: LogsOverTime) -> Iterator[Reliance]:
+    """Yield that the log of the leader ends where it did, as long as no log of its broker, nor of one whose log ends where it does, ends before its own lines."""
+    leader = known.leader
+    if leader is None or not leader.is_final or not isinstance(broker := leader.broker_id, int):
+        return
+    same = {
+        copy.broker_id
+        for copy in known.copies
+        if is_in_use(copy) and copy.view.log_end_offset == leader.view.log_end_offset
+    }
+    brokers = sorted({broker, *(one for one in same if isinstance(one, int))})
+    names = (
+        f"broker {broker}"
+        if len(brokers) == 1
+        else f"one of brokers {listed(list(map(str, brokers)), most=len(brokers))}"
+    )
+    doubt = Doubt(
+        DoubtKind.LOGGED_END,
+        f"whether the log ended at offset {leader.view.log_end_offset}: another log of {names} ends before offsets that lines of that broker name",
+        _YOUNGER_DISKS,
+    )
+    yield Reliance(doubt, (frozenset((leader.rank, one) for one in brokers),))
 
 
 def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:

@@ -9,7 +9,8 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.broker_lives import BrokerLife, broker_lives, log_loads
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LogLoad, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LoggedEnd, LogLoad, Restart
+from kforensics.reconcile.observed.logged_ends import logged_ends
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_leaderships import logged_assignments, logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods
@@ -37,6 +38,8 @@ class BrokerLogFacts(ClusterFacts):
     """The starts of each broker by its own lines."""
     logged_loads: Mapping[tuple[int, TopicPartition], tuple[LogLoad, ...]] = field(default_factory=dict)
     """The loads of each broker's logs."""
+    ends: Mapping[TopicPartition, Mapping[int, LoggedEnd]] = field(default_factory=dict)
+    """How far each broker's log of a partition had grown by its lines."""
     named: frozenset[int] | None = None
     """The brokers that the states name, found once for all partitions."""
 
@@ -119,6 +122,10 @@ class BrokerLogFacts(ClusterFacts):
     def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:
         """Return the loads by the broker's own lines."""
         return self.logged_loads.get((broker_id, partition), ())
+
+    def logged_ends(self, partition: TopicPartition) -> Mapping[int, LoggedEnd]:
+        """Return them by the brokers' own lines."""
+        return self.ends.get(partition, {})
 
     def verifies_clean_stops(self) -> bool:
         """Return what the metadata log says."""
@@ -242,6 +249,7 @@ def facts_from_logs(
         starts_are_logged=not periods.too_old and not periods.last and _are_starts_logged(events, newest_version),
         lives=broker_lives(events, periods),
         logged_loads=log_loads(events),
+        ends=logged_ends(events),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
         metadata_end_ms=metadata_end_ms,
     )

@@ -57,6 +57,19 @@ class LogLoad(NamedTuple):
     """Where the log ended when the broker stopped cleanly before: a stop writes a producer snapshot there (1.0 and later)."""
 
 
+class LoggedEnd(NamedTuple):
+    """An offset that a broker's log had reached, as a line of that broker says."""
+
+    offset: int
+    time_ms: int | Absent
+    citation: Citation
+
+    @property
+    def place(self) -> str:
+        """The line, in words."""
+        return f"line {self.citation.line} of {self.citation.path}"
+
+
 class GroupCommit(NamedTuple):
     """A committed offset of a consumer group, whose members have read everything below it."""
 
@@ -153,6 +166,14 @@ class ClusterFacts:
             partition: the topic and number.
         """
         return ()
+
+    def logged_ends(self, partition: TopicPartition) -> Mapping[int, LoggedEnd]:  # noqa: ARG002
+        """Return by broker how far its log of the partition had grown by its own lines, where none says that it was truncated or replaced since.
+
+        Args:
+            partition: the topic and number.
+        """
+        return {}
 
     def verifies_clean_stops(self) -> bool:
         """Whether the controller keeps a broker in the ISR only where its disk holds the marker of its last clean stop (KIP-966)."""

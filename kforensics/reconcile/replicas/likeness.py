@@ -43,6 +43,8 @@ def likeness_of(judge: "PartitionJudge", copies: Sequence[ReplicaCopy] = ()) -> 
     if leadership is None or len(every) < 2:
         return None
     start, end = log.log_start_offset, log.log_end_offset
+    if any(one.offset > end for one in judge.facts.logged_ends(judge.partition).values()):
+        return None
     recorded = [one.high_watermark for one in every]
     if any(isinstance(one, int) and one > end for one in recorded):
         return None

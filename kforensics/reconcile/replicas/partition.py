@@ -15,7 +15,7 @@ from kforensics.reconcile.logs.divergence import (
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import EmptiedReplica, Given
 from kforensics.reconcile.replicas.expected_truncation import (
@@ -246,12 +246,26 @@ class PartitionJudge:
             depth=depth,
             not_compared_below=self._not_compared_below(),
             later_epoch=self.later_epoch,
+            logged_past_end=self._logged_past_end(),
         )
 
     def _not_compared_below(self) -> int:
         """Return the offset below which content was not compared; a replica that nothing is compared with is read at its end alone."""
         unread = max((view.replica.unread_below for view in (*self.live, *self.future)), default=0)
         return max((one.last + 1 for one in self.compared.undecided), default=unread) if unread else 0
+
+    def _logged_past_end(self) -> tuple[tuple[LoadedLog, LoggedEnd], ...]:
+        """Return the logs that had grown past the end of every log given, by lines of their brokers, the longest first."""
+        ends = self.facts.logged_ends(self.partition)
+        given = max((view.log_end_offset for view in (*self.live, *self.future)), default=0)
+        past = [
+            (view, end)
+            for view in self.live
+            if isinstance(broker := view.replica.broker_id, int)
+            and (end := ends.get(broker)) is not None
+            and end.offset > given
+        ]
+        return tuple(sorted(past, key=lambda one: -one[1].offset))
 
     def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
         """Return the leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""

@@ -10,6 +10,7 @@ from kforensics.protocol.outcome import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.facts import LoggedEnd
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.directories import EmptiedReplica
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
@@ -135,6 +136,8 @@ class PartitionReport:
     """The offset below which content was not compared, as the ends of logs were read alone."""
     later_epoch: int | Absent = Absent.NOT_APPLICABLE
     """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
+    logged_past_end: tuple[tuple[LoadedLog, LoggedEnd], ...] = ()
+    """Logs that had grown past the end of every log given, by lines of their brokers: the directories are older, or have lost their ends."""
 
     @property
     def costly_elections(self) -> tuple[WhatIf, ...]:

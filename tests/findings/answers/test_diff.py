@@ -20,7 +20,7 @@ from kforensics.findings.answers.partition_state import (
 )
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.observed.facts import Leadership, NoFacts
+from kforensics.reconcile.observed.facts import Leadership, LoggedEnd, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.placement import place_partition
 from kforensics.reconcile.replicas.report import Verdict
@@ -40,6 +40,7 @@ class Facts(NoFacts):
     directories: dict = field(default_factory=dict)
     deleted: bool = False
     minimum: int = 1
+    ends: dict = field(default_factory=dict)
 
     def leaderships(self, partition, topic_id):
         return self.states
@@ -52,6 +53,9 @@ class Facts(NoFacts):
 
     def needed_in_sync(self, topic):
         return self.minimum
+
+    def logged_ends(self, partition):
+        return {broker: LoggedEnd(offset, 5, replace(HERE, line=7)) for broker, offset in self.ends.items()}
 
 
 def led(leader, isr, *, epoch=0, replicas=(1, 2, 3), eligible=()):
@@ -93,6 +97,17 @@ def test_all_assigned_replicas_that_hold_the_same_agree():
         answer(report).state,
         answer(report).headline,
     )
+
+
+@pytest.mark.parametrize(("end", "state"), [(60, State.AGREE), (71, State.UNKNOWN)])
+def test_replicas_that_all_end_before_an_offset_that_a_broker_logged_do_not_agree(end, state):
+    facts = replace(led(1, {1, 2, 3}), ends={2: end, 9: 500})
+    report = judged(log(1, 60), log(2, 60), log(3, 60), facts=facts)
+    said = "the log of broker 2 had reached offset 71 by line 7 of "
+
+    assert state is answer(report).state
+    assert (said in answer(report).headline) is (state is State.UNKNOWN)
+    assert ("11 offsets past the end of every log of t-0" in answer(report).headline) is (state is State.UNKNOWN)
 
 
 def test_a_metadata_log_that_agrees_says_nothing_of_partitions_of_which_no_replica_is_given():

@@ -1,9 +1,10 @@
 """The incident of one partition, from logs in memory."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
+from kforensics.commands.partition_account import with_returned_doubts
 from kforensics.damage import Absent
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
@@ -12,7 +13,7 @@ from kforensics.reconcile.incident.doubts import DoubtKind, Moments
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.partition import explain_partition
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership
@@ -205,3 +206,53 @@ def test_the_leader_of_a_truncation_is_who_led_in_the_epoch_that_its_line_names(
 
     assert (2, 2, "unclean-election") == (found.leader, found.leader_epoch, found.cause.name)
     assert found.agrees is True
+
+
+@dataclass(frozen=True)
+class Grown(NoFacts):
+    """Broker 1 leads, and lines say how far logs had grown."""
+
+    ends: dict = field(default_factory=dict)
+
+    def leaderships(self, partition, topic_id):
+        return (leadership(1, 0, {1, 2}, 10),)
+
+    def logged_ends(self, partition):
+        return {broker: LoggedEnd(offset, 50, HERE) for broker, offset in self.ends.items()}
+
+
+def of_ends(found):
+    return [one for one in found.doubts if one.kind is DoubtKind.LOGGED_END]
+
+
+def test_a_log_that_ends_before_offsets_that_its_broker_logged_is_not_whole():
+    one, other = replica(1, WHOLE), replica(2, WHOLE)
+    whole, short = (explained(one, other, facts=Grown(ends={2: end})) for end in (10, 32))
+
+    assert [] == of_ends(whole)
+    assert ["what offsets 10 to 31 held"] == [doubt.words.partition(",")[0] for doubt in of_ends(short)]
+    assert "the log of broker 2 had reached offset 32 by line" in of_ends(short)[0].words
+    assert State.UNKNOWN is incident_state(short)
+    assert {(1, 2)} == short.shortened
+
+
+def test_offsets_that_any_copy_holds_or_that_an_earlier_topic_had_are_not_missing():
+    one, other = replica(1, WHOLE), replica(2, WHOLE)
+    earlier = replica(1, [*WHOLE, batch(10, 31, 0)], name="b1-before")
+
+    assert [] == of_ends(explained(one, other, before=[earlier], facts=Grown(ends={1: 32})))
+    assert [] == of_ends(explained(one, other, made=Incarnation(created_ms=60), facts=Grown(ends={1: 32})))
+    assert [] == of_ends(explained(one, other, facts=Grown(ends={3: 32})))
+
+
+@pytest.mark.parametrize(("broker", "is_open"), [(1, True), (2, True), (3, False)])
+def test_another_log_that_ends_too_early_leaves_open_where_the_logs_of_the_same_brokers_ended(broker, is_open):
+    found = explained(replica(1, WHOLE), replica(2, WHOLE), replica(3, WHOLE[:1]), facts=Grown())
+    other = replace(found, dispelled=(), shortened=frozenset({(1, broker)}))
+
+    back = of_ends(next(iter(with_returned_doubts([found, other]))))
+
+    assert is_open is bool(back)
+    assert not back or back[0].words.startswith(
+        "whether the log ended at offset 10: another log of one of brokers 1 and 2 "
+    )

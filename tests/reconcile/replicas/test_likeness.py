@@ -12,7 +12,7 @@ from kforensics.evidence.replica.collect import ReplicaCopy
 from kforensics.findings.answers.partition_state import judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
 from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.likeness import likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
@@ -25,6 +25,10 @@ from tests.builders.logs import HERE, MemoryReader, batch, replica
 class Facts(NoFacts):
     states: tuple = ()
     is_kraft: bool = False
+    logged_end: int = 0
+
+    def logged_ends(self, partition):
+        return {1: LoggedEnd(self.logged_end, 5, HERE)}
 
     def leaderships(self, partition, topic_id):
         return self.states
@@ -169,3 +173,10 @@ def test_partitions_that_are_alike_are_judged_alike(options):
 
     assert met
     assert short
+
+
+def test_logs_that_end_before_a_logged_offset_are_like_no_others():
+    logs = [replica(broker, [batch(0, 9, 0)], checkpoint=[(0, 0)]) for broker in (1, 2)]
+    judges = [PartitionJudge(logs, MemoryReader({}), Facts(logged_end=end)) for end in (10, 11)]
+
+    assert [True, False] == [likeness_of(judge) is not None for judge in judges]
