@@ -77,14 +77,17 @@ class LogsOverTime:
         self.doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.observed = with_trusted_high_watermarks(observed, evidence.facts, self.doubted)
         self.judge = self._judge()
-        self.account = self._account(found.topic_id)
+        account = self._account(found.topic_id)
+        before_term = tuple(before_its_term(account, self.leader, evidence.versions))
+        outside = outside_metadata(partition, account, self.observed, evidence.facts)
+        self.account = replace(account, gaps=(*account.gaps, *outside, *before_term))
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader
             and self.account.reaches_now
             and not self._is_from_before(self.leader)
         )
-        self.leader_basis = self._leader_basis()
+        self.leader_basis = self._leader_basis(is_before_its_term=bool(before_term))
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
         self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
@@ -107,25 +110,18 @@ class LogsOverTime:
         )
 
     def _account(self, topic_id: str | Absent) -> LeadershipAccount:
-        facts, versions = self.evidence.facts, self.evidence.versions
-        account = account_of(
+        return account_of(
             self.partition,
             topic_id,
-            facts,
+            self.evidence.facts,
             newest_epoch=max(
                 (entries[-1].leader_epoch for copy in self.copies for entries in recorded_epochs(copy) if entries),
                 default=Absent.UNKNOWN,
             ),
             given=self.evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
-            keeps_epoch=versions.keeps_epoch_of_election,
+            keeps_epoch=self.evidence.versions.keeps_epoch_of_election,
         )
-        gaps = (
-            *account.gaps,
-            *outside_metadata(self.partition, account, self.observed, facts),
-            *before_its_term(account, self.leader, versions),
-        )
-        return replace(account, gaps=gaps)
 
     def _earlier_moments(self) -> list[Moment]:
         return [
@@ -147,15 +143,13 @@ class LogsOverTime:
             return ()
         return self.evidence.facts.unclean_elections_before(self.leaderships[0], self.partition, topic_id)
 
-    def _leader_basis(self) -> LeaderBasis:
+    def _leader_basis(self, *, is_before_its_term: bool) -> LeaderBasis:
         if self.leader is None:
             return LeaderBasis.LOG
         broker = self.leader.broker_id
         if not isinstance(broker, int) or broker != self.account.last_leader:
             return LeaderBasis.OPTION if broker == self.evidence.wanted_leader else LeaderBasis.LOG
-        is_older = self._is_from_before(self.leader) or any(
-            before_its_term(self.account, self.leader, self.evidence.versions)
-        )
+        is_older = is_before_its_term or self._is_from_before(self.leader)
         return LeaderBasis.OLDER_LOG if is_older else LeaderBasis.RECORD
 
     def _is_from_before(self, leader: LogCopy) -> bool:
