@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import LoggedEnd
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _REACHED: Mapping[Kind, tuple[str, int]] = {
@@ -30,7 +30,6 @@ _TARGETS: Mapping[Kind, str] = {
 }
 _OTHER_LOGS = frozenset({Kind.LOG_CREATED, Kind.LOG_DISCARDED, Kind.STRAY_LOG, Kind.FULL_TRUNCATION})
 """Behind them the directory holds another log, none, or one that begins elsewhere."""
-_NOT_THE_LOG = ("-delete", "-future", "-stray")
 
 _Key = tuple[int, TopicPartition]
 
@@ -53,8 +52,7 @@ def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int,
                 del ends[key]
         if not isinstance(node, int) or not isinstance(partition := event.topic_partition, TopicPartition):
             continue
-        directory = event.fields.get("directory")
-        if partition.topic in METADATA_TOPICS or (isinstance(directory, str) and directory.endswith(_NOT_THE_LOG)):
+        if partition.topic in METADATA_TOPICS or is_of_other_directory(event):
             continue
         key = (node, partition)
         reached = _reached(event)
