@@ -7,11 +7,16 @@ from itertools import pairwise
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
+from kforensics.evidence.metadata.state import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    BrokerState,
+    PartitionState,
+    QuorumChange,
+)
 from kforensics.reconcile.observed.facts import Commits, CommittedFacts, Leadership, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
