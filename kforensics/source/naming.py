@@ -24,7 +24,6 @@ from kforensics.damage import Absent
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 LONGEST_TOPIC = 249
-LONGEST_NAME = 255
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_EPOCH = 2**31 - 1
@@ -103,12 +102,11 @@ class PartitionDirectoryName(NamedTuple):
     """A parsed name of a partition directory."""
 
     topic: str
+    """Its end is missing where the name of a deleted or stray directory would exceed 255 characters with it."""
     partition: int
     state: DirectoryState = DirectoryState.LIVE
     unique_id: str | Absent = Absent.NOT_APPLICABLE
     """The 32 hexadecimal digits that make the name of a renamed directory unique; not the topic id."""
-    is_topic_shortened: bool = False
-    """Whether the name has the maximum length, so that the end of the topic may be missing."""
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -193,13 +191,8 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
         return None
     if renamed is None:
         return PartitionDirectoryName(topic=topic, partition=partition)
-    state = _STATES[renamed["state"]]
     return PartitionDirectoryName(
-        topic=topic,
-        partition=partition,
-        state=state,
-        unique_id=renamed["unique"],
-        is_topic_shortened=state is not DirectoryState.FUTURE and len(name) >= LONGEST_NAME,
+        topic=topic, partition=partition, state=_STATES[renamed["state"]], unique_id=renamed["unique"]
     )
 
 

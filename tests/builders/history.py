@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -18,6 +19,7 @@ from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 from tests.builders.logs import HERE, MemoryReader
 
@@ -63,6 +65,22 @@ def truncation(
         rule=rule,
         is_logged=logged,
         before=before,
+        citations=(HERE,),
+        **(fields | more),
+    )
+
+
+def logged_truncation(from_offset, to_offset, *, rule="epoch", broker=1, **more) -> LoggedTruncation:
+    """What a log line says of a truncation, of no leader that it names."""
+    unknown = dict.fromkeys(("leader", "leader_epoch", "high_watermark"), Absent.UNKNOWN)
+    fields: dict[str, Any] = {"time_ms": 1, "is_full": False, **unknown}
+    return LoggedTruncation(
+        broker_id=broker,
+        topic_partition=PARTITION,
+        from_offset=from_offset,
+        to_offset=to_offset,
+        rule=rule,
+        is_exact=True,
         citations=(HERE,),
         **(fields | more),
     )

@@ -39,7 +39,6 @@ def test_partition_directories(name, topic, partition, state):
     assert parsed is not None
     assert (topic, partition, state) == (parsed.topic, parsed.partition, parsed.state)
     assert (HEX if "." in name and HEX in name else Absent.NOT_APPLICABLE) == parsed.unique_id
-    assert not parsed.is_topic_shortened
     assert ("metadata" in name) == parsed.is_metadata
     assert f"{topic}-{partition}" == str(parsed.topic_partition)
 
@@ -75,7 +74,7 @@ def test_what_is_no_partition_directory(name):
     assert parse_partition_directory(name) is None
 
 
-def test_a_shortened_topic_is_reported():
+def test_a_renamed_directory_has_what_the_broker_left_of_its_topic():
     # 249 characters of topic don't fit beside "-0." and 39 more: the broker keeps 255 - 41.
     cut = "x" * (255 - len(f"-0.{HEX}-delete"))
 
@@ -83,9 +82,9 @@ def test_a_shortened_topic_is_reported():
     future = parse_partition_directory(f"{'x' * 249}-0.{HEX}-future")
 
     assert deleted is not None
-    assert deleted.is_topic_shortened
+    assert cut == deleted.topic
     assert future is not None
-    assert not future.is_topic_shortened
+    assert future.topic == "x" * 249
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,8 @@ class ControllerState(NamedTuple):
     """The newest metadata.version that its binary supports, as it said when it registered."""
 
 
-TOPIC_RESOURCE = 2
-"""The type of a resource that is a topic."""
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+"""The types of a resource that is a topic, and of one that is a broker, or all brokers where it has no name."""
 
 
 class ConfigChange(NamedTuple):

@@ -176,14 +176,10 @@ class LogEvent(NamedTuple):
 
 
 class LineCensus(NamedTuple):
-    """The number of lines of each sort."""
+    """The number of lines, of those that are events, and of those with each sort of damage."""
 
     lines: int = 0
     events: int = 0
-    continuations: int = 0
-    """The number of indented lines: stack traces and values of the configuration."""
-    foreign: int = 0
-    """The number of lines that begin unlike a broker's line: other programs, heads of stack traces, incomplete beginnings."""
     unmatched: int = 0
     """The number of messages that begin like an event and continue differently: other or incomplete messages, texts of unknown versions."""
     not_utf8: int = 0

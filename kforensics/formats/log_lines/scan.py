@@ -45,7 +45,6 @@ _TEXT_LINE = re.compile(TEXT_HEAD)
 _CONFIGURATION_LIMIT = 1 << 17
 _LINE_END = 0x0A
 _NOT_ASCII = 0x80
-_HEAD_BYTES = list(b"[2{\r\n")
 _BRACE = 0x7B
 _BLANKS = list(b"\t ")
 
@@ -111,7 +110,6 @@ def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
     content = np.frombuffer(window, np.uint8)
     line_ends = np.flatnonzero(content == _LINE_END)
     starts = np.concatenate(([0], line_ends[line_ends < len(window) - 1] + 1))
-    first_bytes = np.bincount(content[starts], minlength=256)
     found: list[_Found] = []
     repeats: dict[int, tuple[int, re.Match[bytes]]] = {}
     latest: dict[TopicPartition | Absent, tuple[Message, int]] = {}
@@ -146,7 +144,7 @@ def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
         for index, (item, line) in enumerate(zip(found, lines.tolist(), strict=True))
     )
     repeated = sum(count for count, _ in repeats.values())
-    return LogWindow(events, _census(window, line_ends, first_bytes, len(events) + repeated, unmatched))
+    return LogWindow(events, _census(window, line_ends, len(events) + repeated, unmatched))
 
 
 def _begins_with_brace(content: NDArray[np.uint8], starts: NDArray[np.intp]) -> bool:
@@ -206,15 +204,11 @@ def _event(item: _Found, position: int, line: int, repeats: tuple[int, re.Match[
     return event._replace(repeats=repeats[0], last_time_ms=_text_moment(repeats[1]).time_ms)
 
 
-def _census(
-    window: bytes, line_ends: NDArray[np.intp], first_bytes: NDArray[np.intp], events: int, unmatched: int
-) -> LineCensus:
+def _census(window: bytes, line_ends: NDArray[np.intp], events: int, unmatched: int) -> LineCensus:
     content = np.frombuffer(window, np.uint8)
     return LineCensus(
         lines=len(line_ends),
         events=events,
-        continuations=int(first_bytes[_BLANKS].sum()),
-        foreign=int(first_bytes.sum() - first_bytes[_BLANKS + _HEAD_BYTES].sum()),
         unmatched=unmatched,
         not_utf8=0 if _is_utf8(window) else _not_utf8_lines(window, content, line_ends),
         with_nul=len(_lines_with(content == 0, line_ends)) if b"\x00" in window else 0,

@@ -108,22 +108,11 @@ def cause_of(
         is_by_protocol: recomputed, the protocol truncates to the same offset.
         some_committed: some discarded record is proven to have been committed.
     """
-    if truncation.empties_segment:
-        reason = (
-            f"start-up recovery could not read through the segment that begins at offset {truncation.to_offset} (batches out of order or, since 4.0,"
-            " any I/O error such as a full disk) and emptied it, sound batches included"
-        )
-        return Cause(CauseName.RECOVERY, "proven", reason, truncation.citations)
-    if truncation.topic_partition.topic in METADATA_TOPICS and not (
-        truncation.rule == "recovery" and truncation.is_inside
-    ):
+    is_metadata = truncation.topic_partition.topic in METADATA_TOPICS
+    if truncation.empties_segment or (truncation.rule == "recovery" and (truncation.is_inside or not is_metadata)):
+        return _of_recovery(truncation)
+    if is_metadata:
         return _of_metadata_log(truncation, evidence)
-    if truncation.rule == "recovery" and truncation.is_inside:
-        reason = f"start-up recovery met damage at offset {truncation.to_offset}, inside of the log, and discarded all behind it, sound segments too"
-        return Cause(CauseName.DAMAGE, "likely", reason, truncation.citations)
-    if truncation.rule == "recovery":
-        reason = "start-up recovery found the end of the log missing or torn; earlier evidence shows that it had been written"
-        return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
     before = truncation.before
     is_of_topic = before is not None and evidence.is_of_topic(before)
     if not is_of_topic and _is_of_earlier_topic(truncation, evidence.incarnation):
@@ -135,43 +124,18 @@ def cause_of(
     exchanged = _exchanged_disk(truncation, evidence)
     if exchanged is not None:
         return exchanged
-    if not truncation.is_logged and (
-        (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol)
-    ):
-        if _was_restored(truncation, election, evidence):
-            return _restored(truncation, evidence, "possible")
-        reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
-        return Cause(CauseName.POWER_LOSS, "possible", reason, truncation.citations)
-    if not truncation.is_logged and election is not None and election.leader == truncation.broker_id:
-        if _was_restored(truncation, election, evidence):
-            return _restored(truncation, evidence, "likely")
-        reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
-        return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
+    of_lost_end = _of_lost_end(truncation, election, evidence, is_by_protocol=is_by_protocol)
+    if of_lost_end is not None:
+        return of_lost_end
     lost_before = _leaders_own_truncation(truncation, election, evidence)
     if lost_before is not None:
         found = _because_of_leader(lost_before, election, evidence, protocol)
         if found.name is not CauseName.UNKNOWN or not none_committed:
             return found
     if election is not None and _wrote_it_all(truncation, election, evidence.leaderships):
-        led_again = f"its log ended at {truncation.to_offset} when it led again{_in_epoch(truncation, election)}"
-        wrote = f"broker {election.leader} had written these records itself"
-        if evidence.risk_of(election) is Risk.RESTART:
-            reason = f"{wrote} and had stopped cleanly, which flushes a log, and {led_again}: its disk was put back to an earlier state"
-            return Cause(CauseName.DISK_RESTORED, "likely", reason, (election.citation,))
-        was_last = _was_in_sync(election, evidence.leaderships)
-        name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
-        return Cause(name, "likely", f"{wrote}, and {led_again}: it had lost them", (election.citation,))
+        return _of_own_writes(truncation, election, evidence)
     if election is not None and election.unclean:
-        reason, confidence = _was_not_in_sync(election)
-        if truncation.replacement is None and _led_before(election, evidence.leaderships):
-            reason += "; it had led before, so it may have written these records itself and lost them since"
-            confidence = "possible"
-        elif (election.leader, truncation.to_offset) in evidence.recovered:
-            reason += (
-                "; start-up recovery had truncated its own log there, so it may have held these records and lost them"
-            )
-            confidence = "possible"
-        return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
+        return _of_unclean_election(truncation, election, evidence)
     if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(CauseName.HIGH_WATERMARK, "likely", reason)
@@ -179,6 +143,76 @@ def cause_of(
         if none_committed:
             return Cause(CauseName.UNCOMMITTED_TAIL, "likely", "no discarded record had been committed")
         return Cause(CauseName.UNKNOWN, "possible", "no evidence shows which election changed the log")
+    return _of_takeover(truncation, election, evidence, none_committed=none_committed, some_committed=some_committed)
+
+
+def _of_recovery(truncation: ObservedTruncation) -> Cause:
+    if truncation.empties_segment:
+        reason = (
+            f"start-up recovery could not read through the segment that begins at offset {truncation.to_offset} (batches out of order or, since 4.0,"
+            " any I/O error such as a full disk) and emptied it, sound batches included"
+        )
+        return Cause(CauseName.RECOVERY, "proven", reason, truncation.citations)
+    if truncation.is_inside:
+        reason = f"start-up recovery met damage at offset {truncation.to_offset}, inside of the log, and discarded all behind it, sound segments too"
+        return Cause(CauseName.DAMAGE, "likely", reason, truncation.citations)
+    reason = (
+        "start-up recovery found the end of the log missing or torn; earlier evidence shows that it had been written"
+    )
+    return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
+
+
+def _of_lost_end(
+    truncation: ObservedTruncation, election: Leadership | None, evidence: CauseEvidence, *, is_by_protocol: bool
+) -> Cause | None:
+    """Return the cause where a log has lost its end and no line reports it; none where the broker may have truncated it as a follower."""
+    if truncation.is_logged:
+        return None
+    if (election is None and truncation.replacement is None) or (truncation.is_shortened and not is_by_protocol):
+        if _was_restored(truncation, election, evidence):
+            return _restored(truncation, evidence, "possible")
+        reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
+        return Cause(CauseName.POWER_LOSS, "possible", reason, truncation.citations)
+    if election is not None and election.leader == truncation.broker_id:
+        if _was_restored(truncation, election, evidence):
+            return _restored(truncation, evidence, "likely")
+        reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
+        return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
+    return None
+
+
+def _of_own_writes(truncation: ObservedTruncation, election: Leadership, evidence: CauseEvidence) -> Cause:
+    """Return the cause where the elected broker had written the records itself and led again without them."""
+    led_again = f"its log ended at {truncation.to_offset} when it led again{_in_epoch(truncation, election)}"
+    wrote = f"broker {election.leader} had written these records itself"
+    if evidence.risk_of(election) is Risk.RESTART:
+        reason = f"{wrote} and had stopped cleanly, which flushes a log, and {led_again}: its disk was put back to an earlier state"
+        return Cause(CauseName.DISK_RESTORED, "likely", reason, (election.citation,))
+    was_last = _was_in_sync(election, evidence.leaderships)
+    name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
+    return Cause(name, "likely", f"{wrote}, and {led_again}: it had lost them", (election.citation,))
+
+
+def _of_unclean_election(truncation: ObservedTruncation, election: Leadership, evidence: CauseEvidence) -> Cause:
+    reason, confidence = _was_not_in_sync(election)
+    if truncation.replacement is None and _led_before(election, evidence.leaderships):
+        reason += "; it had led before, so it may have written these records itself and lost them since"
+        confidence = "possible"
+    elif (election.leader, truncation.to_offset) in evidence.recovered:
+        reason += "; start-up recovery had truncated its own log there, so it may have held these records and lost them"
+        confidence = "possible"
+    return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
+
+
+def _of_takeover(
+    truncation: ObservedTruncation,
+    election: Leadership,
+    evidence: CauseEvidence,
+    *,
+    none_committed: bool,
+    some_committed: bool,
+) -> Cause:
+    """Return the cause where the elected broker, which no evidence calls out of sync, led without the records."""
     is_clean = _is_known_clean(election, evidence.leaderships)
     returned = None if none_committed else _unclean_return(truncation, election, evidence)
     if returned is not None:

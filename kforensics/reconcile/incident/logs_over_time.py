@@ -76,15 +76,22 @@ class LogsOverTime:
         self.ordinary = _ordinary_truncations(observed, self.leaderships)
         self.doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.observed = with_trusted_high_watermarks(observed, evidence.facts, self.doubted)
+        self.weakened = self._weakened()
         self.judge = self._judge()
-        self.account = self._account(found.topic_id)
+        account = self._account(found.topic_id)
+        before_term = tuple(before_its_term(account, self.leader, evidence.versions))
+        outside = outside_metadata(partition, account, self.observed, evidence.facts)
+        self.account = replace(account, gaps=(*account.gaps, *outside, *before_term))
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader
             and self.account.reaches_now
             and not self._is_from_before(self.leader)
         )
-        self.leader_basis = self._leader_basis()
+        self.furthest_end = max((copy.view.log_end_offset for copy in self.copies), default=0)
+        self.logged_past_end = self._logged_past_end()
+        self.whole_account = self._whole_account()
+        self.leader_basis = self._leader_basis(is_before_its_term=bool(before_term))
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
         self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
@@ -100,32 +107,25 @@ class LogsOverTime:
             self.evidence.facts,
             self.reader,
             doubted=self.doubted,
-            weakened=self.weakened(),
+            weakened=self.weakened,
             logged=logged_high_watermarks(self.observed, self.copies),
             moments=self._earlier_moments(),
             written_ms={id(copy.view): copy.taken_ms for copy in self.copies if isinstance(copy.taken_ms, int)},
         )
 
     def _account(self, topic_id: str | Absent) -> LeadershipAccount:
-        facts, versions = self.evidence.facts, self.evidence.versions
-        account = account_of(
+        return account_of(
             self.partition,
             topic_id,
-            facts,
+            self.evidence.facts,
             newest_epoch=max(
                 (entries[-1].leader_epoch for copy in self.copies for entries in recorded_epochs(copy) if entries),
                 default=Absent.UNKNOWN,
             ),
             given=self.evidence.moments.brokers,
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
-            keeps_epoch=versions.keeps_epoch_of_election,
+            keeps_epoch=self.evidence.versions.keeps_epoch_of_election,
         )
-        gaps = (
-            *account.gaps,
-            *outside_metadata(self.partition, account, self.observed, facts),
-            *before_its_term(account, self.leader, versions),
-        )
-        return replace(account, gaps=gaps)
 
     def _earlier_moments(self) -> list[Moment]:
         return [
@@ -147,15 +147,13 @@ class LogsOverTime:
             return ()
         return self.evidence.facts.unclean_elections_before(self.leaderships[0], self.partition, topic_id)
 
-    def _leader_basis(self) -> LeaderBasis:
+    def _leader_basis(self, *, is_before_its_term: bool) -> LeaderBasis:
         if self.leader is None:
             return LeaderBasis.LOG
         broker = self.leader.broker_id
         if not isinstance(broker, int) or broker != self.account.last_leader:
             return LeaderBasis.OPTION if broker == self.evidence.wanted_leader else LeaderBasis.LOG
-        is_older = self._is_from_before(self.leader) or any(
-            before_its_term(self.account, self.leader, self.evidence.versions)
-        )
+        is_older = is_before_its_term or self._is_from_before(self.leader)
         return LeaderBasis.OLDER_LOG if is_older else LeaderBasis.RECORD
 
     def _is_from_before(self, leader: LogCopy) -> bool:
@@ -168,7 +166,7 @@ class LogsOverTime:
         magic = copy.view.oldest_magic
         return (isinstance(magic, int) and magic < 2) or self.protocol_of(copy).name is ProtocolName.HW
 
-    def weakened(self) -> frozenset[int]:
+    def _weakened(self) -> frozenset[int]:
         """Return the brokers whose logs were shortened by recovery, to a high watermark, or in a way that no log line reports."""
         return frozenset(
             truncation.broker_id
@@ -177,14 +175,14 @@ class LogsOverTime:
             and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
         )
 
-    def whole_account(self) -> Bound | None:
+    def _whole_account(self) -> Bound | None:
         """Return the account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""
         states = self.account.states
         if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
             return None
         led = next((state for state in reversed(states) if isinstance(state.leader, int)), states[0])
         newest = self.leader.view.last_epoch if self.leader is not None else Absent.UNKNOWN
-        if isinstance(newest, Absent) or newest < led.leader_epoch or self.logged_past_end():
+        if isinstance(newest, Absent) or newest < led.leader_epoch or self.logged_past_end:
             # It is not the log with which the broker led: its disk was exchanged, or put back, since.
             return None
         return Bound(
@@ -193,16 +191,15 @@ class LogsOverTime:
             (states[-1].citation,),
         )
 
-    def logged_past_end(self) -> dict[int, LoggedEnd]:
+    def _logged_past_end(self) -> dict[int, LoggedEnd]:
         """Return by broker how far its log had grown by its own lines, where no copy of any log of the partition reaches that offset."""
-        held = max((copy.view.log_end_offset for copy in self.copies), default=0)
         created = self.evidence.incarnation.created_ms
         # Lines of a broker that holds no log of this topic may be about an earlier one of the name.
         holders = {copy.broker_id for copy in self.copies if not copy.is_remnant}
         return {
             broker: end
             for broker, end in self.evidence.facts.logged_ends(self.partition).items()
-            if end.offset > held
+            if end.offset > self.furthest_end
             and broker in holders
             and not (isinstance(created, int) and isinstance(end.time_ms, int) and end.time_ms < created)
         }

@@ -1,6 +1,6 @@
 """What the evidence of one partition leaves open, by its truncations, losses and copies."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kforensics.reconcile.history.causes import CauseName
@@ -10,7 +10,6 @@ from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Relia
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry
 from kforensics.reconcile.incident.partition_losses import tails_of_copies
-from kforensics.reconcile.observed.facts import LoggedEnd
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import listed
 
@@ -71,7 +70,7 @@ def partition_doubts(
         "the order in which the snapshots were taken",
     )
     in_order = (order,) if known.evidence.is_order_in_doubt else ()
-    past = known.logged_past_end()
+    past = known.logged_past_end
     shortened = {
         (copy.rank, broker)
         for copy in known.copies
@@ -84,7 +83,7 @@ def partition_doubts(
             *in_order,
             *of_truncations,
             *tails,
-            *_of_logged_ends(known, past),
+            *_of_logged_ends(known),
             *_of_compaction(known),
         ),
         dispelled=(*found.dispelled, *(() if past else _of_older_disk(known))),
@@ -124,12 +123,12 @@ def _of_compaction(known: LogsOverTime) -> Iterator[Doubt]:
             )
 
 
-def _of_logged_ends(known: LogsOverTime, past: Mapping[int, LoggedEnd]) -> Iterator[Doubt]:
+def _of_logged_ends(known: LogsOverTime) -> Iterator[Doubt]:
     """Yield the log that had grown furthest past the end of every copy: its disk was put back or has lost its end, or the copies are older."""
-    if not past:
+    if not known.logged_past_end:
         return
-    broker, reached = max(past.items(), key=lambda one: one[1].offset)
-    held = max((copy.view.log_end_offset for copy in known.copies), default=0)
+    broker, reached = max(known.logged_past_end.items(), key=lambda one: one[1].offset)
+    held = known.furthest_end
     yield Doubt(
         DoubtKind.LOGGED_END,
         f"what offsets {held} to {reached.offset - 1} held, which no log given reaches: the log of broker {broker} had reached offset {reached.offset} by {reached.place}",

@@ -67,7 +67,7 @@ def loss_entries(
         known.leader,
         needed_in_sync=needed,
         judge=known.judge,
-        whole=known.whole_account(),
+        whole=known.whole_account,
         deleted=known.deleted.truncated(),
         is_cleaned=any(
             copy.view.cleaned_below > 0 or isinstance(copy.view.replica.cleaner_point, CheckpointValue)
@@ -133,7 +133,7 @@ def candidates(known: LogsOverTime) -> tuple[Candidate, ...]:
 
 def _by_whole_account(known: LogsOverTime, loss: LossEntry) -> LossEntry:
     """Return a loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
-    whole = known.whole_account()
+    whole = known.whole_account
     if loss.was_committed != "possible" or whole is None:
         return loss
     led = known.account.last_leader
@@ -142,7 +142,7 @@ def _by_whole_account(known: LogsOverTime, loss: LossEntry) -> LossEntry:
     if is_of_leader or not isinstance(epoch, int) or epoch >= states[-1].leader_epoch:
         return loss
     # A log that was shortened proves nothing of what was committed before, if its broker led since; else it took nothing with it.
-    if known.weakened() & {state.leader for state in states if state.leader_epoch > epoch}:
+    if known.weakened & {state.leader for state in states if state.leader_epoch > epoch}:
         return loss
     return replace(
         loss,

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import LogLoad
-from kforensics.reconcile.observed.logged_events import LoggedEvent, log_written
+from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory, log_written
 from kforensics.reconcile.observed.logged_periods import LoggedPeriods, logged_periods
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
@@ -154,10 +154,7 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
             lacking.add(node)
         if event.kind is Kind.BROKER_STOPPED:
             stop_ms[node] = time_ms
-        directory = event.fields.get("directory")
-        if isinstance(event.topic_partition, Absent) or (
-            isinstance(directory, str) and directory.endswith(("-delete", "-future", "-stray"))
-        ):
+        if isinstance(event.topic_partition, Absent) or is_of_other_directory(event):
             continue
         key, offset = (node, event.topic_partition), event.number("offset")
         if event.kind is Kind.PRODUCER_SNAPSHOT and isinstance(offset, int):

@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import LoggedEnd
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _REACHED: Mapping[Kind, tuple[str, int]] = {
@@ -30,7 +30,6 @@ _TARGETS: Mapping[Kind, str] = {
 }
 _OTHER_LOGS = frozenset({Kind.LOG_CREATED, Kind.LOG_DISCARDED, Kind.STRAY_LOG, Kind.FULL_TRUNCATION})
 """Behind them the directory holds another log, none, or one that begins elsewhere."""
-_NOT_THE_LOG = ("-delete", "-future", "-stray")
 
 _Key = tuple[int, TopicPartition]
 
@@ -43,20 +42,17 @@ def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int,
     Args:
         events: of all nodes, in the order of time; those without a node are left out.
     """
-    ends: dict[_Key, LoggedEnd] = {}
+    by_topic: dict[str, dict[_Key, LoggedEnd]] = {}
     truncated_ms: dict[_Key, int | Absent] = {}
     for item in events:
         event, node = item.event, item.node_id
-        if event.kind is Kind.TOPIC_DELETED:
-            topic = event.fields.get("topic_name")
-            for key in [key for key in ends if key[1].topic == topic]:
-                del ends[key]
+        if event.kind is Kind.TOPIC_DELETED and isinstance(topic := event.fields.get("topic_name"), str):
+            by_topic.pop(topic, None)
         if not isinstance(node, int) or not isinstance(partition := event.topic_partition, TopicPartition):
             continue
-        directory = event.fields.get("directory")
-        if partition.topic in METADATA_TOPICS or (isinstance(directory, str) and directory.endswith(_NOT_THE_LOG)):
+        if partition.topic in METADATA_TOPICS or is_of_other_directory(event):
             continue
-        key = (node, partition)
+        key, ends = (node, partition), by_topic.setdefault(partition.topic, {})
         reached = _reached(event)
         is_in_order = event.kind not in _ROLES or truncated_ms.get(key, Absent.UNKNOWN) != item.time_ms
         if reached is not None and is_in_order and (key not in ends or ends[key].offset < reached):
@@ -68,8 +64,9 @@ def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int,
             if key in ends and ends[key].offset > target:
                 ends[key] = LoggedEnd(target, item.time_ms, item.citation)
     found: dict[TopicPartition, dict[int, LoggedEnd]] = {}
-    for (node, partition), end in ends.items():
-        found.setdefault(partition, {})[node] = end
+    for ends in by_topic.values():
+        for (node, partition), end in ends.items():
+            found.setdefault(partition, {})[node] = end
     return found
 
 

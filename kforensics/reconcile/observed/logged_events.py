@@ -13,6 +13,7 @@ from kforensics.reconcile.observed.clocks import Clock
 
 _ROTATED = re.compile(r"(?<=\.log)[.\-_](\d+|\d{4}-\d{2}-\d{2}.*?)(\.gz)?$")
 """The end of a rotated file's name, by number or by date; the file without one is written last."""
+_OTHER_DIRECTORIES = ("-delete", "-future", "-stray")
 
 
 class LoggedEvent(NamedTuple):
@@ -50,6 +51,16 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
             keyed.append((latest, at, number, LoggedEvent(event, node, time_ms, file)))
     keyed.sort(key=itemgetter(0, 1, 2))
     return tuple(item for _, _, _, item in keyed)
+
+
+def is_of_other_directory(event: LogEvent) -> bool:
+    """Whether a line is about a directory of a partition that is not its log: it was put aside, or is a future replica.
+
+    Args:
+        event: of any node.
+    """
+    directory = event.fields.get("directory")
+    return isinstance(directory, str) and directory.endswith(_OTHER_DIRECTORIES)
 
 
 def log_written(file: LogFile) -> tuple[int | Absent, str]:

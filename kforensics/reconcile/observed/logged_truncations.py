@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.formats.log_lines.event import EMPTIED_SEGMENT, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory
 from kforensics.units import METADATA_TOPIC, TopicPartition
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
@@ -95,7 +95,7 @@ def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation,
     found: list[LoggedTruncation] = []
     for item in events:
         partition = _partition(item.event)
-        if partition is None or _is_of_other_directory(item.event):
+        if partition is None or is_of_other_directory(item.event):
             continue
         if item.event.kind is Kind.SEGMENTS_DELETED and item.event.fields.get("reason") == "recovery":
             _flag_inside(found, item, partition)
@@ -120,11 +120,6 @@ def _partition(event: LogEvent) -> TopicPartition | None:
     if event.kind is Kind.METADATA_TRUNCATION:
         return METADATA_PARTITION if isinstance(event.topic_partition, Absent) else event.topic_partition
     return None if isinstance(event.topic_partition, Absent) else event.topic_partition
-
-
-def _is_of_other_directory(event: LogEvent) -> bool:
-    directory = event.fields.get("directory")
-    return isinstance(directory, str) and directory.endswith(("-delete", "-future", "-stray"))
 
 
 def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:

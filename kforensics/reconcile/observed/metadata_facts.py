@@ -1,17 +1,24 @@
 """Leaders, in-sync replicas, restarts and settings from the metadata log; `broker_log_facts` adds those from broker logs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.state import BrokerState, PartitionState, QuorumChange
+from kforensics.evidence.metadata.state import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    BrokerState,
+    ConfigChange,
+    PartitionState,
+    QuorumChange,
+)
 from kforensics.reconcile.observed.facts import Commits, CommittedFacts, Leadership, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
@@ -101,22 +108,28 @@ class MetadataFacts(CommittedFacts):
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
         """Return the topic's setting, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
-        chosen = self._setting(self._history, UNCLEAN_ELECTION, topic, recorded_at)
+        chosen = self._setting(UNCLEAN_ELECTION, topic, recorded_at)
         return Absent.NOT_WRITTEN if chosen is None else chosen.strip().lower() == "true"
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return the topic's `min.insync.replicas`, else the cluster's; a setting in a broker's server.properties is not in the metadata."""
-        chosen = self._setting(self._history, MIN_INSYNC_REPLICAS, topic, Absent.UNKNOWN) or ""
+        chosen = self._setting(MIN_INSYNC_REPLICAS, topic, Absent.UNKNOWN) or ""
         return int(chosen) if chosen.isdecimal() else Absent.UNKNOWN
 
-    @staticmethod
-    def _setting(history: MetadataHistory, name: str, topic: str, at: int | Absent) -> str | None:
-        value = {
-            (change.resource_type, change.resource_name): change.value
-            for change in history.configs
-            if change.name == name and (isinstance(at, Absent) or change.when.offset <= at)
-        }
-        return value.get((TOPIC_RESOURCE, topic)) or value.get((BROKER_RESOURCE, ""))
+    def _setting(self, name: str, topic: str, at: int | Absent) -> str | None:
+        return self._value((TOPIC_RESOURCE, topic, name), at) or self._value((BROKER_RESOURCE, "", name), at)
+
+    def _value(self, setting: tuple[int, str, str], at: int | Absent) -> str | None:
+        changes = reversed(self._changes.get(setting, ()))
+        return next((one.value for one in changes if isinstance(at, Absent) or one.when.offset <= at), None)
+
+    @cached_property
+    def _changes(self) -> Mapping[tuple[int, str, str], Sequence[ConfigChange]]:
+        """The changes of each setting, the oldest first, by resource and name: they are asked for of every partition."""
+        found: dict[tuple[int, str, str], list[ConfigChange]] = {}
+        for change in self._history.configs:
+            found.setdefault((change.resource_type, change.resource_name, change.name), []).append(change)
+        return found
 
 
 def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[TopicPartition, Leadership, Leadership]]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.state import BrokerState, ConfigChange, When
+from kforensics.evidence.metadata.state import TOPIC_RESOURCE, BrokerState, ConfigChange, When
 from kforensics.reconcile.observed.clocks import Anchor
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import TopicPartition
@@ -14,7 +14,6 @@ from kforensics.units import TopicPartition
 TELLING_SETTINGS = frozenset(
     {"unclean.leader.election.enable", "min.insync.replicas", "retention.ms", "cleanup.policy"}
 )
-TOPIC_RESOURCE = 2
 WHOLE_TOPIC = -1
 """The partition number of an entry that concerns all partitions of a topic."""
 

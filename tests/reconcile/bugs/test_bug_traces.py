@@ -2,8 +2,7 @@
 
 import pytest
 
-from kforensics.damage import Absent, Span
-from kforensics.evidence.model import Citation
+from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1
 from kforensics.protocol.known_bugs import KNOWN_BUGS
 from kforensics.protocol.outcome import ProtocolName
@@ -14,26 +13,12 @@ from kforensics.reconcile.observed.broker_lives import BrokerLife
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import NoFacts
-from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
-from kforensics.units import TopicPartition
+from tests.builders.history import logged_truncation
 from tests.conftest import ROOT
 
 
 def truncation(to_offset, high_watermark):
-    return LoggedTruncation(
-        broker_id=1,
-        topic_partition=TopicPartition("orders", 0),
-        time_ms=1,
-        from_offset=100,
-        is_exact=True,
-        to_offset=to_offset,
-        rule="epoch",
-        leader=2,
-        leader_epoch=3,
-        high_watermark=high_watermark,
-        is_full=False,
-        citations=(Citation(input=0, path="server.log", span=Span(0, 1), line=1),),
-    )
+    return logged_truncation(100, to_offset, leader=2, leader_epoch=3, high_watermark=high_watermark)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ import pytest
 from kforensics.reconcile.bugs.files import of_files, of_stuck_replicas
 from kforensics.reconcile.history.log_copies import Agreement
 from kforensics.reconcile.history.truncations import find_truncations
-from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
-from tests.builders.history import leadership, log_copy, trace_evidence
-from tests.builders.logs import HERE, MemoryReader, batch, replica
+from tests.builders.history import leadership, log_copy, logged_truncation, trace_evidence
+from tests.builders.logs import MemoryReader, batch, replica
 
 HALVES = (batch(0, 99, 0), batch(100, 116, 0), batch(117, 199, 1))
 
@@ -35,19 +34,8 @@ def test_a_stopped_replica_that_nobody_left_behind_is_not_stuck(leaders_end, kno
 
 
 def test_a_follower_that_starts_anew_at_its_leaders_start_cuts_nothing():
-    told = LoggedTruncation(
-        broker_id=2,
-        topic_partition=TopicPartition("t", 0),
-        time_ms=1,
-        from_offset=168,
-        to_offset=171,
-        rule="leader-start",
-        leader=1,
-        leader_epoch=3,
-        is_full=True,
-        high_watermark=168,
-        is_exact=True,
-        citations=(HERE,),
+    told = logged_truncation(
+        168, 171, rule="leader-start", broker=2, leader=1, leader_epoch=3, is_full=True, high_watermark=168
     )
 
     assert () == find_truncations(TopicPartition("t", 0), [told], [], Agreement(MemoryReader({})))

@@ -6,9 +6,8 @@ import pytest
 
 from kforensics.reconcile.history.log_copies import Agreement
 from kforensics.reconcile.history.truncations import find_truncations
-from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
-from tests.builders.history import PARTITION, log_copy
-from tests.builders.logs import HERE, MemoryReader, batch, replica
+from tests.builders.history import PARTITION, log_copy, logged_truncation
+from tests.builders.logs import MemoryReader, batch, replica
 
 ZONE_MS = 9 * 3_600_000
 
@@ -26,19 +25,8 @@ def test_the_same_offsets_on_disk_and_in_a_line_are_one_truncation(from_offset, 
         written(50_000_000, [batch(0, 27, 1), batch(28, 33, 3)], 1),
         written(60_000_000, [batch(0, 27, 1), batch(28, 31, 6)], 2, is_final=True),
     ]
-    line = LoggedTruncation(
-        broker_id=2,
-        topic_partition=PARTITION,
-        time_ms=55_000_000 + ZONE_MS,
-        from_offset=from_offset,
-        to_offset=28,
-        rule="epoch",
-        leader=3,
-        leader_epoch=6,
-        is_full=False,
-        high_watermark=28,
-        is_exact=True,
-        citations=(HERE,),
+    line = logged_truncation(
+        from_offset, 28, broker=2, time_ms=55_000_000 + ZONE_MS, leader=3, leader_epoch=6, high_watermark=28
     )
     truncations = find_truncations(PARTITION, [line], copies, Agreement(MemoryReader({})))
 

@@ -14,9 +14,8 @@ from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
-from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
-from tests.builders.history import leadership
+from tests.builders.history import leadership, logged_truncation
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 
@@ -188,20 +187,7 @@ def test_the_leader_of_a_truncation_is_who_led_in_the_epoch_that_its_line_names(
     before = replace(before, segments=(replace(before.segments[0], path="b3-before/0.log", mtime_ns=10_000_000_000),))
     leader = replica(2, [batch(0, 4, 0), batch(5, 19, 2)])
     cleaned = replica(3, [batch(0, 4, 0), batch(15, 19, 2)], checkpoint=[(0, 0), (2, 15)], cleaned=15)
-    line = LoggedTruncation(
-        broker_id=3,
-        topic_partition=TopicPartition("t", 0),
-        time_ms=60_000,
-        from_offset=10,
-        to_offset=5,
-        rule="epoch",
-        leader=Absent.UNKNOWN,
-        leader_epoch=2,
-        is_full=False,
-        high_watermark=Absent.UNKNOWN,
-        is_exact=True,
-        citations=(HERE,),
-    )
+    line = logged_truncation(10, 5, broker=3, time_ms=60_000, leader_epoch=2)
     (found,) = explained(leader, cleaned, before=[before], facts=Forced(), logged=[line]).truncations
 
     assert (2, 2, "unclean-election") == (found.leader, found.leader_epoch, found.cause.name)
