@@ -146,8 +146,7 @@ class MetadataReplay:
                 history.append(history[-1]._replace(is_registered=False, is_fenced=True, when=when))
         for key, value in current.items():
             if value is not None and key not in configs:
-                self.configs.append(ConfigChange(*key, None, when))
-                self._names_of_topic.get(key[1], set()).discard(key[2])
+                self._set(ConfigChange(*key, None, when))
 
     def _drop(self, reason: str, last_offset: int) -> None:
         if self._begun is not None:
@@ -237,12 +236,14 @@ class MetadataReplay:
     def _config(self, fields: Fields, when: When, _origin: Origin) -> bool:
         value = fields["value"]
         subject = (fields["resource_type"], str(fields["resource_name"]), str(fields["name"]))
-        self.configs.append(ConfigChange(*subject, None if value is None else str(value), when))
-        kind, resource, name = subject
-        if kind == TOPIC_RESOURCE:
-            names = self._names_of_topic.setdefault(resource, set())
-            (names.discard if value is None else names.add)(name)
+        self._set(ConfigChange(*subject, None if value is None else str(value), when))
         return True
+
+    def _set(self, change: ConfigChange) -> None:
+        self.configs.append(change)
+        if change.resource_type == TOPIC_RESOURCE:
+            names = self._names_of_topic.setdefault(change.resource_name, set())
+            (names.discard if change.value is None else names.add)(change.name)
 
     def _feature(self, fields: Fields, when: When, _origin: Origin) -> bool:
         level = fields.get("feature_level", fields.get("max_feature_level", 0))

@@ -17,8 +17,11 @@ from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.replay import MetadataReplay
+from kforensics.evidence.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
 from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
+from kforensics.formats.messages.schema import Decoded
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts
 from kforensics.reconcile.replicas.leader import source_of
 from kforensics.units import TopicPartition
@@ -362,6 +365,27 @@ def test_a_topic_that_is_created_again_has_none_of_the_settings_of_the_deleted_o
 
     assert history.at(1).configs[2, "t", "min.insync.replicas"].value == "2"
     assert not history.latest().configs
+
+
+def test_a_setting_of_a_broker_that_a_snapshot_lacks_is_not_taken_for_that_of_a_topic(tmp_path: Path) -> None:
+    """A snapshot that lacks the setting of the broker says nothing of the setting of the topic."""
+    place = history_of(tmp_path, batch(0, TOPIC)).topics[TOPIC_ID].created
+    replay = MetadataReplay()
+    topic = Decoded("TopicRecord", 0, {"name": "1", "topic_id": TOPIC_ID})
+    setting = {"name": "min.insync.replicas", "resource_name": "1", "value": "2"}
+    of_topic = Decoded("ConfigRecord", 0, setting | {"resource_type": TOPIC_RESOURCE})
+    of_broker = Decoded("ConfigRecord", 0, setting | {"resource_type": BROKER_RESOURCE})
+    for message in (topic, of_topic, of_broker):
+        replay.add(message, place, 0)
+    replay.apply_snapshot((topic, of_topic), place._replace(offset=5, from_snapshot=True), 1)
+    replay.add(Decoded("RemoveTopicRecord", 0, {"topic_id": TOPIC_ID}), place._replace(offset=6), 2)
+
+    assert [(one.resource_type, one.value, one.when.offset) for one in replay.configs] == [
+        (TOPIC_RESOURCE, "2", 0),
+        (BROKER_RESOURCE, "2", 0),
+        (BROKER_RESOURCE, None, 5),
+        (TOPIC_RESOURCE, None, 6),
+    ]
 
 
 def test_records_that_are_not_understood_are_named(tmp_path: Path) -> None:
