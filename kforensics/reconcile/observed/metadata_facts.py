@@ -64,6 +64,15 @@ class MetadataFacts(CommittedFacts):
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
+    def recreated_ms(self, topic: str) -> int | Absent:
+        """Return when the newest topic of that name was created, where a record says so."""
+        named = self._history.topics_named(topic)
+        if len(named) < 2 or not isinstance(named[-1].removed, Absent):
+            return Absent.UNKNOWN
+        created = named[-1].created
+        # A snapshot is younger than the topics in it.
+        return Absent.UNKNOWN if created.from_snapshot or created.timestamp_ms < 0 else created.timestamp_ms
+
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """Return the metadata offsets where the broker registered as a new incarnation without a controlled shutdown before."""
         return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))

@@ -83,3 +83,14 @@ def test_facts_of_log_lines_give_the_ends_by_broker():
     facts = facts_from_logs([*logged_events(ROLLED.format(32)), *logged_events(ROLLED.format(9), node=2)], NoFacts())
 
     assert {1: 32, 2: 9} == {broker: end.offset for broker, end in facts.logged_ends(PARTITION).items()}
+
+
+@pytest.mark.parametrize(("later_ms", "is_known"), [(-1, True), (0, True), (1, False)])
+def test_lines_from_before_a_topic_was_created_again_say_nothing_of_its_log(later_ms, is_known):
+    events = logged_events(ROLLED.format(32))
+
+    class Metadata(NoFacts):
+        def recreated_ms(self, topic):
+            return events[0].time_ms + later_ms
+
+    assert is_known is (1 in facts_from_logs(events, Metadata()).logged_ends(PARTITION))
