@@ -132,7 +132,8 @@ def test_a_minority_of_the_voters_may_lack_the_newest_metadata(incident, voters,
 
 
 def test_a_topic_is_created_again_at_the_time_of_its_record(tmp_path):
-    made, removed = ("TopicRecord", {"name": "t"}), ("RemoveTopicRecord", {})
+    made: tuple[str, dict[str, Any]] = ("TopicRecord", {"name": "t"})
+    removed: tuple[str, dict[str, Any]] = ("RemoveTopicRecord", {})
     steps = [
         (made, TOPIC_ID, 1_000),
         (removed, TOPIC_ID, 2_000),
