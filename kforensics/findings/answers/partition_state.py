@@ -333,10 +333,11 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
     if isinstance(report.later_epoch, int):
         yield _concern(report, State.UNKNOWN, ConcernKind.OUTDATED, detail=str(report.later_epoch))
     if report.logged_past_end:
-        view, end, held, is_furthest = report.logged_past_end[0]
+        view, end, held, is_furthest, is_same_topic = report.logged_past_end[0]
         records = end.offset - held
         which = "" if is_furthest else " that holds what the leader does"
         past = f"{counted(records, 'offset')} past the end of every log of {report.partition}{which}"
+        past += "" if is_same_topic else ", unless that line is of an earlier topic of the name"
         detail = f"the log of {report.owner_of(view)} had reached offset {end.offset:,} by {end.place}, {past}"
         views = [one.view for one in report.logged_past_end]
         yield _concern(report, State.UNKNOWN, ConcernKind.LOGGED_END, views, detail=detail, records=records)

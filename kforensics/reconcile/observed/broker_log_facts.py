@@ -92,6 +92,10 @@ class BrokerLogFacts(ClusterFacts):
         """Return the time from the metadata log."""
         return self.metadata.recreated_ms(topic)
 
+    def exists_since_ms(self, topic: str) -> int | Absent:
+        """Return the time from the metadata log."""
+        return self.metadata.exists_since_ms(topic)
+
     def is_deletion_logged(self, topic: str) -> bool:
         """Whether the lines of a ZooKeeper cluster say so; of others the metadata log does."""
         # A new topic of that name is in the lines of the controller and in those of the brokers that hold it.

@@ -67,11 +67,17 @@ class MetadataFacts(CommittedFacts):
     def recreated_ms(self, topic: str) -> int | Absent:
         """Return when the newest topic of that name was created, where a record says so."""
         named = self._history.topics_named(topic)
-        if len(named) < 2 or not isinstance(named[-1].removed, Absent):
-            return Absent.UNKNOWN
-        created = named[-1].created
         # A snapshot is younger than the topics in it.
-        return Absent.UNKNOWN if created.from_snapshot or created.timestamp_ms < 0 else created.timestamp_ms
+        if len(named) < 2 or named[-1].created.from_snapshot:
+            return Absent.UNKNOWN
+        return self.exists_since_ms(topic)
+
+    def exists_since_ms(self, topic: str) -> int | Absent:
+        """Return the time of the record or snapshot that names the newest topic of that name first."""
+        named = self._history.topics_named(topic)
+        if not named or not isinstance(named[-1].removed, Absent) or named[-1].created.timestamp_ms < 0:
+            return Absent.UNKNOWN
+        return named[-1].created.timestamp_ms
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """Return the metadata offsets where the broker registered as a new incarnation without a controlled shutdown before."""

@@ -257,7 +257,7 @@ class PartitionJudge:
     def _logged_past_end(self, leader: LoadedLog | None) -> tuple[PastEnd, ...]:
         """Return the logs that had grown past the end of every log that holds what the leader does, by lines of their brokers, the longest first."""
         ends = self.facts.logged_ends(self.partition)
-        logs = [*self.live, *self.future]
+        logs, since = [*self.live, *self.future], self.facts.exists_since_ms(self.partition.topic)
         past = []
         for view in self.live:
             broker = view.replica.broker_id
@@ -266,7 +266,9 @@ class PartitionJudge:
                 continue
             held = max(one.log_end_offset for one in logs if one is view or self._goes_on_as(one, leader))
             if end.offset > held:
-                past.append(PastEnd(view, end, held, held == max(one.log_end_offset for one in logs)))
+                is_furthest = held == max(one.log_end_offset for one in logs)
+                is_same = isinstance(since, int) and isinstance(end.time_ms, int) and since <= end.time_ms
+                past.append(PastEnd(view, end, held, is_furthest, is_same))
         return tuple(sorted(past, key=lambda one: -one.end.offset))
 
     def _goes_on_as(self, view: LoadedLog, leader: LoadedLog | None) -> bool:

@@ -100,6 +100,8 @@ class PastEnd(NamedTuple):
     """The offset at which the longest of these logs ends."""
     is_furthest: bool
     """Whether no other log given, be it one that parted from the leader's, ends behind."""
+    is_same_topic: bool
+    """Whether the metadata log says that the topic was not created again since the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,9 +145,7 @@ def test_a_topic_is_created_again_at_the_time_of_its_record(tmp_path):
         for at, ((name, fields), topic_id, time_ms) in enumerate(steps)
     ]
 
-    created = [
-        MetadataFacts(history_of(tmp_path / f"{count}", *batches[:count]), lambda _: ()).recreated_ms("t")
-        for count in range(1, 5)
-    ]
+    known = [MetadataFacts(history_of(tmp_path / f"{count}", *batches[:count]), lambda _: ()) for count in range(1, 5)]
 
-    assert [Absent.UNKNOWN, Absent.UNKNOWN, 3_000, Absent.UNKNOWN] == created
+    assert [Absent.UNKNOWN, Absent.UNKNOWN, 3_000, Absent.UNKNOWN] == [one.recreated_ms("t") for one in known]
+    assert [1_000, Absent.UNKNOWN, 3_000, Absent.UNKNOWN] == [one.exists_since_ms("t") for one in known]
