@@ -47,6 +47,7 @@ class LinesInTurn:
         self._processes: InTurn[list[Run], _Written] | None = None
         self._task: list[tuple[Run, list[Gap]]] = []
         """Runs for the next process, each with the gaps before it."""
+        self._task_length = 0
         self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
         """Those that processes have."""
 
@@ -67,8 +68,9 @@ class LinesInTurn:
         """
         for one in split_run(run, TASK_LENGTH):
             self._task.append((one, gaps))
+            self._task_length += one.end - one.start
             gaps = []
-            if sum(other.end - other.start for other, _ in self._task) >= TASK_LENGTH // 2:
+            if self._task_length >= TASK_LENGTH // 2:
                 yield from self._submit()
 
     def settle(self) -> Iterator[Taken]:
@@ -90,7 +92,7 @@ class LinesInTurn:
     def _submit(self) -> Iterator[Taken]:
         if self._processes is None:
             self._processes = self._started()
-        task, self._task = self._task, []
+        task, self._task, self._task_length = self._task, [], 0
         for done in self._processes.submit([run for run, _ in task]):
             yield from self._take_over(done)
         self._tasks.append(task)

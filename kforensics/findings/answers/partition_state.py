@@ -17,6 +17,7 @@ from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.units import Depth, TopicPartition
+from kforensics.words import counted
 
 
 class ConcernKind(StrEnum):
@@ -332,10 +333,13 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
     if isinstance(report.later_epoch, int):
         yield _concern(report, State.UNKNOWN, ConcernKind.OUTDATED, detail=str(report.later_epoch))
     if report.logged_past_end:
-        view, end = report.logged_past_end[0]
-        detail = f"the log of {report.owner_of(view)} had reached offset {end.offset:,} by {end.place}"
-        views = [one for one, _ in report.logged_past_end]
-        records = end.offset - max(one.view.log_end_offset for one in live)
+        view, end, held, is_furthest, is_same_topic = report.logged_past_end[0]
+        records = end.offset - held
+        which = "" if is_furthest else " that holds what the leader does"
+        past = f"{counted(records, 'offset')} past the end of every log of {report.partition}{which}"
+        past += "" if is_same_topic else ", unless that line is of an earlier topic of the name"
+        detail = f"the log of {report.owner_of(view)} had reached offset {end.offset:,} by {end.place}, {past}"
+        views = [one.view for one in report.logged_past_end]
         yield _concern(report, State.UNKNOWN, ConcernKind.LOGGED_END, views, detail=detail, records=records)
     if isinstance(report.assigned, Absent):
         kind = ConcernKind.ALONE if len(live) == 1 else ConcernKind.ASSIGNMENT

@@ -4,6 +4,7 @@ Rules by version: `MetaPropertiesEnsemble.verify` (3.7), `BrokerMetadataCheckpoi
 (3.7.1) and `BrokerMetadataPublisher.findStrayPartitions` (3.0 to 3.7.0).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -22,6 +23,7 @@ LEAST_LEVEL_OF_4 = 7
 """metadata.version 3.3-IV3, the oldest that 4.x reads."""
 _KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 3): 31}
 """The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 UNREGISTERED = "InvalidRegistrationException"
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
 LEAST_SEGMENT_BYTES = 1 << 20
@@ -125,11 +127,11 @@ def refuse_segment_bytes(version: KafkaVersion, of_broker: str | None, of_topics
 
 
 def _is_too_small(value: str) -> bool:
-    return value.isdecimal() and int(value) < LEAST_SEGMENT_BYTES
+    return _WHOLE_NUMBER.fullmatch(value) is not None and int(value) < LEAST_SEGMENT_BYTES
 
 
 def _too_small(name: str, value: str) -> str:
-    return f"Invalid value {value} for configuration {name}: Value must be at least {LEAST_SEGMENT_BYTES}"
+    return f"Invalid value {int(value)} for configuration {name}: Value must be at least {LEAST_SEGMENT_BYTES}"
 
 
 def refuse_identity(

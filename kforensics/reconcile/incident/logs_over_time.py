@@ -192,17 +192,35 @@ class LogsOverTime:
         )
 
     def _logged_past_end(self) -> dict[int, LoggedEnd]:
-        """Return by broker how far its log had grown by its own lines, where no copy of any log of the partition reaches that offset."""
+        """Return by broker how far its log had grown by its own lines, where no copy of its log, nor of one that goes on as the leader's does, reaches that offset."""
         created = self.evidence.incarnation.created_ms
         # Lines of a broker that holds no log of this topic may be about an earlier one of the name.
         holders = {copy.broker_id for copy in self.copies if not copy.is_remnant}
         return {
             broker: end
             for broker, end in self.evidence.facts.logged_ends(self.partition).items()
-            if end.offset > self.furthest_end
-            and broker in holders
+            if broker in holders
+            and end.offset > self.held_until(broker)
             and not (isinstance(created, int) and isinstance(end.time_ms, int) and end.time_ms < created)
         }
+
+    def held_until(self, broker_id: int) -> int:
+        """Return the highest end of the copies of a broker's log, and of all copies that hold what the leader does: others end where they parted from it.
+
+        Args:
+            broker_id: of the broker.
+        """
+        if self.leader is None:
+            return self.furthest_end
+        own = self.leader.view
+        ends = (
+            copy.view.log_end_offset
+            for copy in self.copies
+            if copy.view.log_end_offset <= own.log_end_offset
+            or copy.broker_id == broker_id
+            or self.agreement.until(copy.view, own) >= own.log_end_offset
+        )
+        return max(ends, default=0)
 
     def is_uncommitted(self, truncation: ObservedTruncation) -> bool:
         """Whether a clean election proves that nothing of what a line says was truncated had been committed.

@@ -128,10 +128,14 @@ def _of_logged_ends(known: LogsOverTime) -> Iterator[Doubt]:
     if not known.logged_past_end:
         return
     broker, reached = max(known.logged_past_end.items(), key=lambda one: one[1].offset)
-    held = known.furthest_end
+    held = known.held_until(broker)
+    others = "" if held == known.furthest_end else " that holds what the leader does"
+    since = known.evidence.facts.exists_since_ms(known.partition.topic)
+    is_same = isinstance(since, int) and isinstance(reached.time_ms, int) and since <= reached.time_ms
+    unless = "" if is_same else ", unless that line is of an earlier topic of the name"
     yield Doubt(
         DoubtKind.LOGGED_END,
-        f"what offsets {held} to {reached.offset - 1} held, which no log given reaches: the log of broker {broker} had reached offset {reached.offset} by {reached.place}",
+        f"what offsets {held} to {reached.offset - 1} held, which no log given{others} reaches: the log of broker {broker} had reached offset {reached.offset} by {reached.place}{unless}",
         f"a copy of the disks of broker {broker} that is younger than {reached.place}",
         offsets=OffsetRange(held, reached.offset - 1),
     )

@@ -88,6 +88,14 @@ class BrokerLogFacts(ClusterFacts):
         """Whether the metadata log says that the topic was deleted."""
         return self.metadata.is_deleted(topic, topic_id)
 
+    def recreated_ms(self, topic: str) -> int | Absent:
+        """Return the time from the metadata log."""
+        return self.metadata.recreated_ms(topic)
+
+    def exists_since_ms(self, topic: str) -> int | Absent:
+        """Return the time from the metadata log."""
+        return self.metadata.exists_since_ms(topic)
+
     def is_deletion_logged(self, topic: str) -> bool:
         """Whether the lines of a ZooKeeper cluster say so; of others the metadata log does."""
         # A new topic of that name is in the lines of the controller and in those of the brokers that hold it.
@@ -124,8 +132,14 @@ class BrokerLogFacts(ClusterFacts):
         return self.logged_loads.get((broker_id, partition), ())
 
     def logged_ends(self, partition: TopicPartition) -> Mapping[int, LoggedEnd]:
-        """Return them by the brokers' own lines."""
-        return self.ends.get(partition, {})
+        """Return them by the brokers' own lines, those from before the topic was created again left out."""
+        ends = self.ends.get(partition, {})
+        since = self.recreated_ms(partition.topic) if ends else Absent.UNKNOWN
+        if not isinstance(since, int):
+            return ends
+        return {
+            broker: end for broker, end in ends.items() if not (isinstance(end.time_ms, int) and end.time_ms < since)
+        }
 
     def verifies_clean_stops(self) -> bool:
         """Return what the metadata log says."""

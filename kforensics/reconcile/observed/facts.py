@@ -124,6 +124,22 @@ class ClusterFacts:
         """
         return False
 
+    def recreated_ms(self, topic: str) -> int | Absent:  # noqa: ARG002
+        """Return when the topic of now was created, milliseconds UTC, where the metadata log knows an earlier one of its name; absent where it does not say.
+
+        Args:
+            topic: the name.
+        """
+        return Absent.UNKNOWN
+
+    def exists_since_ms(self, topic: str) -> int | Absent:  # noqa: ARG002
+        """Return a time from which on the topic of now is there by the metadata log, milliseconds UTC: no earlier than its creation; absent where it does not say.
+
+        Args:
+            topic: the name.
+        """
+        return Absent.UNKNOWN
+
     def is_deletion_logged(self, topic: str) -> bool:  # noqa: ARG002
         """Whether log lines say that the topic was deleted, none says that it was created again, and the newest lines that would are there.
 

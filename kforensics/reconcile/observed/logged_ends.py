@@ -1,5 +1,6 @@
 """How far the log of each broker had grown, by its own lines, where no later line says that it was truncated or replaced."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from kforensics.damage import Absent
@@ -31,6 +32,8 @@ _TARGETS: Mapping[Kind, str] = {
 _OTHER_LOGS = frozenset({Kind.LOG_CREATED, Kind.LOG_DISCARDED, Kind.STRAY_LOG, Kind.FULL_TRUNCATION})
 """Behind them the directory holds another log, none, or one that begins elsewhere."""
 
+_DIRECTORY = re.compile(r"(?:^|[/\\])(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<number>[0-9]{1,9})$")
+
 _Key = tuple[int, TopicPartition]
 
 
@@ -48,7 +51,7 @@ def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int,
         event, node = item.event, item.node_id
         if event.kind is Kind.TOPIC_DELETED and isinstance(topic := event.fields.get("topic_name"), str):
             by_topic.pop(topic, None)
-        if not isinstance(node, int) or not isinstance(partition := event.topic_partition, TopicPartition):
+        if not isinstance(node, int) or not isinstance(partition := _partition_of(event), TopicPartition):
             continue
         if partition.topic in METADATA_TOPICS or is_of_other_directory(event):
             continue
@@ -68,6 +71,15 @@ def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int,
         for (node, partition), end in ends.items():
             found.setdefault(partition, {})[node] = end
     return found
+
+
+def _partition_of(event: LogEvent) -> TopicPartition | Absent:
+    """Return the partition of a line; those of strays name directories alone."""
+    if event.kind is not Kind.STRAY_LOG:
+        return event.topic_partition
+    directory = event.fields.get("directory")
+    found = _DIRECTORY.search(directory) if isinstance(directory, str) else None
+    return Absent.NOT_WRITTEN if found is None else TopicPartition(found["topic"], int(found["number"]))
 
 
 def _reached(event: LogEvent) -> int | None:

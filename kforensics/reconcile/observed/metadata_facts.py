@@ -64,6 +64,21 @@ class MetadataFacts(CommittedFacts):
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
+    def recreated_ms(self, topic: str) -> int | Absent:
+        """Return when the newest topic of that name was created, where a record says so."""
+        named = self._history.topics_named(topic)
+        # A snapshot is younger than the topics in it.
+        if len(named) < 2 or named[-1].created.from_snapshot:
+            return Absent.UNKNOWN
+        return self.exists_since_ms(topic)
+
+    def exists_since_ms(self, topic: str) -> int | Absent:
+        """Return the time of the record or snapshot that names the newest topic of that name first."""
+        named = self._history.topics_named(topic)
+        if not named or not isinstance(named[-1].removed, Absent) or named[-1].created.timestamp_ms < 0:
+            return Absent.UNKNOWN
+        return named[-1].created.timestamp_ms
+
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """Return the metadata offsets where the broker registered as a new incarnation without a controlled shutdown before."""
         return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))

@@ -15,7 +15,7 @@ from kforensics.reconcile.logs.divergence import (
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.replicas.directories import EmptiedReplica, Given
 from kforensics.reconcile.replicas.expected_truncation import (
@@ -31,7 +31,7 @@ from kforensics.reconcile.replicas.leader import (
     choose_protocol,
     is_current,
 )
-from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, PastEnd, ReplicaReport, Verdict, WhatIf
 from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
 from kforensics.reconcile.replicas.without_directory import directories_of, possibly_emptied
 from kforensics.units import METADATA_TOPICS, Depth
@@ -246,7 +246,7 @@ class PartitionJudge:
             depth=depth,
             not_compared_below=self._not_compared_below(),
             later_epoch=self.later_epoch,
-            logged_past_end=self._logged_past_end(),
+            logged_past_end=self._logged_past_end(leader.view if leader is not None and leader.is_known else None),
         )
 
     def _not_compared_below(self) -> int:
@@ -254,18 +254,28 @@ class PartitionJudge:
         unread = max((view.replica.unread_below for view in (*self.live, *self.future)), default=0)
         return max((one.last + 1 for one in self.compared.undecided), default=unread) if unread else 0
 
-    def _logged_past_end(self) -> tuple[tuple[LoadedLog, LoggedEnd], ...]:
-        """Return the logs that had grown past the end of every log given, by lines of their brokers, the longest first."""
+    def _logged_past_end(self, leader: LoadedLog | None) -> tuple[PastEnd, ...]:
+        """Return the logs that had grown past the end of every log that holds what the leader does, by lines of their brokers, the longest first."""
         ends = self.facts.logged_ends(self.partition)
-        given = max((view.log_end_offset for view in (*self.live, *self.future)), default=0)
-        past = [
-            (view, end)
-            for view in self.live
-            if isinstance(broker := view.replica.broker_id, int)
-            and (end := ends.get(broker)) is not None
-            and end.offset > given
-        ]
-        return tuple(sorted(past, key=lambda one: -one[1].offset))
+        logs, since = [*self.live, *self.future], self.facts.exists_since_ms(self.partition.topic)
+        past = []
+        for view in self.live:
+            broker = view.replica.broker_id
+            end = ends.get(broker) if isinstance(broker, int) else None
+            if end is None or end.offset <= view.log_end_offset:
+                continue
+            held = max(one.log_end_offset for one in logs if one is view or self._goes_on_as(one, leader))
+            if end.offset > held:
+                is_furthest = held == max(one.log_end_offset for one in logs)
+                is_same = isinstance(since, int) and isinstance(end.time_ms, int) and since <= end.time_ms
+                past.append(PastEnd(view, end, held, is_furthest, is_same))
+        return tuple(sorted(past, key=lambda one: -one.end.offset))
+
+    def _goes_on_as(self, view: LoadedLog, leader: LoadedLog | None) -> bool:
+        """Whether a log ends no later than that of the leader, or holds what that one does."""
+        if leader is None or view.log_end_offset <= leader.log_end_offset:
+            return True
+        return self.compared.agree_until(view, leader) >= leader.log_end_offset
 
     def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
         """Return the leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""

@@ -90,6 +90,20 @@ class OddOne(NamedTuple):
     reason: str
 
 
+class PastEnd(NamedTuple):
+    """A log that had grown further than any log given that holds what the leader does."""
+
+    view: LoadedLog
+    end: LoggedEnd
+    """What it had reached, by a line of its broker."""
+    held: int
+    """The offset at which the longest of these logs ends."""
+    is_furthest: bool
+    """Whether no other log given, be it one that parted from the leader's, ends behind."""
+    is_same_topic: bool
+    """Whether the metadata log says that the topic was not created again since the line."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
     """One partition judged."""
@@ -136,8 +150,8 @@ class PartitionReport:
     """The offset below which content was not compared, as the ends of logs were read alone."""
     later_epoch: int | Absent = Absent.NOT_APPLICABLE
     """The leader epoch that log lines name and no directory knows, its leader's included: the directories were copied before."""
-    logged_past_end: tuple[tuple[LoadedLog, LoggedEnd], ...] = ()
-    """Logs that had grown past the end of every log given, by lines of their brokers: the directories are older, or have lost their ends."""
+    logged_past_end: tuple[PastEnd, ...] = ()
+    """Logs that had grown past the end of every log that holds what the leader does, by lines of their brokers: the directories are older, or have lost their ends."""
 
     @property
     def costly_elections(self) -> tuple[WhatIf, ...]:

@@ -110,6 +110,39 @@ def test_replicas_that_all_end_before_an_offset_that_a_broker_logged_do_not_agre
     assert ("11 offsets past the end of every log of t-0" in answer(report).headline) is (state is State.UNKNOWN)
 
 
+def test_a_longer_log_that_parted_from_the_leaders_does_not_hold_what_that_had_grown_to():
+    led_rows, parted = [batch(0, 9, 0), batch(10, 14, 1)], [batch(0, 9, 0), batch(10, 29, 0, 7)]
+    logs = (replica(1, led_rows), replica(2, led_rows), replica(3, parted))
+    facts = led(1, {1, 2}, epoch=1)
+
+    assert () == judged(*logs, facts=replace(facts, ends={1: 15, 3: 25})).logged_past_end
+    (past,) = judged(*logs, facts=replace(facts, ends={1: 25})).logged_past_end
+    assert (25, 15, False) == (past.end.offset, past.held, past.is_furthest)
+
+
+def test_the_offsets_past_the_end_are_those_of_the_partition_that_is_named():
+    facts = replace(led(1, {1, 2, 3}), ends={2: 71})
+    one = judged_partition(judged(log(1, 60), log(2, 60), log(3, 60), facts=facts))
+
+    said = diff_answer([one, one._replace(partition=TopicPartition("t", 1))], paths=PATHS).headline
+
+    assert "the directories of 2 partitions" in said
+    assert ", 11 offsets past the end of every log of t-0, unless that line is of an earlier topic of the name." in said
+
+
+@pytest.mark.parametrize(("since_ms", "is_open"), [(Absent.UNKNOWN, True), (6, True), (5, False)])
+def test_only_a_topic_that_was_there_at_the_time_of_a_line_is_surely_the_one_it_names(since_ms, is_open):
+    class WithMetadata(Facts):
+        def exists_since_ms(self, topic):
+            return since_ms
+
+    facts = WithMetadata(states=led(1, {1, 2, 3}).states, ends={2: 71})
+
+    said = answer(judged(log(1, 60), log(2, 60), log(3, 60), facts=facts)).headline
+
+    assert is_open is (", unless that line is of an earlier topic of the name" in said)
+
+
 def test_a_metadata_log_that_agrees_says_nothing_of_partitions_of_which_no_replica_is_given():
     quorum = judged_partition(judged(log(1, 60), log(2, 60), facts=led(1, {1, 2}, replicas=(1, 2))))
     alone = quorum._replace(partition=TopicPartition("__cluster_metadata", 0))

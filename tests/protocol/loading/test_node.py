@@ -132,7 +132,10 @@ def test_levels_that_a_release_does_not_read_refuse_it():
         ((3, 9), "4000", {"t": "4000"}, None),
         ((4, 0), "1048576", {"t": "4000"}, None),
         ((4, 0), "4000", {}, "4000 for configuration log.segment.bytes"),
-        ((4, 1), None, {"t": "1048576", "u": "-1"}, None),
+        ((4, 0), " +4000 ", {}, "Invalid value 4000 for configuration log.segment.bytes"),
+        ((4, 0), "-1", {}, "Invalid value -1 for configuration log.segment.bytes"),
+        *(((4, 1), value, {"t": value}, None) for value in ("", "4k", "1" * 5_000)),
+        ((4, 1), None, {"t": "1048576"}, None),
         (
             (4, 1),
             None,

@@ -199,12 +199,17 @@ class Grown(NoFacts):
     """Broker 1 leads, and lines say how far logs had grown."""
 
     ends: dict = field(default_factory=dict)
+    later: tuple = ()
+    since_ms: int | Absent = Absent.UNKNOWN
 
     def leaderships(self, partition, topic_id):
-        return (leadership(1, 0, {1, 2}, 10),)
+        return (leadership(1, 0, {1, 2}, 10), *self.later)
 
     def logged_ends(self, partition):
         return {broker: LoggedEnd(offset, 50, HERE) for broker, offset in self.ends.items()}
+
+    def exists_since_ms(self, topic):
+        return self.since_ms
 
 
 def of_ends(found):
@@ -229,6 +234,28 @@ def test_offsets_that_any_copy_holds_or_that_an_earlier_topic_had_are_not_missin
     assert [] == of_ends(explained(one, other, before=[earlier], facts=Grown(ends={1: 32})))
     assert [] == of_ends(explained(one, other, made=Incarnation(created_ms=60), facts=Grown(ends={1: 32})))
     assert [] == of_ends(explained(one, other, facts=Grown(ends={3: 32})))
+
+
+@pytest.mark.parametrize(("since_ms", "is_open"), [(Absent.UNKNOWN, True), (51, True), (50, False)])
+def test_a_line_is_surely_of_a_topic_that_was_there_at_its_time(since_ms, is_open):
+    found = explained(replica(1, WHOLE), replica(2, WHOLE), facts=Grown(ends={2: 32}, since_ms=since_ms))
+
+    assert is_open is of_ends(found)[0].words.endswith(", unless that line is of an earlier topic of the name")
+
+
+def test_a_longer_log_that_parted_from_the_leaders_does_not_hold_what_that_had_grown_to():
+    led = [*WHOLE, batch(10, 14, 1)]
+    parted = replica(3, [*WHOLE, batch(10, 29, 0, 7)])
+    facts = Grown(ends={1: 25}, later=(leadership(1, 1, {1, 2}, 20),))
+
+    (lost,) = of_ends(explained(replica(1, led), replica(2, led), parted, facts=facts))
+
+    assert lost.words.startswith(
+        "what offsets 15 to 24 held, which no log given that holds what the leader does reaches"
+    )
+    again = replica(2, [*led, batch(15, 29, 1)])
+    assert [] == of_ends(explained(replica(1, led), again, parted, facts=facts))
+    assert [] == of_ends(explained(replica(1, led), replica(2, led), parted, facts=replace(facts, ends={3: 25})))
 
 
 @pytest.mark.parametrize(("broker", "is_open"), [(1, True), (2, True), (3, False)])

@@ -64,6 +64,9 @@ def test_a_line_that_only_begins_like_it_names_no_offset(line):
         ((ROLLED.format(32), LOG + "Deleting all segments because logEndOffset (9) is smaller than logStartOffset (20)"), None),
         ((ROLLED.format(32), "Created log for partition t-0 in /d/t-0 with properties {}"), None),
         ((ROLLED.format(32), "Log for partition t-0 is renamed to /d/t-0.5f-delete and is scheduled for deletion"), None),
+        ((ROLLED.format(32), "Log in /d/t-0 marked stray and renamed to /d/t-0.5f-stray"), None),
+        ((ROLLED.format(32), "Log in /d/u-t-0 marked stray and renamed to /d/u-t-0.5f-stray"), (32, 1)),
+        ((ROLLED.format(32), "Log in /d/t-0.5f-future marked stray and renamed to /d/t-0.5f-stray"), (32, 1)),
         ((ROLLED.format(32), "[Controller 1]: Deletion of topic t successfully completed"), None),
         ((ROLLED.format(32).replace("t-0", "__cluster_metadata-0"),), None),
         ((LOADED.replace("/d/t-0", "/d/t-0.5f-future").format(32),), None),
@@ -83,3 +86,14 @@ def test_facts_of_log_lines_give_the_ends_by_broker():
     facts = facts_from_logs([*logged_events(ROLLED.format(32)), *logged_events(ROLLED.format(9), node=2)], NoFacts())
 
     assert {1: 32, 2: 9} == {broker: end.offset for broker, end in facts.logged_ends(PARTITION).items()}
+
+
+@pytest.mark.parametrize(("later_ms", "is_known"), [(-1, True), (0, True), (1, False)])
+def test_lines_from_before_a_topic_was_created_again_say_nothing_of_its_log(later_ms, is_known):
+    events = logged_events(ROLLED.format(32))
+
+    class Metadata(NoFacts):
+        def recreated_ms(self, topic):
+            return events[0].time_ms + later_ms
+
+    assert is_known is (1 in facts_from_logs(events, Metadata()).logged_ends(PARTITION))

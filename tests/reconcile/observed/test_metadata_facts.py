@@ -11,9 +11,11 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.events import change_events, is_unclean_election
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
+from kforensics.reconcile.observed.metadata_facts import MetadataFacts, recorded_unclean_elections
 from kforensics.units import TopicPartition
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
+
+OTHER_TOPIC_ID = "R-kKWFdjT42_xP0jtMe7nQ"
 
 
 def gathered(*paths):
@@ -127,3 +129,23 @@ def test_a_minority_of_the_voters_may_lack_the_newest_metadata(incident, voters,
     final = incident("kraft-quorum-3x") / "snapshots" / "99-final"
 
     assert is_newest is gathered(*(final / f"controller-{voter}" for voter in voters)).facts.is_newest_metadata()
+
+
+def test_a_topic_is_created_again_at_the_time_of_its_record(tmp_path):
+    made: tuple[str, dict[str, Any]] = ("TopicRecord", {"name": "t"})
+    removed: tuple[str, dict[str, Any]] = ("RemoveTopicRecord", {})
+    steps = [
+        (made, TOPIC_ID, 1_000),
+        (removed, TOPIC_ID, 2_000),
+        (made, OTHER_TOPIC_ID, 3_000),
+        (removed, OTHER_TOPIC_ID, 4_000),
+    ]
+    batches = [
+        metadata_batch(at, [metadata_record(name, {**fields, "topic_id": topic_id})], times_ms=[time_ms])
+        for at, ((name, fields), topic_id, time_ms) in enumerate(steps)
+    ]
+
+    known = [MetadataFacts(history_of(tmp_path / f"{count}", *batches[:count]), lambda _: ()) for count in range(1, 5)]
+
+    assert [Absent.UNKNOWN, Absent.UNKNOWN, 3_000, Absent.UNKNOWN] == [one.recreated_ms("t") for one in known]
+    assert [1_000, Absent.UNKNOWN, 3_000, Absent.UNKNOWN] == [one.exists_since_ms("t") for one in known]
