@@ -16,8 +16,6 @@ Item = tuple[TopicPartition, Concern]
 
 MOST_NAMED = 5
 
-CALM_STATES = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
-
 
 class Concerns:
     """What gives reason for concern in some partitions, by state and kind.

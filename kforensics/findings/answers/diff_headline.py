@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from kforensics.findings.answers.diff_concerns import (
-    CALM_STATES,
     MOST_NAMED,
     Concerns,
     Item,
@@ -15,7 +14,7 @@ from kforensics.findings.answers.diff_concerns import (
     records_of,
     sum_of,
 )
-from kforensics.findings.answers.model import State
+from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.partition_state import (
     ORDER,
     OTHER_DISKS,
@@ -23,7 +22,7 @@ from kforensics.findings.answers.partition_state import (
 )
 from kforensics.words import counted, form
 
-_WITHOUT_ALARM = CALM_STATES | {State.UNCOMMITTED_ONLY}
+_WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
 
 _HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
 """States whose headline says that content was not compared where it was not; graver ones do not depend on it."""
