@@ -6,20 +6,12 @@ The worst partition decides the state. The headline is a sentence about the grav
 from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.diff_concerns import (
-    MOST_NAMED,
-    Concerns,
-    joined_by_and,
-    topics_of,
-)
+from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, joined_by_and, topics_of
 from kforensics.findings.answers.diff_headline import deleted_topics, diff_headline
 from kforensics.findings.answers.diff_steps import diff_steps
 from kforensics.findings.answers.diff_unknowns import diff_unknowns
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
-from kforensics.findings.answers.partition_state import (
-    ConcernKind,
-    JudgedPartition,
-)
+from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, listed

@@ -15,11 +15,7 @@ from kforensics.findings.answers.diff_concerns import (
     sum_of,
 )
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
-from kforensics.findings.answers.partition_state import (
-    ORDER,
-    OTHER_DISKS,
-    ConcernKind,
-)
+from kforensics.findings.answers.partition_state import ORDER, OTHER_DISKS, ConcernKind
 from kforensics.words import counted, form
 
 _WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
