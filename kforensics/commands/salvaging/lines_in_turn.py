@@ -8,13 +8,10 @@ from kforensics.commands.salvaging.folder import WriteFailed
 from kforensics.commands.salvaging.jsonl import JsonRecords
 from kforensics.commands.salvaging.outputs import Outputs
 from kforensics.commands.salvaging.reading import Run
-from kforensics.commands.salvaging.run_records import Part, RunRecords, split_run
+from kforensics.commands.salvaging.run_records import Part, RunRecords, are_worth_a_task, split_run
 from kforensics.evidence.parallel import InTurn
 from kforensics.reconcile.salvage.best_copy import MAIN
 from kforensics.reconcile.salvage.gaps import Gap
-
-TASK_LENGTH = 3 << 20
-"""Bytes of batches whose records one process writes at a time: the more batches are decoded together, the less each of them takes."""
 
 Taken = tuple[list[Gap], list[tuple[Run, Part]]]
 """The gaps before a run, and what came of its parts."""
@@ -65,10 +62,10 @@ class LinesInTurn:
         Raises:
             WriteFailed: the system takes no more.
         """
-        for one in split_run(run, TASK_LENGTH):
+        for one in split_run(run):
             self._task.append((one, gaps))
             gaps = []
-            if sum(other.end - other.start for other, _ in self._task) >= TASK_LENGTH // 2:
+            if are_worth_a_task(other for other, _ in self._task):
                 yield from self._submit()
 
     def settle(self) -> Iterator[Taken]:

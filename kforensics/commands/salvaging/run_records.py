@@ -1,6 +1,6 @@
 """The records of runs of batches: which of them are wanted, what is known of each, and what of a run can't be read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,9 @@ from kforensics.reconcile.salvage.best_copy import MAIN
 from kforensics.reconcile.salvage.gaps import Gap, GapReason, join_gaps
 from kforensics.reconcile.salvage.transactions import Outcomes, are_transactional
 from kforensics.units import OffsetRange
+
+TASK_LENGTH = 3 << 20
+"""Bytes of batches whose records one process decodes at a time: the more batches are decoded together, the less each of them takes."""
 
 _PIECE = 256 << 10
 
@@ -267,17 +270,25 @@ class RunRecords:
         part.possible += int(counts[codes == CERTAINTIES.index("possible")].sum())
 
 
-def split_run(run: Run, length: int) -> Iterator[Run]:
+def split_run(run: Run) -> Iterator[Run]:
     """Yield a run in parts that are small enough to be held as records.
 
     Args:
         run: of any length.
-        length: of a part in bytes, where no batch is longer.
     """
     ends = np.cumsum(run.rows["length"].astype(np.int64))
-    edges = [0, *(np.flatnonzero(np.diff((ends - 1) // length)) + 1).tolist(), len(ends)]
+    edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
     for first, end in pairwise(edges):
         yield Run(copy=run.copy, label=run.label, rows=run.rows[first:end])
+
+
+def are_worth_a_task(runs: Iterable[Run]) -> bool:
+    """Whether runs are enough for a process to begin with, rather than wait for more of them.
+
+    Args:
+        runs: that follow each other.
+    """
+    return sum(one.end - one.start for one in runs) >= TASK_LENGTH // 2
 
 
 def singly(run: Run) -> Iterator[Run]:
