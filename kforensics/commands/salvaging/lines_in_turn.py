@@ -47,11 +47,6 @@ class LinesInTurn:
         self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
         """Those that processes have."""
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether processes write to the file."""
-        return self._processes is not None
-
     def add(self, run: Run, gaps: list[Gap]) -> Iterator[Taken]:
         """Give batches to a process as soon as they are enough, of a long run a part to each; yield what came of runs before.
 

@@ -443,7 +443,7 @@ class _Saver:
                     part.gaps = [gap for gap in part.gaps if gap.reason is not GapReason.DAMAGED]
                     self._add(run, output, part, part.records)
         self._gaps += [left for gap in unread for left in _without_known(gap, seen)]
-        if self._lines is not None and self._lines.has_begun:
+        if self._lines is not None:
             output.records.file.digest()  # what waits here is written and hashed before processes append to the file
 
     def _merge_batches(self, merge: Merge, output: Output) -> None:
