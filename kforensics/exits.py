@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     """The reader of the output closed it, as shells report SIGPIPE."""
 
 
-MEANINGS = {
+EXIT_MEANINGS = {
     ExitCode.NOTHING_FOUND: "The answer is calm, and there is no finding of severity warning or above.",
     ExitCode.FINDINGS: "The answer is one of loss, damage or difference, or there is a finding of severity warning or above.",
     ExitCode.USAGE: "Options or arguments are wrong, or a filter matches nothing.",

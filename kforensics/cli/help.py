@@ -10,7 +10,7 @@ from kforensics.cli.destination import write_result
 from kforensics.cli.options import argument
 from kforensics.cli.terminal import screen_width
 from kforensics.errors import UsageError, did_you_mean, nearest_names
-from kforensics.exits import MEANINGS
+from kforensics.exits import EXIT_MEANINGS
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -122,7 +122,7 @@ def _code_lines() -> Iterator[str]:
 
     yield "What exit codes say"
     yield ""
-    for code, meaning in MEANINGS.items():
+    for code, meaning in EXIT_MEANINGS.items():
         yield from textwrap.wrap(meaning, screen_width(), initial_indent=f"  {code:d}  ", subsequent_indent="     ")
     yield ""
     yield "The states of each command, worst first, each with its exit code:"

@@ -14,7 +14,7 @@ from kforensics import __version__
 from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.examples import EXAMPLES, described
 from kforensics.cli.help import topic_text
-from kforensics.exits import MEANINGS
+from kforensics.exits import EXIT_MEANINGS
 from kforensics.findings.catalogue import CATALOGUE
 
 PAGE_DATE = "2026-11-21"
@@ -174,7 +174,7 @@ def _is_option(parameter: Any) -> bool:
 
 def _exit_status() -> Iterator[str]:
     yield ".SH EXIT STATUS"
-    for code, words in MEANINGS.items():
+    for code, words in EXIT_MEANINGS.items():
         yield from (".TP", rf"\fB{int(code)}\fR", _text(words))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -216,7 +217,7 @@ def compare(
     known = known_partitions(newest, places.lost, gathered.histories)
     if places.by_partition:
         holders = {place.state.broker_id for _, group in groups for place in group}
-        check_wanted(options, {*places.by_partition, *known}, leader=options.leader, known_brokers=holders)
+        check_wanted(options, chain(places.by_partition, known), leader=options.leader, known_brokers=holders)
     results = compare_all(shared, jobs or default_jobs(), progress)
     absent = {
         partition: topic_id

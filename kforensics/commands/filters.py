@@ -37,7 +37,7 @@ def is_wanted(partition: TopicPartition, filters: Filters) -> bool:
 
 def check_wanted(
     filters: Filters,
-    named: Collection[TopicPartition],
+    named: Iterable[TopicPartition],
     *,
     leader: int | None = None,
     known_brokers: Collection[int | Absent] = (),
@@ -46,17 +46,18 @@ def check_wanted(
 
     Args:
         filters: the topics and numbers that are wanted.
-        named: the partitions that any input names.
+        named: the partitions that any input names; looked at only where some are asked for.
         leader: the broker that is to be taken as leader, None where none was named.
         known_brokers: that hold a wanted partition.
 
     Raises:
         UsageError: a topic, a partition or the leader is not there; it names the nearest that are.
     """
+    every = tuple(named) if filters.topics or filters.partitions else ()
     missing = missing_filters(
         filters,
-        known_topics={one.topic for one in named},
-        known_partitions={one.partition for one in named if not filters.topics or one.topic in filters.topics},
+        known_topics={one.topic for one in every},
+        known_partitions={one.partition for one in every if not filters.topics or one.topic in filters.topics},
         leader=leader,
         known_brokers=known_brokers,
     )

@@ -1,10 +1,11 @@
 """The positions of consumer groups, how far behind they are, and who moved them: `__consumer_offsets` played in log order."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import not_there
@@ -16,10 +17,7 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.share_log import SharePositions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.coordinators.group_log import (
-    CommitKey,
-    Name,
-)
+from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
@@ -110,6 +108,64 @@ def run(request: GroupsRequest) -> Result[Groups]:
         at_ms=request.at_ms,
     )
     logs = offsets_logs(given, until_ms=request.at_ms)
+    played = _play(request, logs)
+    shares = SharePositions(given, until_ms=request.at_ms)
+    shared = shares.by_group()
+    of_shares = [one for one in shares.setbacks() if request.wants(one.key)]
+    topic = _topic(given, logs, played.names)
+    _check_names(request, logs.values(), topic, shared)
+    ends = _LogEnds(given, request.at_ms)
+    groups = _views(request, played.states, played.positions, ends, shared)
+    setbacks = [*played.setbacks, *of_shares]
+    redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
+    shown: Callable[[Change], Change] = _same if redaction is None else redaction.change
+    if redaction is not None:
+        groups = tuple(sorted(map(redaction.view, groups), key=lambda view: str(view.name)))
+        setbacks = list(map(shown, setbacks))
+        topic = replace(topic, renamed={redaction.name(GROUP, one): one for one in request.groups})
+    problems = (
+        *given.places.problems,
+        *given.cluster.problems,
+        *ends.problems,
+        *(problem for log in logs.values() for problem in log.problems),
+        *shares.problems,
+    )
+    skipped = sum(log.skipped for log in logs.values())
+    body = Groups(
+        request=request,
+        topic=topic,
+        groups=groups,
+        setbacks=tuple(_largest(setbacks)),
+        complete_since_ms=_complete_since(logs, topic, request),
+        skipped_records=skipped + shares.skipped,
+        changes=lambda: map(shown, _changes(request, logs, of_shares)),
+    )
+    count = played.setback_count + len(of_shares)
+    judged = _judged(body, shares, redaction, setback_count=count, skipped=skipped, unread=len(problems))
+    result = Result(
+        command="groups",
+        inputs=given.inputs.described,
+        body=body,
+        concluded=Conclusion(answer=judged.answer(), findings=group_findings(groups, body.setbacks), problems=problems),
+    )
+    return result if redaction is None else redaction.result(result)
+
+
+class _Played(NamedTuple):
+    """What the logs of all partitions of the topic come to."""
+
+    positions: dict[CommitKey, Position]
+    states: dict[Name, tuple[GroupState | None, bool]]
+    """Of each group, and whether the absence of a state shows that there is no such group."""
+    names: list[tuple[Name, int]]
+    """Each group, with the partition that holds it."""
+    setbacks: list[Change]
+    """The largest of those that were asked for."""
+    setback_count: int
+
+
+def _play(request: GroupsRequest, logs: Mapping[int, OffsetsLog]) -> _Played:
+    """Play each log to its end; every log learns the retention that the expired positions of all show."""
     setbacks: list[Change] = []
     count = 0
     positions: dict[CommitKey, Position] = {}
@@ -130,13 +186,16 @@ def run(request: GroupsRequest) -> Result[Groups]:
         names += [(name, number) for name in here]
         for name in here:
             states[name] = (replay.groups.get(name), replay.known_from is not None)
-    shares = SharePositions(given, until_ms=request.at_ms)
-    shared = shares.by_group()
-    of_shares = [one for one in shares.setbacks() if request.wants(one.key)]
-    setbacks, count = [*setbacks, *of_shares], count + len(of_shares)
+    inferred_ms = infer_retention(unexplained)
     for log in logs.values():
-        log.inferred_ms = infer_retention(unexplained)
-    topic = coordinator_topic(
+        log.inferred_ms = inferred_ms
+    return _Played(positions, states, names, setbacks, count)
+
+
+def _topic(
+    given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog], names: Sequence[tuple[Name, int]]
+) -> CoordinatorTopic:
+    return coordinator_topic(
         OFFSETS_TOPIC,
         logs,
         history=given.history,
@@ -145,62 +204,40 @@ def run(request: GroupsRequest) -> Result[Groups]:
         names=names,
         unread={number: why for number, log in logs.items() if (why := log.unread) is not None},
     )
-    _check_names(request, logs.values(), topic, shared)
-    ends = _LogEnds(given, request.at_ms)
-    groups = _views(request, states, positions, ends, shared)
-    redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
-    shown: Callable[[Change], Change] = _same
-    if redaction is not None:
-        shown = redaction.change
-        groups = tuple(sorted(map(redaction.view, groups), key=lambda view: str(view.name)))
-        setbacks = list(map(shown, setbacks))
-        topic = replace(topic, renamed={redaction.name(GROUP, one): one for one in request.groups})
-    problems = [*given.places.problems, *given.cluster.problems, *ends.problems]
-    problems += [problem for log in logs.values() for problem in log.problems]
-    problems += shares.problems
-    skipped = sum(log.skipped for log in logs.values())
-    asked = [
-        log
-        for number, log in logs.items()
-        if not request.groups or any(topic.partition_of(one) in {number, Absent.UNKNOWN} for one in request.groups)
-    ]
-    body = Groups(
-        request=request,
-        topic=topic,
-        groups=groups,
-        setbacks=tuple(_largest(setbacks)),
-        complete_since_ms=_complete_since(asked, topic, request),
-        skipped_records=skipped + shares.skipped,
-        changes=lambda: (
-            shown(change)
-            for change in merge(
-                *(log.play(log.replay()) for log in logs.values()),
-                sorted(of_shares, key=lambda one: one.time_ms),
-                key=lambda one: one.time_ms,
-            )
-            if request.wants(change.key) and (not request.expired or change.by == "expiry")
-        ),
+
+
+def _changes(request: GroupsRequest, logs: Mapping[int, OffsetsLog], of_shares: Iterable[Change]) -> Iterator[Change]:
+    """Play the logs again, and yield every change that was asked for."""
+    every = merge(
+        *(log.play(log.replay()) for log in logs.values()),
+        sorted(of_shares, key=lambda one: one.time_ms),
+        key=lambda one: one.time_ms,
     )
-    answer = JudgedGroups(
-        groups=groups,
+    return (one for one in every if request.wants(one.key) and (not request.expired or one.by == "expiry"))
+
+
+def _judged(
+    body: Groups,
+    shares: SharePositions,
+    redaction: CoordinatorRedaction | None,
+    *,
+    setback_count: int,
+    skipped: int,
+    unread: int,
+) -> JudgedGroups:
+    return JudgedGroups(
+        groups=body.groups,
         setbacks=body.setbacks,
-        setback_count=count,
-        topic=topic,
-        asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
-        unread=len(problems),
+        setback_count=setback_count,
+        topic=body.topic,
+        asked={str(renaming(redaction, GROUP)(one)) for one in body.request.groups},
+        unread=unread,
         skipped=skipped,
         complete_since_ms=body.complete_since_ms,
-        at_ms=request.at_ms,
+        at_ms=body.request.at_ms,
         share_topic=shares.topic,
         skipped_of_shares=shares.skipped,
-    ).answer()
-    result = Result(
-        command="groups",
-        inputs=given.inputs.described,
-        body=body,
-        concluded=Conclusion(answer=answer, findings=group_findings(groups, body.setbacks), problems=tuple(problems)),
     )
-    return result if redaction is None else redaction.result(result)
 
 
 def _same(change: Change) -> Change:
@@ -211,10 +248,16 @@ def _largest(setbacks: Sequence[Change]) -> list[Change]:
     return sorted(setbacks, key=lambda one: (-one.set_back, one.time_ms, str(one.key)))[:MOST_SETBACKS]
 
 
-def _complete_since(asked: Sequence[OffsetsLog], topic: CoordinatorTopic, request: GroupsRequest) -> int | Absent:
+def _complete_since(logs: Mapping[int, OffsetsLog], topic: CoordinatorTopic, request: GroupsRequest) -> int | Absent:
+    """Return from when on the logs that hold what was asked for have every commit."""
     lacks = any(topic.may_lack(one) for one in request.groups) if request.groups else not topic.is_complete
     if lacks:
         return Absent.UNKNOWN
+    asked = [
+        log
+        for number, log in logs.items()
+        if not request.groups or any(topic.partition_of(one) in {number, Absent.UNKNOWN} for one in request.groups)
+    ]
     known = [log.outline for log in asked if log.outline.newest_ms >= 0]
     # A cleaner that came to the end left what is complete from the newest record on.
     cleaned = [

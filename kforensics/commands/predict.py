@@ -25,7 +25,9 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.predict import MissingDirectories, PredictedCluster
+from kforensics.findings.answers.predict import predict_answer
+from kforensics.findings.answers.predict_cluster import PredictedCluster
+from kforensics.findings.answers.predict_directories import MissingDirectories
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
 from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
@@ -134,7 +136,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         order=_order(request, nodes) if request.order else None,
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
-    answer = PredictedCluster(
+    cluster = PredictedCluster(
         starts=starts,
         logs=logs,
         inputs=inputs.described,
@@ -180,12 +182,12 @@ def run(request: PredictRequest) -> Result[Prediction]:
         twice=sorted(node.first for node in nodes if node.node_id in {one for one in ids if ids.count(one) > 1}),
         is_partial=bool(request.topics or request.partitions),
         has_problems=bool(problems),
-    ).answer()
+    )
     return Result(
         command="predict",
         inputs=inputs.described,
         body=body,
-        concluded=Conclusion(answer=answer, problems=tuple(problems)),
+        concluded=Conclusion(answer=predict_answer(cluster), problems=tuple(problems)),
     )
 
 

@@ -9,7 +9,7 @@ from kforensics.cli.examples import EXAMPLES
 from kforensics.cli.fleet import fleet
 from kforensics.cli.help import topic_names, topic_text
 from kforensics.errors import UsageError
-from kforensics.exits import MEANINGS, SHORT_MEANINGS
+from kforensics.exits import EXIT_MEANINGS, SHORT_MEANINGS
 from kforensics.findings.answers.model import STATES
 from kforensics.findings.catalogue import CATALOGUE
 from kforensics.render.emit import WRITERS
@@ -48,11 +48,11 @@ def test_topics_that_are_made_of_tables_name_all_of_them():
 def test_the_meanings_of_exit_codes_are_the_same_wherever_they_are_listed():
     codes = " ".join(topic_text("exit-codes").split())
     readme = README.read_text()
-    for code, meaning in MEANINGS.items():
+    for code, meaning in EXIT_MEANINGS.items():
         assert f" {code:d} {meaning}" in codes
         assert f"| {code:d} | {meaning[0].lower()}{meaning[1:].rstrip('.')} |" in readme
 
-    assert list(MEANINGS) == list(SHORT_MEANINGS)
+    assert list(EXIT_MEANINGS) == list(SHORT_MEANINGS)
 
 
 def test_a_command_has_help_there_too(capsys):

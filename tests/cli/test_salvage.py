@@ -17,7 +17,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands import salvage as salvage_command
-from kforensics.commands.salvaging import lines_in_turn, part_files, saving
+from kforensics.commands.salvaging import part_files, run_records, saving
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WriteFailed
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence import parallel
@@ -345,8 +345,7 @@ def test_a_directory_that_holds_anything_is_refused(capsys, lost, tmp_path):
 @pytest.fixture
 def in_several_processes(monkeypatch):
     monkeypatch.setattr(saving, "WORTH_PROCESSES", 1)
-    for module in (saving, lines_in_turn):
-        monkeypatch.setattr(module, "TASK_LENGTH", 2_000)
+    monkeypatch.setattr(run_records, "TASK_LENGTH", 2_000)
     monkeypatch.setattr(salvage_command, "LARGE", 1)
     return ["--jobs", "3"]
 
@@ -457,8 +456,7 @@ def test_two_processes_may_make_the_same_folder_at_once(tmp_path, monkeypatch):
 def test_merged_batches_stay_in_order_between_what_processes_write(
     capsys, compaction, tmp_path, monkeypatch, in_several_processes
 ):
-    for module in (saving, lines_in_turn):
-        monkeypatch.setattr(module, "TASK_LENGTH", 500)
+    monkeypatch.setattr(run_records, "TASK_LENGTH", 500)
     snapshots = compaction("compaction-4.x") / "snapshots"
     before = [
         word for name in ("02-tombstoned-live", "04-old-leader-down-live") for word in ("--before", snapshots / name)

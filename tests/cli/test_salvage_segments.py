@@ -10,7 +10,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands import salvage as salvage_command
 from kforensics.commands.loading import DirectoryOnDisk
-from kforensics.commands.salvaging import saving, segments
+from kforensics.commands.salvaging import run_records, saving, segments
 from kforensics.damage import Damage
 from kforensics.errors import EvidenceUnreadable
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
@@ -337,7 +337,8 @@ def test_a_place_that_can_not_be_read_any_more_is_a_gap(capsys, tmp_path, monkey
     monkeypatch.setattr(EvidenceFile, "read_into", read_into)
     monkeypatch.setattr(saving, "WORTH_PROCESSES", 0)
     if is_behind_a_part:
-        monkeypatch.setattr(saving, "TASK_LENGTH", first)  # the part before it can be read, and what lies behind can't
+        # The part before it can be read, and what lies behind can't.
+        monkeypatch.setattr(run_records, "TASK_LENGTH", first)
     save = saving._Saver.run
 
     def broken_from_here_on(self):

@@ -62,9 +62,9 @@ class NodeStarts:
     metadata_log: MetadataStart | None
     problems: tuple[Problem, ...]
     has_unknown_strays: bool
+    """It runs without ZooKeeper, and no metadata say which partitions it is to hold."""
     without_topic_id: frozenset[tuple[int, str]]
     """Input and path of the directories in which no topic id can be read, where it decides what becomes of them."""
-    """It runs without ZooKeeper, and no metadata say which partitions it is to hold."""
     missing_directories: frozenset[str]
     """Ids of directories that it registered last and that are not among its log directories."""
     empty_folders: tuple[str, ...]

@@ -40,7 +40,7 @@ def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -
         surroundings: with the newest metadata.
     """
     state = surroundings.state
-    if state is None:
+    if state is None or not any(node.without_topic_id for node in started):
         return frozenset()
     assigned = {(one.topic, one.partition): set(one.replicas) for one in state.partitions.values()}
     strays: dict[tuple[str, int], list[tuple[int, str]]] = {}

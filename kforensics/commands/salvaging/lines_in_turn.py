@@ -8,13 +8,10 @@ from kforensics.commands.salvaging.folder import WriteFailed
 from kforensics.commands.salvaging.jsonl import JsonRecords
 from kforensics.commands.salvaging.outputs import Outputs
 from kforensics.commands.salvaging.reading import Run
-from kforensics.commands.salvaging.run_records import Part, RunRecords, split_run
+from kforensics.commands.salvaging.run_records import Part, RunRecords, is_worth_a_task, split_run
 from kforensics.evidence.parallel import InTurn
 from kforensics.reconcile.salvage.best_copy import MAIN
 from kforensics.reconcile.salvage.gaps import Gap
-
-TASK_LENGTH = 3 << 20
-"""Bytes of batches whose records one process writes at a time: the more batches are decoded together, the less each of them takes."""
 
 Taken = tuple[list[Gap], list[tuple[Run, Part]]]
 """The gaps before a run, and what came of its parts."""
@@ -51,11 +48,6 @@ class LinesInTurn:
         self._tasks: deque[list[tuple[Run, list[Gap]]]] = deque()
         """Those that processes have."""
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether processes write to the file."""
-        return self._processes is not None
-
     def add(self, run: Run, gaps: list[Gap]) -> Iterator[Taken]:
         """Give batches to a process as soon as they are enough, of a long run a part to each; yield what came of runs before.
 
@@ -66,11 +58,11 @@ class LinesInTurn:
         Raises:
             WriteFailed: the system takes no more.
         """
-        for one in split_run(run, TASK_LENGTH):
+        for one in split_run(run):
             self._task.append((one, gaps))
             self._task_length += one.end - one.start
             gaps = []
-            if self._task_length >= TASK_LENGTH // 2:
+            if is_worth_a_task(self._task_length):
                 yield from self._submit()
 
     def settle(self) -> Iterator[Taken]:

@@ -24,6 +24,9 @@ from kforensics.reconcile.salvage.gaps import Gap, GapReason, join_gaps
 from kforensics.reconcile.salvage.transactions import Outcomes, are_transactional
 from kforensics.units import OffsetRange
 
+TASK_LENGTH = 3 << 20
+"""Bytes of batches whose records one process decodes at a time: the more batches are decoded together, the less each of them takes."""
+
 _PIECE = 256 << 10
 
 _HOLDING_RECORDS = frozenset({DamageKind.EPOCH, DamageKind.ORDER})
@@ -267,17 +270,25 @@ class RunRecords:
         part.possible += int(counts[codes == CERTAINTIES.index("possible")].sum())
 
 
-def split_run(run: Run, length: int) -> Iterator[Run]:
+def split_run(run: Run) -> Iterator[Run]:
     """Yield a run in parts that are small enough to be held as records.
 
     Args:
         run: of any length.
-        length: of a part in bytes, where no batch is longer.
     """
     ends = np.cumsum(run.rows["length"].astype(np.int64))
-    edges = [0, *(np.flatnonzero(np.diff((ends - 1) // length)) + 1).tolist(), len(ends)]
+    edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
     for first, end in pairwise(edges):
         yield Run(copy=run.copy, label=run.label, rows=run.rows[first:end])
+
+
+def is_worth_a_task(length: int) -> bool:
+    """Return whether so many bytes of batches are enough for a process to begin with, rather than wait for more of them.
+
+    Args:
+        length: of runs that follow each other.
+    """
+    return length >= TASK_LENGTH // 2
 
 
 def singly(run: Run) -> Iterator[Run]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed
 from kforensics.commands.salvaging.forms import BatchWriter, FormName
-from kforensics.commands.salvaging.lines_in_turn import TASK_LENGTH, LinesInTurn, Taken
+from kforensics.commands.salvaging.lines_in_turn import LinesInTurn, Taken
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition, UnreadEnd
 from kforensics.commands.salvaging.outputs import Output, Outputs
 from kforensics.commands.salvaging.part_files import PartFiles, PartTask, add_parts, part_length
@@ -319,14 +319,14 @@ class _Saver:
                     self._gaps.append(found)
             return
         assert output.records is not None
-        for one in split_run(run, TASK_LENGTH):
+        for one in split_run(run):
             for taken, part in self._records.parts(one, output.records.add):
                 self._add(taken, output, part, part.records)
 
     def _copy(self, run: Run, output: Output) -> Iterator[BatchTable | Gap]:
         """Copy whole batches: yield those that were copied when they are, and what can't be read in its place."""
         assert output.batches is not None
-        for one in split_run(run, TASK_LENGTH):
+        for one in split_run(run):
             # A batch that is larger than may be held is copied in pieces, which ends well or leaves nothing.
             for part in (one,) if one.end - one.start <= LARGEST_HELD else singly(one):
                 yield from self._copy_readable(part, output, output.batches)
@@ -443,7 +443,7 @@ class _Saver:
                     part.gaps = [gap for gap in part.gaps if gap.reason is not GapReason.DAMAGED]
                     self._add(run, output, part, part.records)
         self._gaps += [left for gap in unread for left in _without_known(gap, seen)]
-        if self._lines is not None and self._lines.has_begun:
+        if self._lines is not None:
             output.records.file.digest()  # what waits here is written and hashed before processes append to the file
 
     def _merge_batches(self, merge: Merge, output: Output) -> None:

@@ -152,10 +152,12 @@ def _holes(
     )
     cleaned = max((one.log.cleaned_below for one in own), default=0)
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
+    runs = [run for one in own for coverage in (one.coverage, one.left_over) for run in coverage.runs]
+    held = merged([OffsetRange(first, last) for first, last, _ in runs])
     for hole in OffsetRange(0, end - 1).without(covered):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
             if reason is GapReason.NEVER_SEEN:
-                yield from _never_seen(partition, offsets, own, leader)
+                yield from _never_seen(partition, offsets, held, leader)
                 continue
             detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
             yield _gap(partition=partition, offsets=offsets, reason=reason, detail=detail)
@@ -168,12 +170,10 @@ def _holes(
 
 
 def _never_seen(
-    partition: TopicPartition, offsets: OffsetRange, own: Sequence[ScannedReplica], leader: LoadedLog
+    partition: TopicPartition, offsets: OffsetRange, held: Sequence[OffsetRange], leader: LoadedLog
 ) -> Iterator[SearchGap]:
-    """Yield the offsets of a hole, apart from those above the leader's log that another copy was searched for."""
-    runs = [run for one in own for coverage in (one.coverage, one.left_over) for run in coverage.runs]
-    elsewhere = merged([OffsetRange(first, last) for first, last, _ in runs])
-    nowhere = tuple(offsets.without(elsewhere))
+    """Yield the offsets of a hole, apart from those above the leader's log that another copy holds."""
+    nowhere = tuple(offsets.without(held))
     for part in nowhere:
         yield _gap(partition=partition, offsets=part, reason=GapReason.NEVER_SEEN, detail=_WORDS[GapReason.NEVER_SEEN])
     for part in offsets.without(nowhere):

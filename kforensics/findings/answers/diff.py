@@ -6,21 +6,12 @@ The worst partition decides the state. The headline is a sentence about the grav
 from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.diff_concerns import (
-    CALM_STATES,
-    MOST_NAMED,
-    Concerns,
-    joined_by_and,
-    topics_of,
-)
+from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, joined_by_and, topics_of
 from kforensics.findings.answers.diff_headline import deleted_topics, diff_headline
 from kforensics.findings.answers.diff_steps import diff_steps
 from kforensics.findings.answers.diff_unknowns import diff_unknowns
-from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.answers.partition_state import (
-    ConcernKind,
-    JudgedPartition,
-)
+from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
+from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, listed
@@ -58,20 +49,20 @@ def diff_answer(
             unknown=("What the replicas hold: give the data directories of the brokers.",),
         )
     state = _state_of_compared(judged)
-    if state in CALM_STATES and not among:
+    if state in CALM_OF_DIFF and not among:
         return Answer(
             state=State.UNKNOWN,
             headline=f"UNKNOWN: nothing to compare: {counted(deleted, 'partition')}, of {deleted_topics(deleted)}.",
             unknown=("What other partitions hold: give the data directories of the brokers.",),
         )
-    if state in CALM_STATES and not_given and all(one.partition.topic in METADATA_TOPICS for one in judged):
+    if state in CALM_OF_DIFF and not_given and all(one.partition.topic in METADATA_TOPICS for one in judged):
         names = listed([str(one) for one in sorted(not_given)], most=MOST_NAMED)
         return Answer(
             state=State.UNKNOWN,
             headline=f"UNKNOWN: only the metadata log was compared; of {counted(len(not_given), 'partition')} that it names no replica is given.",
             unknown=(f"What the replicas of {names} hold: give the data directories of their brokers.",),
         )
-    if problems and state in CALM_STATES:
+    if problems and state in CALM_OF_DIFF:
         state = State.UNKNOWN
     found = Concerns(judged, state, among=among)
     return Answer(

@@ -3,20 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import (
-    OTHER_DISKS,
-    Concern,
-    ConcernKind,
-    JudgedPartition,
-)
+from kforensics.findings.answers.partition_state import OTHER_DISKS, Concern, ConcernKind, JudgedPartition
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted
 
 Item = tuple[TopicPartition, Concern]
 
 MOST_NAMED = 5
-
-CALM_STATES = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
 
 
 class Concerns:
@@ -125,9 +118,7 @@ def names_of(items: Sequence[Item]) -> str:
     Args:
         items: of any partitions.
     """
-    names = list(dict.fromkeys(str(partition) for partition, _ in items))
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return first_ones(dict.fromkeys(str(partition) for partition, _ in items))
 
 
 def topics_of(items: Sequence[Item]) -> str:
@@ -136,9 +127,19 @@ def topics_of(items: Sequence[Item]) -> str:
     Args:
         items: of any partitions.
     """
-    names = list(dict.fromkeys(partition.topic for partition, _ in items))
-    more = f" and {len(names) - MOST_NAMED} more topics" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return first_ones(dict.fromkeys(partition.topic for partition, _ in items), " topics")
+
+
+def first_ones(names: Iterable[str], others: str = "") -> str:
+    """Return the first of some names, and how many others there are.
+
+    Args:
+        names: in their order.
+        others: what follows the number of the others.
+    """
+    each = list(names)
+    more = f" and {len(each) - MOST_NAMED} more{others}" if len(each) > MOST_NAMED else ""
+    return ", ".join(each[:MOST_NAMED]) + more
 
 
 def joined_by_and(names: Iterable[str]) -> str:

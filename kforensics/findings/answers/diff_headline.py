@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from kforensics.findings.answers.diff_concerns import (
-    CALM_STATES,
     MOST_NAMED,
     Concerns,
     Item,
@@ -15,15 +14,11 @@ from kforensics.findings.answers.diff_concerns import (
     records_of,
     sum_of,
 )
-from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import (
-    ORDER,
-    OTHER_DISKS,
-    ConcernKind,
-)
+from kforensics.findings.answers.model import CALM_OF_DIFF, State
+from kforensics.findings.answers.partition_state import ORDER, OTHER_DISKS, ConcernKind
 from kforensics.words import counted, form
 
-_WITHOUT_ALARM = CALM_STATES | {State.UNCOMMITTED_ONLY}
+_WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
 
 _HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
 """States whose headline says that content was not compared where it was not; graver ones do not depend on it."""
@@ -62,9 +57,6 @@ _SHORT = {
 """Why a partition is in the state of the whole, where the headline is about others."""
 
 
-_LACK = "{owners} {lack} records of {partitions} of {count} that others hold."
-_BEHIND_BY_EPOCHS = f"By leader epochs no replica truncates; {_LACK}"
-
 _SENTENCES = {
     ConcernKind.RECOVERY: "recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
     ConcernKind.OUTSIDE: "directories of {owners} that are no replica any more hold {what} of {partitions} that no replica holds.",
@@ -79,7 +71,6 @@ _SENTENCES = {
     ConcernKind.NO_REPLICA: "no live replica of {partitions} is among the inputs.",
     ConcernKind.UNREAD: "files of {partitions} could not be read.",
     ConcernKind.UNCOMMITTED: "Nothing committed is at risk: {owners} will truncate records of {partitions} that were never committed.",
-    ConcernKind.BEHIND: f"No replica will truncate; {_LACK}",
     ConcernKind.ENDS: "By leader epochs and ends all replicas agree: {partitions}, every assigned replica given.",
 }
 """What a headline says of partitions by the kind of concern, where it says the same in every state."""
@@ -123,10 +114,8 @@ def _worst(found: Concerns) -> str:
         return f"UNKNOWN: {found.among} compared, and not all could be read.{_not_compared(found)}"
     items = found.of(kinds[0])
     plain = _SENTENCES.get(kinds[0])
-    if kinds[0] is ConcernKind.BEHIND and found.of(ConcernKind.NO_EPOCHS, State.AGREE):
-        plain = _BEHIND_BY_EPOCHS
     if plain is not None:
-        sentence = _filled(found, plain, items)
+        sentence = _filled(plain, items)
     elif kinds[0] in _BY_ITEMS:
         sentence = _BY_ITEMS[kinds[0]](items)
     else:
@@ -152,19 +141,16 @@ def _not_compared(found: Concerns) -> str:
     return " Content below the ends of the logs was not compared."
 
 
-def _filled(found: Concerns, sentence: str, items: Sequence[Item]) -> str:
+def _filled(sentence: str, items: Sequence[Item]) -> str:
     partition, first = items[0]
-    owners = joined_by_and(owners_of(items))
     return sentence.format(
         partition=partition,
         partitions=partitions_of(items),
-        owners=owners,
+        owners=joined_by_and(owners_of(items)),
         first_owners=joined_by_and(first.owners),
         detail=first.detail,
-        lack="lack" if " and " in owners else "lacks",
         offsets=counted(sum_of(items, "records"), "offset"),
         what=records_of(sum_of(items, "certain"), sum_of(items, "possible")),
-        count=f"{found.count:,}",
     )
 
 
@@ -306,6 +292,17 @@ def _assignment(found: Concerns, items: Sequence[Item]) -> str:
     return f"the replicas given of {partitions_of(items)} {agree}, and no input shows whether they are all."
 
 
+def _behind(found: Concerns, items: Sequence[Item]) -> str:
+    owners = joined_by_and(owners_of(items))
+    truncates = (
+        "By leader epochs no replica truncates"
+        if found.of(ConcernKind.NO_EPOCHS, State.AGREE)
+        else "No replica will truncate"
+    )
+    lack = "lack" if " and " in owners else "lacks"
+    return f"{truncates}; {owners} {lack} records of {partitions_of(items)} of {found.count:,} that others hold."
+
+
 def _copied_again(items: Sequence[Item]) -> str:
     leaders = joined_by_and(dict.fromkeys(one.leader for _, one in items))
     followers = joined_by_and(owners_of(items))
@@ -328,6 +325,7 @@ _BY_ALL: dict[ConcernKind, Callable[[Concerns, Sequence[Item]], str]] = {
     ConcernKind.ELECTED: _elected,
     ConcernKind.DIVERGENCE: _divergence,
     ConcernKind.ASSIGNMENT: _assignment,
+    ConcernKind.BEHIND: _behind,
 }
 """What it says by these concerns in the state that they decide, or beside others."""
 

@@ -13,9 +13,7 @@ from kforensics.findings.answers.diff_concerns import (
     owners_of,
 )
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import (
-    ConcernKind,
-)
+from kforensics.findings.answers.partition_state import ConcernKind
 from kforensics.words import Prohibition
 
 

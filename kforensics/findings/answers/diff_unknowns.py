@@ -6,14 +6,13 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.answers.diff_concerns import (
     MOST_NAMED,
     Concerns,
+    first_ones,
     joined_by_and,
     names_of,
     owners_of,
 )
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import (
-    ConcernKind,
-)
+from kforensics.findings.answers.partition_state import ConcernKind
 from kforensics.words import counted
 
 BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and undamaged"
@@ -85,7 +84,6 @@ def _lost_before(found: Concerns) -> Iterator[str]:
     """Elections on record that may have lost records: replicas that agree now say nothing of that."""
     risky = [(one.partition, one.risks) for one in found.judged if one.risks]
     if risky:
-        names = [str(partition) for partition, _ in risky]
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        names = first_ones(str(partition) for partition, _ in risky)
         why = joined_by_and(dict.fromkeys(words for _, risks in risky for words in risks))
-        yield f"Whether records of {', '.join(names[:MOST_NAMED])}{more} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` answers that."
+        yield f"Whether records of {names} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` answers that."

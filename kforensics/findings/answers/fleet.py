@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.diff_headline import deleted_topics, of_deleted_topics
 from kforensics.findings.answers.diff_unknowns import BELOW_THE_ENDS
-from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.model import Severity
@@ -46,7 +46,6 @@ def fleet_answer(summary: FleetSummary) -> Answer:
 
 
 _WORSE_THAN_DAMAGE = frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED})
-_CALM = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND})
 
 
 def _answer_of_partitions(summary: FleetSummary) -> Answer:
@@ -92,7 +91,7 @@ def _with_problems(answer: Answer, summary: FleetSummary) -> Answer:
     )
     return replace(
         answer,
-        state=State.UNKNOWN if answer.state in _CALM else answer.state,
+        state=State.UNKNOWN if answer.state in CALM_OF_DIFF else answer.state,
         headline=f"Incomplete: {answer.headline}",
         unknown=(unread, *answer.unknown),
     )

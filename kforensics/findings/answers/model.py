@@ -136,6 +136,9 @@ CALM = frozenset(
 )
 """States that say that all is well: only these get a tick on a page."""
 
+CALM_OF_DIFF = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
+"""States of `diff` in which no replica truncates: what was not read or not compared makes them `unknown`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State
 from kforensics.units import TopicPartition
 from kforensics.words import byte_count, counted, form, listed
 
@@ -19,7 +19,7 @@ _REASONS = {
 }
 
 
-_CALM = frozenset({State.NOTHING_LOST, State.AGREE, State.BEHIND, State.SAME_ENDS})
+_CALM = CALM_OF_DIFF | {State.NOTHING_LOST}
 _GRAVE = frozenset({State.LOST, State.MAYBE_LOST, State.AT_RISK, State.MAYBE_AT_RISK, State.UNCOMMITTED_LOST})
 
 

@@ -1,0 +1,186 @@
+"""The starts of all nodes that were played, and the logs among them that the sentences of the answer are about."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.partition_dirs import LostDirectory
+from kforensics.evidence.model import Input
+from kforensics.findings.answers.predict_directories import MissingDirectories
+from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.loading.starts import StartResult
+from kforensics.reconcile.logs.predicted_load import (
+    DueSegments,
+    LeavingReplica,
+    MetadataLoad,
+    PredictedLog,
+    PredictedStart,
+    StartOrder,
+    VersionOutcome,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictedCluster:
+    """The starts of all nodes with what is known beside them."""
+
+    starts: Sequence[PredictedStart]
+    logs: Sequence[PredictedLog]
+    """What each start makes of each directory."""
+    inputs: Sequence[Input]
+    kafka: str
+    """The version that was played."""
+    kafka_source: str
+    """`given`, `server-log`, `metadata-log` or `assumed`."""
+    versions: Sequence[VersionOutcome] = ()
+    """What other versions that the evidence allows do otherwise on these files."""
+    metadata_logs: Sequence[MetadataLoad] = ()
+    left_out: Collection[str] = ()
+    """Inputs that are a partition directory alone, which can't be played."""
+    without: Collection[str] = ()
+    """Paths that were taken as not there."""
+    zookeeper_nodes: Collection[int] = ()
+    """Inputs of brokers with ZooKeeper, or not known to be without."""
+    not_migrated: Mapping[int, str] = field(default_factory=dict)
+    """By input of a broker with ZooKeeper: the version that is started on its log directories without it."""
+    with_roles: Collection[int] = ()
+    """Inputs of nodes whose `server.properties` has `process.roles`."""
+    side_by_side: Collection[int] = ()
+    """First inputs of nodes with ZooKeeper that may be the disks of one."""
+    unknown_strays: Collection[int] = ()
+    """Inputs of nodes whose assigned partitions no metadata show."""
+    missing_directories: Collection[MissingDirectories] = ()
+    blank_nodes: Collection[int] = ()
+    """Inputs of nodes in whose log directories nothing is at all."""
+    unclean_nodes: Mapping[int, str] = field(default_factory=dict)
+    """By input of a node, why the controller takes its last stop as unclean."""
+    unserved: Collection[tuple[int, str]] = ()
+    """Input and path of directories without a topic id that become strays, where no replica that their partition is assigned to keeps a log of it."""
+    leaving: Sequence[LeavingReplica] = ()
+    """Replicas that a reassignment removes from their nodes."""
+    order: StartOrder | None = None
+    """The order in which to start the brokers, where it was asked for."""
+    lost: Sequence[LostDirectory] = ()
+    """Partitions that checkpoints name and of which their node holds no directory."""
+    allows_older: bool = False
+    """The evidence allows versions too that are not modelled."""
+    assumed_nodes: Mapping[int, str] = field(default_factory=dict)
+    """The version that is assumed, by input of a node of which none is on record, where others have one."""
+    twice: Sequence[int] = ()
+    """Inputs of nodes that are given as they were at several moments."""
+    is_partial: bool = False
+    """Whether only some partitions were asked for."""
+    has_problems: bool = False
+
+    @cached_property
+    def reached(self) -> list[PredictedLog]:
+        """Each log once, by the last start that comes as far as loading it."""
+        return list({(log.input, log.path): log for log in self.logs if log.is_reached}.values())
+
+    @cached_property
+    def losing(self) -> list[PredictedLog]:
+        """The logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
+        return [log for log in self.logs if log.lost.records and log.is_reached]
+
+    @cached_property
+    def aged(self) -> list[PredictedLog]:
+        """The logs of which retention leaves nothing, by settings that are known or by the defaults."""
+        return [log for log in self.reached if isinstance(log.due, DueSegments) and log.due.is_whole_log]
+
+    @cached_property
+    def ended_early(self) -> list[PredictedLog]:
+        """The logs that ended further back before any start, as files beside them show: their last records may be lost."""
+        found = {
+            (log.input, log.path): log
+            for log in self.logs
+            if log.start == 1 and log.is_reached and log.fate is Fate.KEPT and not isinstance(log.further_end, Absent)
+        }
+        return [found[key] for key in sorted(found)]
+
+    @cached_property
+    def without_segment(self) -> list[PredictedLog]:
+        """The logs of which indexes are here and no segment, and of which nothing says how long they were."""
+        return [
+            log
+            for log in self.reached
+            if log.start == 1
+            and log.fate is Fate.KEPT
+            and log.outcome == "loads"
+            and log.has_only_indexes
+            and isinstance(log.further_end, Absent)
+            and not isinstance(log.partition, Absent)
+            and not log.path.endswith(("-delete", "-future", "-stray"))
+        ]
+
+    @cached_property
+    def filled_strays(self) -> list[PredictedLog]:
+        """The logs with records that are renamed to -stray and not served any more."""
+        return [
+            log
+            for log in self.reached
+            if log.fate is Fate.STRAY and not log.path.endswith("-future") and _may_hold_records(log)
+        ]
+
+    @cached_property
+    def brokers_without_logs(self) -> list[Input]:
+        """The brokers that have no log of a partition, where all partitions were asked for; a controller alone has none, and of empty directories more is said."""
+        holding = {log.node for log in self.logs} | {*self.blank_nodes}
+        return [
+            self.inputs[start.input]
+            for start in self.starts
+            if start.number == 1
+            and start.input not in holding
+            and self.inputs[start.input].kind != "controller"
+            and not self.is_partial
+        ]
+
+    @property
+    def elsewhere(self) -> list[MissingDirectories]:
+        """Of each node that has more log directories than are here, what is known of them."""
+        return [one for one in self.missing_directories if one.missing or one.configured]
+
+    @property
+    def failed(self) -> list[PredictedStart]:
+        """The starts that do not succeed."""
+        return [start for start in self.starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}]
+
+    def is_unserved(self, log: PredictedLog) -> bool:
+        """Whether a log with records becomes a stray, and no replica of its partition is kept.
+
+        Args:
+            log: of any directory.
+        """
+        return log.fate is Fate.STRAY and (log.input, log.path) in self.unserved and _may_hold_records(log)
+
+    def without_marker(self) -> tuple[list[str], bool]:
+        """Return the nodes whose first start finds no marker, and whether all do; a controller alone never writes one."""
+        loading = {log.node for log in self.logs}
+        firsts = [start for start in self.starts if start.number == 1 and start.input in loading]
+        unclean = [start for start in firsts if not start.clean]
+        return list(dict.fromkeys(self.node(start.input) for start in unclean)), len(unclean) == len(firsts)
+
+    def node(self, number: int) -> str:
+        """Return the node of an input, in words.
+
+        Args:
+            number: of the input.
+        """
+        return node_words(self.inputs[number])
+
+
+def node_words(one: Input) -> str:
+    """Return the node that an input is of, in words.
+
+    Args:
+        one: a log directory, or several of one node.
+    """
+    return f"the node at {one.path}" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+
+
+def _may_hold_records(log: PredictedLog) -> bool:
+    """Whether a log has records before the start, or its end can't be read."""
+    end, start, segments = log.before.log_end_offset, log.before.log_start_offset, log.before.segments
+    if not segments:
+        return False
+    return isinstance(end, Absent) or end > (segments[0][0] if isinstance(start, Absent) else start)
