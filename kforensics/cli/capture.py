@@ -10,6 +10,7 @@ from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.options import (
     JobsOption,
     KeepGoingOption,
+    NormalPriorityOption,
     ReadRateOption,
     apply_read_rate,
     argument,
@@ -97,13 +98,7 @@ def capture(
     ] = None,
     read_rate: ReadRateOption = None,
     jobs: JobsOption = None,
-    normal_priority: Annotated[
-        bool,
-        typer.Option(
-            "--normal-priority",
-            help="Read at normal priority; without it the broker comes first for disk and processor.",
-        ),
-    ] = False,
+    normal_priority: NormalPriorityOption = False,
     keep_going: KeepGoingOption = False,
 ) -> None:
     """Take the evidence of a node along in one file, which every command takes where it takes directories.

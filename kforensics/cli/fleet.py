@@ -15,6 +15,7 @@ from kforensics.cli.options import (
     DepthOption,
     KeepGoingOption,
     LeaderOption,
+    NormalPriorityOption,
     PartitionsOption,
     Protocol,
     ReadRateOption,
@@ -388,13 +389,7 @@ def scan(
             help="Write no rows of batches: the evidence is smaller, but an audit can't show which batches differ.",
         ),
     ] = False,
-    normal_priority: Annotated[
-        bool,
-        typer.Option(
-            "--normal-priority",
-            help="Read at normal priority; without it the broker comes first for disk and processor.",
-        ),
-    ] = False,
+    normal_priority: NormalPriorityOption = False,
     keep_going: KeepGoingOption = False,
     storage_option: StorageOption = None,
 ) -> None:

@@ -138,6 +138,14 @@ StoppedOption = Annotated[
     ),
 ]
 
+NormalPriorityOption = Annotated[
+    bool,
+    typer.Option(
+        "--normal-priority",
+        help="Read at normal priority; without it the broker comes first for disk and processor.",
+    ),
+]
+
 DepthOption = Annotated[
     Depth | None,
     option(

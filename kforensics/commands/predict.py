@@ -1,5 +1,6 @@
 """What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Conditions, Outcomes
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
-from kforensics.commands.predicting.nodes import Node, nodes_of, side_by_side
+from kforensics.commands.predicting.nodes import ConfiguredNode, Node, nodes_of, side_by_side
 from kforensics.commands.predicting.reassignments import leaving_replicas, unserved_strays
 from kforensics.commands.predicting.settings import parse_settings
 from kforensics.commands.predicting.start_inputs import configured_nodes, find_start_inputs
@@ -136,53 +137,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         order=_order(request, nodes) if request.order else None,
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
-    cluster = PredictedCluster(
-        starts=starts,
-        logs=logs,
-        inputs=inputs.described,
-        kafka=body.kafka,
-        kafka_source=body.kafka_source,
-        versions=versions,
-        metadata_logs=metadata_logs,
-        left_out=[one.described.path for one in inputs.found if one.described.kind == "partition"],
-        without=[str(path) for path in request.without],
-        zookeeper_nodes=[node.first for node in nodes if not node.is_kraft],
-        not_migrated={
-            one.node.first: str(one.version)
-            for one in started
-            if one.node.is_not_migrated(one.version) and any(start.result is Absent.UNKNOWN for start in one.starts)
-        },
-        with_roles={node.first for node in nodes if node.configured is not None and node.configured.has_roles},
-        missing_directories=[
-            MissingDirectories(
-                node_id=one.node.node_id,
-                missing=one.missing_directories,
-                configured=one.absent_log_dirs,
-                new=one.new_directories,
-                empty=one.empty_folders,
-                blank=one.blank_log_dirs,
-                formats_blank=not one.node.is_kraft and one.version < FIRST_WITHOUT_ZOOKEEPER,
-            )
-            for one in started
-        ],
-        blank_nodes=[node.first for node in nodes if node.is_blank],
-        side_by_side=side_by_side(nodes, configured),
-        unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
-        unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
-        unserved=unserved_strays(started, surroundings),
-        leaving=leaving_replicas(started, surroundings),
-        order=body.order,
-        lost=lost,
-        allows_older=any(one.allows_older for one in known),
-        assumed_nodes={
-            node.first: str(starting.versions[node.first].version)
-            for node in nodes
-            if body.kafka_source != "assumed" and starting.versions[node.first].source == "assumed"
-        },
-        twice=sorted(node.first for node in nodes if node.node_id in {one for one in ids if ids.count(one) > 1}),
-        is_partial=bool(request.topics or request.partitions),
-        has_problems=bool(problems),
-    )
+    cluster = starting.cluster(started, body, configured, lost=lost, has_problems=bool(problems))
     return Result(
         command="predict",
         inputs=inputs.described,
@@ -328,6 +283,77 @@ class _Nodes:
                     last = other.starts[-1]
                     out.append(VersionOutcome(one.node.first, str(version), last.result, last.exception, last.reason))
         return tuple(out)
+
+    def cluster(
+        self,
+        started: Sequence[NodeStarts],
+        body: Prediction,
+        configured: Sequence[ConfiguredNode],
+        *,
+        lost: Sequence[LostDirectory],
+        has_problems: bool,
+    ) -> PredictedCluster:
+        """Return the starts with what is known beside them.
+
+        Args:
+            started: the starts of all nodes.
+            body: what they come to.
+            configured: the nodes that a `server.properties` configures.
+            lost: partitions that checkpoints name and of which their node holds no directory.
+            has_problems: something could not be read.
+        """
+        known = [(node.node_id, node.first) for node in self._nodes if not isinstance(node.node_id, Absent)]
+        counts = Counter(node_id for node_id, _ in known)
+        return PredictedCluster(
+            starts=body.starts,
+            logs=body.logs,
+            inputs=self._inputs.described,
+            kafka=body.kafka,
+            kafka_source=body.kafka_source,
+            versions=body.versions,
+            metadata_logs=body.metadata_logs,
+            left_out=[one.described.path for one in self._inputs.found if one.described.kind == "partition"],
+            without=[str(path) for path in self._request.without],
+            zookeeper_nodes=[node.first for node in self._nodes if not node.is_kraft],
+            not_migrated={
+                one.node.first: str(one.version)
+                for one in started
+                if one.node.is_not_migrated(one.version) and any(start.result is Absent.UNKNOWN for start in one.starts)
+            },
+            with_roles={
+                node.first for node in self._nodes if node.configured is not None and node.configured.has_roles
+            },
+            missing_directories=list(map(_missing_directories, started)),
+            blank_nodes=[node.first for node in self._nodes if node.is_blank],
+            side_by_side=side_by_side(self._nodes, configured),
+            unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
+            unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
+            unserved=unserved_strays(started, self._around),
+            leaving=leaving_replicas(started, self._around),
+            order=body.order,
+            lost=lost,
+            allows_older=any(one.allows_older for one in self.versions.values()),
+            assumed_nodes={
+                node.first: str(self.versions[node.first].version)
+                for node in self._nodes
+                if body.kafka_source != "assumed" and self.versions[node.first].source == "assumed"
+            },
+            twice=sorted(first for node_id, first in known if counts[node_id] > 1),
+            is_partial=bool(self._request.topics or self._request.partitions),
+            has_problems=has_problems,
+        )
+
+
+def _missing_directories(started: NodeStarts) -> MissingDirectories:
+    return MissingDirectories(
+        node_id=started.node.node_id,
+        missing=started.missing_directories,
+        configured=started.absent_log_dirs,
+        new=started.new_directories,
+        empty=started.empty_folders,
+        blank=started.blank_log_dirs,
+        formats_blank=not started.node.is_kraft and started.version < FIRST_WITHOUT_ZOOKEEPER,
+    )
 
 
 def _compared(started: NodeStarts) -> object:

@@ -164,7 +164,7 @@ def _source(scope: Scope, leader: int | Absent, *, is_known: bool) -> str:
 
 
 def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
-    """Return the tasks for all that `diff` expects a start or a truncation to discard, or that one replica alone holds.
+    """Return the tasks for all that `diff` expects a start, a truncation or an election to discard, or that one replica alone holds.
 
     Args:
         evidence: inputs as they are now and earlier snapshots.

@@ -236,18 +236,18 @@ def _snapshot_name(logs: Sequence[LogOutline], inputs: Sequence[Input]) -> str:
     return f"Before: {shorten(', '.join(names), MOST_LABEL)}"
 
 
+def _leader_mark(incident: PartitionIncident) -> str:
+    if incident.is_leader_known:
+        return "leader"
+    return "leader, guessed" if incident.leader_basis is LeaderBasis.LOG else "leader?"
+
+
 def _lane(log: LogOutline, drawing: _Drawing) -> DrawnLane:
     incident, place = drawing.incident, drawing.place
     owner = f"broker {log.broker_id}" if isinstance(log.broker_id, int) else "unknown broker"
     extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
     if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == incident.leader:
-        extra = (
-            "leader"
-            if incident.is_leader_known
-            else "leader, guessed"
-            if incident.leader_basis is LeaderBasis.LOG
-            else "leader?"
-        )
+        extra = _leader_mark(incident)
     name = f"{owner} ({extra})" if extra else owner
     lost = [loss for loss in incident.losses if _holds(log, loss)]
     count = sum(loss.records for loss in lost)
