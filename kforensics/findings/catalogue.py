@@ -131,6 +131,14 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Look for the file in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
         told_apart_by=ToldApartBy.FILE,
     ),
+    "KF117": FindingKind(
+        title="a log that may have lost its beginning",
+        meaning="With the segments at the beginning of a log a broker deletes the leader epochs below, and by a clean stop has written where the log begins. So these were taken away by something else, "
+        "unless the broker was killed or copied while it deleted them, or the topic has remote storage.",
+        advice="Look for the segments in lost+found, in other copies of the directory and on the other replicas. Where remote storage holds them, nothing has to be done.",
+        references=("KIP-405",),
+        told_apart_by=ToldApartBy.FILE,
+    ),
     "KF201": FindingKind(
         title="a replica will discard committed records",
         meaning="Consumers could read these records and producers with acks=all got acknowledgements for them. After the truncation no replica of the comparison holds them.",
