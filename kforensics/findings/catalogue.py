@@ -233,6 +233,12 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Give all log directories of these brokers. Else find the old disk or a snapshot of it before these brokers are started: one that starts with an empty log leads, and the others truncate their logs to it.",
         references=("KIP-858", "KIP-966"),
     ),
+    "KF217": FindingKind(
+        title="bytes behind the last batch of a log that was stopped cleanly",
+        meaning="A start recovers nothing beside the marker of a clean stop. Zeros are read as a batch of size 0: the broker stops with a CorruptRecordException. "
+        "Other bytes stay, and new records are appended behind them.",
+        advice="Copy the directory before the broker starts; `kforensics predict` shows what its start does, and `kforensics verify` where the bytes are.",
+    ),
     "KF301": FindingKind(
         title="committed records are lost",
         meaning="Producers with acks=all got acknowledgements for these records; the final leader does not hold them.",

@@ -53,6 +53,7 @@ _SHORT = {
     ConcernKind.DELETED: "the topic was deleted",
     ConcernKind.OBSERVERS: "a broker's copy lacks a part",
     ConcernKind.NO_EPOCHS: "leader-epoch-checkpoint is missing",
+    ConcernKind.LEFT_BYTES: "bytes are behind the last batch of a log that was stopped cleanly",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
 
@@ -82,7 +83,7 @@ def diff_headline(found: Concerns) -> str:
     Args:
         found: the concerns of all partitions.
     """
-    return _worst(found) + _observers(found) + _without_epochs(found)
+    return _worst(found) + _observers(found) + _without_epochs(found) + _left_bytes(found)
 
 
 def _observers(found: Concerns) -> str:
@@ -99,6 +100,15 @@ def _without_epochs(found: Concerns) -> str:
         f" Unless the copy left them out, leader-epoch-checkpoint files of {partitions_of(items)} are missing on {joined_by_and(owners_of(items))},"
         f" whose start then truncates these logs: {partition} {first.detail}."
     )
+
+
+def _left_bytes(found: Concerns) -> str:
+    items = found.of(ConcernKind.LEFT_BYTES, State.AGREE) if found.state in _WITHOUT_ALARM else ()
+    if not items:
+        return ""
+    whose = f"{names_of(items)} on {joined_by_and(owners_of(items))}"
+    what = items[0][1].detail if len(items) == 1 else "bytes that are no batch"
+    return f" But behind the last batch of {whose}, stopped cleanly, are {what}: `kforensics predict` tells whether a start fails."
 
 
 def _worst(found: Concerns) -> str:
