@@ -44,6 +44,7 @@ class ConcernKind(StrEnum):
     UNREAD = "unread"
     OUTDATED = "outdated"
     LOGGED_END = "logged-end"
+    SAME_DISK = "same-disk"
     ASSIGNMENT = "assignment"
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
