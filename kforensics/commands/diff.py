@@ -27,6 +27,7 @@ from kforensics.commands.partition_comparison import (
 )
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
+from kforensics.commands.shortened_logs import with_shortened_logs
 from kforensics.commands.truncated_records import lacking_records, truncated_records
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
@@ -218,7 +219,7 @@ def compare(
     if places.by_partition:
         holders = {place.state.broker_id for _, group in groups for place in group}
         check_wanted(options, chain(places.by_partition, known), leader=options.leader, known_brokers=holders)
-    results = compare_all(shared, jobs or default_jobs(), progress)
+    results = with_shortened_logs(compare_all(shared, jobs or default_jobs(), progress), groups)
     absent = {
         partition: topic_id
         for partition, topic_id in known.items()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence, newest_time
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.filters import check_wanted, is_wanted
 from kforensics.commands.partition_account import (
@@ -224,7 +224,7 @@ def explain(
         words,
         Scope(
             not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
-            since=_since(gathered, incidents, options),
+            window=_since(gathered, incidents, options) + _up_to(gathered, incidents),
             problems=problems,
             later=evidence.later,
         ),
@@ -291,6 +291,29 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
         if isinstance(state.time_ms, int) and state.time_ms > 0
     ]
     return f" since {_utc(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
+
+
+def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) -> str:
+    """Return in words up to which moment the evidence holds: no log tells of anything later, nor does what shows who led.
+
+    Disks that were all put back to an earlier state, the metadata log with them, agree on that state.
+    """
+    records = [
+        log.newest_ms
+        for one in incidents
+        for log in one.logs
+        if log.is_final and log.state == "live" and isinstance(log.newest_ms, int) and log.newest_ms > 0
+        if one.partition.topic not in METADATA_TOPICS
+    ]
+    led = {"the last log line": [item.time_ms for item in gathered.events if isinstance(item.time_ms, int)]}
+    led["the last metadata record"] = [
+        end for one in gathered.histories if isinstance(end := newest_time(one), int) and end > 0
+    ]
+    ends = {words: max(times) for words, times in led.items() if times}
+    last = max(ends, key=ends.__getitem__, default="")
+    if records and (not last or max(records) <= ends[last]):
+        last, ends = "the newest record", {"the newest record": max(records)}
+    return f", by evidence up to {_utc(ends[last])} ({last})" if last else ""
 
 
 def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     LOGS_LEFT_OUT,
     LogDirState,
     LostDirectory,
+    begins_with_first_segment,
     checkpoint_value,
     log_dir_states,
     lost_directories,
@@ -29,9 +30,11 @@ from kforensics.evidence.replica.unaccounted import (
     find_unaccounted,
     lost_metadata,
     lost_metadata_log,
+    lost_start,
     merged,
     orphan_indexes,
 )
+from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileName, FileSuffix, PartitionDirectoryName
@@ -193,6 +196,7 @@ class _Partition:
     files: int = 0
     file_bytes: int = 0
     metadata_path: str = ""
+    epochs_path: str = ""
     snapshot_end: int = 0
     """Where the newest snapshot of a metadata log ends."""
     of_metadata: list[tuple[FileName, int, str]] = field(default_factory=list)
@@ -219,6 +223,8 @@ class _Partition:
             self.indexes[name.base_offset] = found.path
         elif name.kind is FileKind.PARTITION_METADATA:
             self.metadata_path = found.path
+        elif name.kind is FileKind.LEADER_EPOCH_CHECKPOINT:
+            self.epochs_path = found.path
         elif name.kind is FileKind.METADATA_SNAPSHOT and isinstance(name.base_offset, int):
             self.snapshot_end = max(self.snapshot_end, name.base_offset)
 
@@ -370,7 +376,7 @@ class _Lister:
             for found in merged(
                 find_unaccounted(
                     [(base, after, "") for base, after in zip(bases, ends, strict=False)],
-                    orphan_indexes(seen.names),
+                    orphan_indexes(seen.names) | self._lost_start(one, seen, state, name, is_clean=is_clean),
                     log_start=None if isinstance(start, Absent) else start,
                     reach=highest,
                     explained=seen.snapshots,
@@ -380,6 +386,26 @@ class _Lister:
             # Without the marker of a clean stop numbers above the log end are ordinary, but of an empty log.
             if found.sign is not Sign.ABOVE_END or is_clean or not seen.log_bytes
         ]
+
+    def _lost_start(
+        self,
+        one: FoundInput,
+        seen: _Partition,
+        state: LogDirState | None,
+        name: PartitionDirectoryName,
+        *,
+        is_clean: bool,
+    ) -> dict[int, str]:
+        """Return the checkpoint of leader epochs by the offset where it begins, where a clean stop left the log beginning there and it does not any more."""
+        first = min((base for base, _ in seen.segments), default=0)
+        is_settled = is_clean and state is not None and begins_with_first_segment(state, name.topic_partition)
+        if not (first and is_settled and seen.epochs_path) or name.is_metadata:
+            return {}
+        try:
+            entries = parse_leader_epoch_checkpoint(one.read_small(seen.epochs_path)).entries
+        except (EvidenceError, FormatError):
+            return {}  # verify names it
+        return lost_start(entries, [file for file, _ in seen.names], seen.epochs_path)
 
     def _tail(self, index: int, one: FoundInput, seen: _Partition) -> LogTail | Absent:
         try:

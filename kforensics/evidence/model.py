@@ -147,7 +147,7 @@ class Replica:
     is_read_whole: bool = True
     """Its directory could be listed and all of its segments read: else what is not here need not be missing."""
     orphan_indexes: tuple[tuple[int, str], ...] = ()
-    """Base offset and path of indexes whose segment is not there."""
+    """Base offset and path of indexes whose segment is not there, and of `leader-epoch-checkpoint` where it begins below every segment."""
     deleted_segments: tuple[Segment, ...] = ()
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)

@@ -131,6 +131,14 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Look for the file in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
         told_apart_by=ToldApartBy.FILE,
     ),
+    "KF117": FindingKind(
+        title="a log that may have lost its beginning",
+        meaning="With the segments at the beginning of a log a broker deletes the leader epochs below, and by a clean stop has written where the log begins. So these were taken away by something else, "
+        "unless the broker was killed or copied while it deleted them, or the topic has remote storage.",
+        advice="Look for the segments in lost+found, in other copies of the directory and on the other replicas. Where remote storage holds them, nothing has to be done.",
+        references=("KIP-405",),
+        told_apart_by=ToldApartBy.FILE,
+    ),
     "KF201": FindingKind(
         title="a replica will discard committed records",
         meaning="Consumers could read these records and producers with acks=all got acknowledgements for them. After the truncation no replica of the comparison holds them.",
@@ -224,6 +232,12 @@ CATALOGUE: dict[str, FindingKind] = {
         meaning="Disks of these brokers are among the inputs and lack the partition: a disk was replaced, emptied, is not mounted or was not given. Only members of the ISR are known to hold every committed record; what the other replicas lack may be lost.",
         advice="Give all log directories of these brokers. Else find the old disk or a snapshot of it before these brokers are started: one that starts with an empty log leads, and the others truncate their logs to it.",
         references=("KIP-858", "KIP-966"),
+    ),
+    "KF217": FindingKind(
+        title="bytes behind the last batch of a log that was stopped cleanly",
+        meaning="A start recovers nothing beside the marker of a clean stop. Zeros are read as a batch of size 0: the broker stops with a CorruptRecordException. "
+        "Other bytes stay, and new records are appended behind them.",
+        advice="Copy the directory before the broker starts; `kforensics predict` shows what its start does, and `kforensics verify` where the bytes are.",
     ),
     "KF301": FindingKind(
         title="committed records are lost",

@@ -320,6 +320,15 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             offsets=lost.offsets,
             citations=(lost.citation,),
         )
+    if view.left_behind is not None:
+        yield finding(
+            "KF217",
+            severity=Severity.WARNING,
+            statement=f"{report.partition}: the log of {report.owner_of(view)} was stopped cleanly, and behind its last batch are {view.left_behind.words}",
+            topic_partition=report.partition,
+            broker_id=broker,
+            citations=(view.left_behind.citation,),
+        )
     if view.epochs_from == "batches" and view.batch_epochs:
         unreadable = view.replica.checkpoint_epochs is Absent.UNREADABLE
         yield finding(

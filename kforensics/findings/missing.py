@@ -15,6 +15,7 @@ SHOWN_BY = {
     Sign.ABOVE_END: "its checkpoints are above the log end",
     Sign.REGISTRATION: "the broker epoch in .kafka_cleanshutdown, the offset of its registration, is above the log end",
     Sign.NO_SEGMENT: "files are there that are written with its records, and no segment",
+    Sign.EPOCHS: "its leader-epoch-checkpoint begins there, and its first segment behind them",
 }
 
 OF_METADATA = (

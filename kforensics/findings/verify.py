@@ -289,6 +289,16 @@ def _remark_findings(verification: Verification) -> Iterator[Finding]:
     harmless: list[tuple[PartitionContext, Remark]] = []
     for one in verification.partitions:
         for remark in one.remarks:
+            if isinstance(remark.offsets, OffsetRange):
+                yield finding(
+                    "KF117",
+                    severity=Severity.WARNING,
+                    statement=remark.statement,
+                    topic_partition=_partition_of(one.context),
+                    offsets=remark.offsets,
+                    citations=(Citation(input=one.context.input, path=remark.path),),
+                )
+                continue
             place = _first_bad(one, remark.path) if remark.file_kind is FileKind.OFFSET_INDEX else None
             if place is None:
                 harmless.append((one.context, remark))

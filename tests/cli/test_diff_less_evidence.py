@@ -195,3 +195,30 @@ def test_a_directory_that_checkpoints_name_may_have_been_left_out_of_the_copy(in
     words = " ".join(capsys.readouterr().out.split())
     assert words.startswith("STARTING BROKER 3 FIRST DESTROYS 1 PARTITION: its checkpoints name it")
     assert "it holds no directory of it, unless the copy left it out, and it can be elected." in words
+
+
+@pytest.mark.parametrize(
+    ("behind", "words"),
+    [(bytes(4096), "4,096 bytes of zeros"), (bytes(4095) + b"\1", "4,096 bytes that are no batch")],
+)
+@pytest.mark.parametrize("brokers", [(2,), (1, 2, 3)])
+def test_bytes_behind_the_last_batch_of_a_cleanly_stopped_log_are_no_calm(
+    behind, words, brokers, incident, tmp_path, capsys
+):
+    """A start recovers nothing, and reads zeros as a batch: predict says that it fails."""
+    root = copied(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final", tmp_path / "final")
+    for broker in brokers:
+        with max((root / f"broker-{broker}" / "orders-ok-0").glob("*.log")).open("ab") as log:
+            log.write(behind)
+    whose = "broker 2" if brokers == (2,) else "brokers 1, 2 and 3"
+    what = words if brokers == (2,) else "bytes that are no batch"
+
+    for depth in ("tails", "content"):
+        assert 1 == run(["diff", *map(str, sorted(root.iterdir())), "--depth", depth, "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        assert document["answer"]["headline"].endswith(
+            f" But behind the last batch of orders-ok-0 on {whose}, stopped cleanly, are {what}: `kforensics predict` tells whether a start fails."
+        )
+        found = [(one["code"], one["broker_id"]) for one in document["findings"] if one["severity"] != "note"]
+        assert [("KF217", broker) for broker in brokers] == sorted(found)
+        assert document["findings"][0]["statement"].endswith(f"behind its last batch are {words}")

@@ -146,3 +146,17 @@ def test_lines_that_are_younger_than_the_directories_name_no_leader_for_certain(
     assert "maybe-at-risk" == document["answer"]["state"]
     assert {False} == {one["leader"]["is_known"] for one in document["partitions"]}
     assert "log lines name leader epoch 3, later than the directories" in document["answer"]["headline"]
+
+
+def test_what_lies_on_the_disk_of_a_log_that_ended_later_by_its_lines_does_not_agree(incident, capsys):
+    """The disk was put back or copied too early, not that one log."""
+    root = incident("recreated-topic-4.x")
+
+    assert 3 == run(["diff", str(root / "snapshots" / "01-before-live"), str(root / "logs"), "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    states = {f"{one['topic']}-{one['partition']}": one["state"] for one in document["partitions"]}
+    assert {"agree"} == {states.pop("__cluster_metadata-0"), states.pop("catalog-1")}  # on other disks
+    assert {"unknown"} == set(states.values())
+    also = "Also inventory-1, oldstuff-1: log lines name offsets past the end of other logs on the same disks."
+    assert also in document["answer"]["headline"]

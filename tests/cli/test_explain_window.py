@@ -1,12 +1,15 @@
-"""`explain --since --until` over the logs of many months: files outside of the window are left alone, and the answer stays."""
+"""`explain --since --until` over the logs of many months: files outside of the window are left alone, and the answer stays. A calm answer says up to when it holds."""
 
 import datetime as dt
 import gzip
+from types import SimpleNamespace
 
 import pytest
 
+from kforensics.commands.explain import _up_to
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.source.mapped import read_counts
+from kforensics.units import TopicPartition
 from tests.builders.directories import copied
 from tests.builders.explained import arguments_of, explain
 
@@ -25,6 +28,10 @@ def day_of_lines(time, *texts, count=2000):
     return b"".join(
         line(time + number * step, texts[number] if number < len(texts) else noise) for number in range(count)
     )
+
+
+def made(**values):
+    return SimpleNamespace(**values)
 
 
 def milliseconds(time):
@@ -175,3 +182,36 @@ def test_the_span_of_a_file_is_that_of_its_lines(months):
     assert found[-1].at == 8
     assert found[-1].first_ms == times[8] + 123
     assert found[-1].last_ms < times[8] + DAY_MS
+
+
+@pytest.mark.parametrize(("moment", "newest"), [("01-before-live", "06:52:06"), ("99-final", "06:52:51")])
+def test_a_calm_answer_says_up_to_when_the_evidence_reaches(moment, newest, incident, capsys):
+    """Disks that were all put back to an earlier moment are as calm as they were then."""
+    snapshot = incident("benign-rolling-restart-4.x") / "snapshots" / moment
+    document, code = explain(capsys, *map(str, sorted(snapshot.iterdir())))
+
+    assert 0 == code
+    assert document["answer"]["headline"].endswith(
+        f" since 2026-11-21 06:52:02 UTC, by evidence up to 2026-11-21 {newest} UTC (the newest record)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "lines", "said"),
+    [
+        ((4_000, 9_000), (2_000, 9_500), "00:00:09 UTC (the newest record)"),
+        ((9_000,), (2_000, 5_000), "00:00:05 UTC (the last log line)"),  # a producer's clock, or lines that end before
+        ((), (5_000,), "00:00:05 UTC (the last log line)"),
+        ((7_000,), (), "00:00:07 UTC (the newest record)"),
+        ((), (), ""),
+    ],
+)
+def test_the_evidence_ends_with_the_logs_or_with_what_shows_who_led(records, lines, said):
+    logs = [SimpleNamespace(is_final=True, state="live", newest_ms=time) for time in records]
+    logs += [
+        SimpleNamespace(is_final=final, state=state, newest_ms=10_000) for final, state in ((0, "live"), (1, "stray"))
+    ]
+    incidents = [made(partition=TopicPartition("orders", 0), logs=logs)]
+    gathered = made(events=[SimpleNamespace(time_ms=time) for time in lines], histories=())
+
+    assert (f", by evidence up to 1970-01-01 {said}" if said else "") == _up_to(gathered, incidents)

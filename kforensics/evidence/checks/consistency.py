@@ -176,9 +176,11 @@ def _plan(index: int, found: FoundInput) -> _Plan:
     files: dict[FoundDirectory, list[FoundFile]] = {}
     loose: list[FoundFile] = []
     problems: list[Problem] = []
+    has_remote_logs = False
     for item in found.walk():
         match item:
             case FoundDirectory():
+                has_remote_logs |= item.kind is DirectoryKind.REMOTE_INDEX_CACHE
                 if not isinstance(item.name, Absent) or item.kind is DirectoryKind.PARTITION:
                     files[item] = []
             case FoundFile():
@@ -206,6 +208,7 @@ def _plan(index: int, found: FoundInput) -> _Plan:
             files=tuple(members),
             clean_shutdown=clean.get(directory.log_dir, Absent.UNKNOWN),
             broker_epoch=max(epochs, default=Absent.UNKNOWN),
+            has_remote_logs=has_remote_logs,
             **_values(checkpoints.get(directory.log_dir), directory),  # type: ignore[arg-type] # names of checkpoints only
         )
         for directory, members in partitions.items()
@@ -264,7 +267,9 @@ def _read_loose(
         problems += [Problem(input=index, path=path, message=message) for path, message in alone.problems]
         field = _CHECKPOINT_FIELDS.get(file.path.rpartition("/")[2])
         if field is not None:
-            checkpoints[file.log_dir][field] = _checkpoint_values(index, found, file, named)
+            values = _checkpoint_values(index, found, file, named)
+            if values is not None:
+                checkpoints[file.log_dir][field] = values
         if file.path == WHOLE_INPUT and file.name.kind is FileKind.UNKNOWN:
             problems.append(
                 Problem(
@@ -276,7 +281,7 @@ def _read_loose(
 
 def _checkpoint_values(
     index: int, found: FoundInput, file: FoundFile, named: frozenset[TopicPartition]
-) -> dict[TopicPartition, CheckpointValue]:
+) -> dict[TopicPartition, CheckpointValue] | None:
     source = Citation(input=index, path=file.path)
     try:
         with found.open(file.path) as evidence:
@@ -288,7 +293,7 @@ def _checkpoint_values(
                 if (partition := TopicPartition(entry.topic, entry.partition)) in named
             }
     except (EvidenceError, FormatError):
-        return {}  # named where the file itself is checked
+        return None  # named where the file itself is checked
 
 
 def _with_damage(report: FileReport, more: Sequence[Damage]) -> FileReport:

@@ -9,7 +9,7 @@ from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundFile
-from kforensics.units import TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 
 __all__ = [
     "CheckedPartition",
@@ -57,6 +57,8 @@ class Remark:
     statement: str
     file_kind: FileKind
     """The kind of the file that the remark is about."""
+    offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE
+    """The offsets that may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,8 @@ class PartitionContext:
     """The highest that the markers of clean stops in the node's log directories name."""
     are_logs_left_out: bool = False
     """The copy holds no segment of any partition, or the directory could not be listed: what is not here need not be missing."""
+    has_remote_logs: bool = False
+    """Logs of the node are in remote storage, or can be (KIP-405): segments at the beginning of a log need not be here."""
 
     @property
     def topic_partition(self) -> TopicPartition | Absent:

@@ -21,13 +21,14 @@ from kforensics.evidence.checks.context import (
 from kforensics.evidence.checks.epochs import check_epochs, settle_fallen_epochs
 from kforensics.evidence.checks.indexes import check_offset_index, check_time_index, padding_damage
 from kforensics.evidence.checks.metadata_snapshot import scan_metadata_snapshot
-from kforensics.evidence.checks.missing import check_missing
+from kforensics.evidence.checks.missing import EpochsFile, check_missing, doubt_of_start
 from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot, check_txn_index, replay
 from kforensics.evidence.checks.raised_offset import settle_raised_offset
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
 from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
 from kforensics.evidence.file_kinds import FILE_KINDS, lock_damage, read_and_understand
 from kforensics.evidence.model import CheckpointValue
+from kforensics.formats.checkpoint.leader_epoch import LeaderEpochCheckpoint
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
 from kforensics.formats.checkpoint.quorum_state import QuorumState
 from kforensics.formats.index.producer_snapshot import ProducerEntry, ProducerSnapshot
@@ -152,7 +153,10 @@ class _PartitionCheck:
             self._check_indexes(segments)
             self._check_producers(segments)
             self._check_epochs(segments)
-        missing = () if self._found.problems else check_missing(self._context, segments)
+        epochs = self._epochs()
+        missing = () if self._found.problems else check_missing(self._context, segments, epochs)
+        doubt = None if self._found.problems else doubt_of_start(self._context, segments, epochs)
+        self._found.remarks += [] if doubt is None else [doubt]
         own = {file.path for file in self._context.files}
         for path, damage in missing:
             if path in own:
@@ -364,6 +368,13 @@ class _PartitionCheck:
                         ),
                     ),
                 )
+
+    def _epochs(self) -> EpochsFile | None:
+        """Return path and content of `leader-epoch-checkpoint`, where it can be read."""
+        for file in self._context.of_kind(FileKind.LEADER_EPOCH_CHECKPOINT):
+            value = self._found.values.get(file.path)
+            return (file.path, value) if isinstance(value, LeaderEpochCheckpoint) else None
+        return None
 
     def _topic_id(self) -> str | Absent:
         for file in self._context.of_kind(FileKind.PARTITION_METADATA):

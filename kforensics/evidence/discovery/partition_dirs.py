@@ -419,6 +419,18 @@ def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) 
     return packed if isinstance(packed, Absent) else unpacked_line(packed).offset
 
 
+def begins_with_first_segment(state: LogDirState, partition: TopicPartition) -> bool:
+    """Return whether `log-start-offset-checkpoint` is there and does not name a partition: its log began with its first segment, and no part of it is in remote storage.
+
+    `LogManager.checkpointLogStartOffsetsInDir`, once a minute and at a clean stop, 0.11 and later.
+
+    Args:
+        state: of the log directory.
+        partition: the topic and number.
+    """
+    return "log_start" in state.checkpoints and checkpoint_offset(state, "log_start", partition) is Absent.NOT_WRITTEN
+
+
 def _packed_line_of(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
     lines = state.checkpoints.get(name)
     packed = lines.get(partition) if lines else None

@@ -70,10 +70,16 @@ def read_captured_directory(
         segments = _segments(place, root, folder, outline, beside.segments if beside else ())
     except (EvidenceError, FormatError):
         return None
-    if segments is None:
+    epochs = small[1]
+    if segments is None or (not isinstance(epochs, Absent) and _begins_behind(epochs, outline)):
         return None
     has_records = all(one.has_records or not one.segment.batch_count for one in segments)
     return CapturedDirectory(names, *small, segments, outline.producer_snapshots, has_records)
+
+
+def _begins_behind(epochs: Sequence[EpochEntry], outline: "_Outline") -> bool:
+    """Whether the log begins behind its first leader epoch, so that segments may be missing."""
+    return bool(epochs and outline.segments) and epochs[0].start_offset < outline.segments[0][0]
 
 
 def says_the_same(place: PartitionPlace, root: CapturePath, known: CapturedDirectory) -> bool:

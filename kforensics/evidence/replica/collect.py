@@ -10,6 +10,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.partition_dirs import (
     TEXT_LIMIT,
     PartitionPlace,
+    begins_with_first_segment,
     checkpoint_offset,
     checkpoint_value,
     problem_of,
@@ -24,7 +25,7 @@ from kforensics.evidence.model import (
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.evidence.replica.small_files import SHORT, parsed_once
 from kforensics.evidence.replica.tails import read_tails
-from kforensics.evidence.replica.unaccounted import orphan_indexes
+from kforensics.evidence.replica.unaccounted import EPOCHS_FILE, lost_start, orphan_indexes
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.source.capture import CapturedSegment, CapturePath
@@ -36,7 +37,7 @@ from kforensics.source.naming import (
     parse_file_name,
 )
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, walk_partition
-from kforensics.units import Depth, EpochEntry
+from kforensics.units import METADATA_TOPICS, Depth, EpochEntry
 
 if TYPE_CHECKING:
     from kforensics.evidence.replica.captured_directory import CapturedDirectory
@@ -250,6 +251,7 @@ def _replica(
         for f in files
         if f.name.kind is FileKind.PRODUCER_SNAPSHOT and not f.name.is_transient and isinstance(f.name.base_offset, int)
     )
+    orphans = orphan_indexes([(f.name, f.path) for f in files]) | _lost_start(place, own.epochs, files)
     return _replica_of(
         place,
         topic_id=own.topic_id,
@@ -257,7 +259,7 @@ def _replica(
         segments=_by_base(segments),
         producer_snapshots=tuple(snapshots),
         is_read_whole=is_read_whole,
-        orphan_indexes=tuple(sorted(orphan_indexes([(f.name, f.path) for f in files]).items())),
+        orphan_indexes=tuple(sorted(orphans.items())),
         deleted_segments=_by_base(deleted),
         damage=own.damage,
         has_records=has_records,
@@ -314,6 +316,17 @@ def _replica_of(
         damage=damage,
         has_records=has_records,
     )
+
+
+def _lost_start(
+    place: PartitionPlace, epochs: Sequence[EpochEntry] | Absent, files: Sequence[FoundFile]
+) -> dict[int, str]:
+    """Return the checkpoint of leader epochs by the offset where it begins, where a clean stop left the log beginning there and it does not any more."""
+    state, partition = place.state, place.topic_partition
+    is_settled = state.clean_shutdown and begins_with_first_segment(state, partition)
+    if isinstance(epochs, Absent) or not is_settled or partition.topic in METADATA_TOPICS:
+        return {}
+    return lost_start(epochs, [file.name for file in files], f"{place.path}/{EPOCHS_FILE}")
 
 
 def _by_base(segments: Sequence[Segment]) -> tuple[Segment, ...]:

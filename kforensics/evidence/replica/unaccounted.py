@@ -2,6 +2,10 @@
 
 A broker deletes the indexes of a segment together with it, and lowers checkpoints when it truncates. So an index without its segment, a recovery point or
 high watermark above zero without any segment, and a hole between two segments of a log that no cleaner touched show segments that were taken away.
+
+With the segments at the beginning of a log it also deletes what `leader-epoch-checkpoint` says of them, so that no leader epoch there begins below the first
+segment: `UnifiedLog.maybeIncrementLogStartOffset` and `LeaderEpochFileCache.truncateFromStart` up to 4.3.1, `clearAndFlushEarliest` up to 2.2. A log in remote
+storage (KIP-405) keeps its epochs, and a line in `log-start-offset-checkpoint`, whatever its log start.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +16,12 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Replica
 from kforensics.source.naming import FileKind, FileName
+from kforensics.units import EpochEntry
 
 _NO_EPOCHS_BYTES = len("0\n0\n")
 """What a checkpoint of leader epochs without an entry takes."""
+
+EPOCHS_FILE = FileKind.LEADER_EPOCH_CHECKPOINT.value
 
 INDEX_KINDS = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX})
 
@@ -34,6 +41,8 @@ class Sign(StrEnum):
     """The registration that the marker of a clean stop names is above the end of the metadata log."""
     NO_SEGMENT = "no-segment"
     """Files of a metadata log are there that are written with its records, and no segment."""
+    EPOCHS = "epochs"
+    """The first leader epoch of `leader-epoch-checkpoint` begins below the base offset of the first segment."""
 
 
 class Unaccounted(NamedTuple):
@@ -74,6 +83,21 @@ def orphan_indexes(files: Sequence[tuple[FileName, str]]) -> dict[int, str]:
     return found
 
 
+def lost_start(epochs: Sequence[EpochEntry], files: Iterable[FileName], path: str) -> dict[int, str]:
+    """Return the path of `leader-epoch-checkpoint` by the offset where it begins, where that is below every segment of the log; nothing where it is not.
+
+    Args:
+        epochs: the lines of the file.
+        files: names of all files of the partition directory: a segment that waits for its deletion, or for its place in the log after compaction, is not missing.
+        path: of `leader-epoch-checkpoint`.
+    """
+    own = [name for name in files if name.kind is FileKind.SEGMENT or name.kind in INDEX_KINDS]
+    bases = [base for name in own if isinstance(base := name.base_offset, int)]
+    is_log = any(name.kind is FileKind.SEGMENT and not name.is_transient for name in own)
+    begun = epochs[0].start_offset if epochs else -1
+    return {begun: path} if is_log and 0 <= begun < min(bases) else {}
+
+
 def find_unaccounted(
     segments: Sequence[tuple[int, int, str]],
     orphans: Mapping[int, str],
@@ -88,7 +112,7 @@ def find_unaccounted(
 
     Args:
         segments: base offset, log end offset and path of each segment in use, by base offset.
-        orphans: indexes without their segment, by base offset.
+        orphans: files that speak of a segment which is not there, by its base offset: indexes, and the first line of `leader-epoch-checkpoint`.
         log_start: where the log begins by its checkpoint.
         reach: the higher of recovery point and high watermark.
         explained: offsets of producer snapshots, which explain a log end above the last batch.
@@ -106,7 +130,8 @@ def find_unaccounted(
         if behind is not None and log_start is not None and log_start >= behind:
             continue
         last = Absent.UNKNOWN if behind is None else behind - 1
-        yield Unaccounted(first=max(base, log_start or 0), last=last, sign=Sign.INDEX, path=orphans[base])
+        sign = Sign.EPOCHS if orphans[base].endswith(EPOCHS_FILE) else Sign.INDEX
+        yield Unaccounted(first=max(base, log_start or 0), last=last, sign=sign, path=orphans[base])
     if is_whole:
         for (_, end, _), (base, _, path) in pairwise(segments):
             if base > end and not any(end <= orphan < base for orphan in orphans):

@@ -45,6 +45,7 @@ _SHORT = {
     ConcernKind.UNREAD: "files could not be read",
     ConcernKind.OUTDATED: "log lines name a later leader epoch",
     ConcernKind.LOGGED_END: "log lines name offsets past the end of a log",
+    ConcernKind.SAME_DISK: "log lines name offsets past the end of other logs on the same disks",
     ConcernKind.ASSIGNMENT: "no input shows the assignment",
     ConcernKind.COPIED_AGAIN: "what a replica truncates is copied again from the leader",
     ConcernKind.UNCOMMITTED: "a replica will truncate records that were never committed",
@@ -53,6 +54,7 @@ _SHORT = {
     ConcernKind.DELETED: "the topic was deleted",
     ConcernKind.OBSERVERS: "a broker's copy lacks a part",
     ConcernKind.NO_EPOCHS: "leader-epoch-checkpoint is missing",
+    ConcernKind.LEFT_BYTES: "bytes are behind the last batch of a log that was stopped cleanly",
 }
 """Why a partition is in the state of the whole, where the headline is about others."""
 
@@ -64,6 +66,7 @@ _SENTENCES = {
     ConcernKind.ALONE: "nothing was compared: of {partitions} one replica is given.",
     ConcernKind.OUTDATED: "the directories of {partitions} were copied before the last log lines: these name leader epoch {detail} of {partition}, which no directory knows.",
     ConcernKind.LOGGED_END: "the directories of {partitions} were copied before the last log lines, or have lost the ends of their logs: {detail}.",
+    ConcernKind.SAME_DISK: "the replicas of {partitions} agree, on disks of {owners} where other logs end before offsets that log lines name.",
     ConcernKind.LEADER: "replicas of {partitions} end differently, and no input shows which replica leads.",
     ConcernKind.COMPACTION: "compacted replicas of {partitions} differ by records for which no input holds a later one of the same key.",
     ConcernKind.DAMAGE: "the only replica of {partition} given can't give {detail}: its bytes are damaged; {partitions} in all.",
@@ -82,7 +85,7 @@ def diff_headline(found: Concerns) -> str:
     Args:
         found: the concerns of all partitions.
     """
-    return _worst(found) + _observers(found) + _without_epochs(found)
+    return _worst(found) + _observers(found) + _without_epochs(found) + _left_bytes(found)
 
 
 def _observers(found: Concerns) -> str:
@@ -99,6 +102,15 @@ def _without_epochs(found: Concerns) -> str:
         f" Unless the copy left them out, leader-epoch-checkpoint files of {partitions_of(items)} are missing on {joined_by_and(owners_of(items))},"
         f" whose start then truncates these logs: {partition} {first.detail}."
     )
+
+
+def _left_bytes(found: Concerns) -> str:
+    items = found.of(ConcernKind.LEFT_BYTES, State.AGREE) if found.state in _WITHOUT_ALARM else ()
+    if not items:
+        return ""
+    whose = f"{names_of(items)} on {joined_by_and(owners_of(items))}"
+    what = items[0][1].detail if len(items) == 1 else "bytes that are no batch"
+    return f" But behind the last batch of {whose}, stopped cleanly, are {what}: `kforensics predict` tells whether a start fails."
 
 
 def _worst(found: Concerns) -> str:

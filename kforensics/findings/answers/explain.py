@@ -32,8 +32,8 @@ class Scope:
 
     not_given: Collection[TopicPartition] = ()
     """Partitions that exist by the metadata and of which no directory is among the inputs."""
-    since: str = ""
-    """The beginning of the window, in words; empty where no input shows it."""
+    window: str = ""
+    """The beginning of the window, and up to when the evidence reaches, in words; empty where no input shows it."""
     problems: Collection[Problem] = ()
     """The problems: what could not be read."""
     later: Sequence[str] = ()
@@ -172,12 +172,12 @@ def _headline(
         case State.UNCOMMITTED_LOST:
             losses = [loss for one in affected for loss in one.losses]
             return (
-                f"Nothing that was committed is lost{scope.since}; {records_lost(losses)} of {_names(affected)} that"
+                f"Nothing that was committed is lost{scope.window}; {records_lost(losses)} of {_names(affected)} that"
                 f" {were(losses)} never committed {are(losses)} lost, though a producer with acks=1 may have got an acknowledgement."
             )
         case _:
             count = len(asked)
-            return f"Nothing that was committed is lost from {counted(count, 'partition')}{scope.since}."
+            return f"Nothing that was committed is lost from {counted(count, 'partition')}{scope.window}."
 
 
 def _stuck(asked: Sequence[PartitionIncident]) -> str:

@@ -44,6 +44,7 @@ class ConcernKind(StrEnum):
     UNREAD = "unread"
     OUTDATED = "outdated"
     LOGGED_END = "logged-end"
+    SAME_DISK = "same-disk"
     ASSIGNMENT = "assignment"
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
@@ -52,6 +53,7 @@ class ConcernKind(StrEnum):
     DELETED = "deleted"
     OBSERVERS = "observers"
     NO_EPOCHS = "no-epochs"
+    LEFT_BYTES = "left-bytes"
 
 
 OTHER_DISKS = "other log directories of "
@@ -201,6 +203,7 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     yield from _missing_ends(report, live)
     yield from _behind(report, live)
     yield from _without_epochs(report, live)
+    yield from _left_bytes(report, live)
 
 
 def _is_replica(one: ReplicaReport) -> bool:
@@ -524,6 +527,15 @@ def _without_epochs(report: PartitionReport, live: Sequence[ReplicaReport]) -> I
         alone = one.without_file.offset if one.without_file is not None else Absent.NOT_APPLICABLE
         if one.truncation is None and isinstance(alone, int) and alone < one.view.log_end_offset:
             yield _concern(report, State.AGREE, ConcernKind.NO_EPOCHS, (one.view,), detail=f"to {alone}")
+
+
+def _left_bytes(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+    """Replicas whose log has bytes behind its last batch after a clean stop: they hold what the others do, and their broker may not start."""
+    for one in live:
+        if one.view.left_behind is not None:
+            detail = one.view.left_behind.words
+            concern = _concern(report, State.AGREE, ConcernKind.LEFT_BYTES, (one.view,), detail=detail)
+            yield concern._replace(guess="")  # it is there whoever leads
 
 
 def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:

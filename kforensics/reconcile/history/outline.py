@@ -32,6 +32,8 @@ class LogOutline:
     """The base offset of the oldest segment on disk."""
     log_start: CheckpointValue | Absent = Absent.NOT_WRITTEN
     """The checkpointed log start: brokers write it down only where the log does not begin with its oldest segment."""
+    newest_ms: int | Absent = Absent.UNKNOWN
+    """The newest time of its records; unknown where it holds none."""
 
 
 def outline_of(copy: LogCopy) -> LogOutline:
@@ -57,4 +59,8 @@ def outline_of(copy: LogCopy) -> LogOutline:
         high_watermark=recorded if isinstance(recorded, Absent) else recorded.value,
         first_base_offset=replica.segments[0].base_offset if replica.segments else Absent.NOT_APPLICABLE,
         log_start=replica.log_start,
+        newest_ms=max(
+            (one.max_timestamp_ms for one in view.segments if isinstance(one.max_timestamp_ms, int)),
+            default=Absent.UNKNOWN,
+        ),
     )

@@ -9,13 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent, Damage
+from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.evidence.replica.unaccounted import Unaccounted, missing_offsets
 from kforensics.protocol.outcome import LogState, loaded_high_watermark
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
+from kforensics.words import counted
 
 
 class DamagedRange(NamedTuple):
@@ -23,6 +24,20 @@ class DamagedRange(NamedTuple):
 
     offsets: OffsetRange
     citation: Citation
+
+
+class LeftBytes(NamedTuple):
+    """Bytes behind the last batch of a log."""
+
+    are_zeros: bool
+    citation: Citation
+
+    @property
+    def words(self) -> str:
+        """How many they are, in words."""
+        span = self.citation.span
+        count = counted(span.length if isinstance(span, Span) else 0, "byte")
+        return f"{count} of zeros" if self.are_zeros else f"{count} that are no batch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +86,18 @@ class LoadedLog:
     def missing(self) -> tuple[Unaccounted, ...]:
         """The offsets that the replica should hold and does not, as far as its own files show it."""
         return missing_offsets(self.replica)
+
+    @cached_property
+    def left_behind(self) -> LeftBytes | None:
+        """The bytes behind the last batch of a log that was stopped cleanly, which no recovery truncates; those of a batch that is damaged are told by its offsets."""
+        replica = self.replica
+        if not replica.clean_shutdown or not replica.segments or replica.topic_partition.topic in METADATA_TOPICS:
+            return None
+        last = replica.segments[-1]
+        behind = (one for one in last.damage if one.span.position + one.span.length == last.length)
+        found = next((one for one in behind if isinstance(one.offsets_lost, Absent)), None)
+        name = last.path.rpartition("/")[2]
+        return None if found is None else LeftBytes(found.kind is DamageKind.ZEROS, replica.cite(name, found.span))
 
     @cached_property
     def digests(self) -> NDArray[np.void]:

@@ -77,7 +77,7 @@ def _is_ordinary(log: LoadedLog) -> bool:
         and log.oldest_magic == 2
         and log.epochs_from == "checkpoint"
         and log.truncated_by_recovery is None
-        and not (log.damaged or log.missing or log.lost_ranges)
+        and not (log.damaged or log.missing or log.lost_ranges or log.left_behind)
         and replica.is_read_whole
         and replica.is_at_hand
         and not replica.unread_below

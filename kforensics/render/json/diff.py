@@ -9,7 +9,7 @@ from kforensics.commands.diff import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import partition_state
+from kforensics.findings.answers.partition_state import ConcernKind, partition_state
 from kforensics.protocol.outcome import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.observed.leadership import LeadershipAccount
@@ -57,7 +57,11 @@ def flatten(report: PartitionReport, state: State) -> bytes:
 def _flat_reports(result: DiffResult) -> Iterator[str]:
     for one in result.partitions:
         if one.plain is not None:
-            yield zlib.decompress(one.plain).decode()
+            text = zlib.decompress(one.plain).decode()
+            if any(concern.kind is ConcernKind.SAME_DISK for concern in one.judged.concerns):
+                # Only the other partitions show it, and the report was made before they were compared.
+                text = json.dumps(json.loads(text) | {"state": one.state.value})
+            yield text
         elif one.report is not None:
             yield json.dumps(to_plain(plain_report(one.report, one.state)))
 

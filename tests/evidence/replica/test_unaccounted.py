@@ -291,3 +291,107 @@ def test_a_copy_of_a_few_partitions_is_not_called_a_loss(broker):
 
     assert () == places.lost
     assert ["the copy left them out, or they are lost"] == [one.message.rpartition(": ")[2] for one in places.problems]
+
+
+def without_start(broker, below=40):
+    """The partition directory, without the segments that begin below an offset and all that belongs to them."""
+    directory = broker / "orders-ok-0"
+    for path in directory.iterdir():
+        if path.name[:20].isdecimal() and int(path.name[:20]) < below and path.suffix != ".snapshot":
+            path.unlink()
+    return directory
+
+
+def test_the_first_segments_deleted_with_all_that_belongs_to_them_are_damage(broker, capsys):
+    """No leader epoch of a log begins below its first segment, where the broker deleted what was before."""
+    without_start(broker)
+
+    for name in ("verify", "ls", "diff"):
+        code = run([name, str(broker), "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        (gone,) = [one for one in document["findings"] if one["code"] == "KF116"]
+        assert {"first": 0, "last": 39} == gone["offsets"], name
+        assert "orders-ok-0/leader-epoch-checkpoint" == gone["citations"][0]["path"], name
+        assert code == (3 if name == "diff" else 1)
+    assert 1 == run(["verify", str(broker)])
+    assert "40 offsets (0..39) of orders-ok-0 are missing" in capsys.readouterr().out
+
+
+def test_a_capture_shows_that_the_first_segments_are_missing(broker, tmp_path, capsys):
+    without_start(broker)
+    capture = tmp_path / "broker-1.kfcapture"
+    assert 0 == run(["capture", str(broker), "-o", str(capture)])
+    capsys.readouterr()
+
+    run(["diff", str(capture), "--format", "json"])
+
+    codes = {one["code"]: one["offsets"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert {"first": 0, "last": 39} == codes["KF116"]
+
+
+@pytest.mark.parametrize("given", ["no-marker", "no-checkpoint", "alone", "line"])
+def test_the_first_segments_may_be_missing_where_the_stop_or_the_log_start_does_not_settle_it(broker, capsys, given):
+    directory = without_start(broker)
+    if given == "no-marker":
+        (broker / ".kafka_cleanshutdown").unlink()
+    elif given == "no-checkpoint":
+        (broker / "log-start-offset-checkpoint").unlink()
+    elif given == "line":
+        (broker / "log-start-offset-checkpoint").write_text("0\n1\norders-ok 0 7\n")
+
+    assert 1 == run(["verify", str(directory if given == "alone" else broker), "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    (doubt,) = [one for one in document["findings"] if one["severity"] != "note"]
+    first = 7 if given == "line" else 0
+    assert ("KF117", {"first": first, "last": 39}) == (doubt["code"], doubt["offsets"])
+    assert (
+        f"No file is damaged, but 1 finding needs a look: offsets {first} to 39 of orders-ok-0 may be missing: "
+        "its leader-epoch-checkpoint begins at offset 0, its first segment at 40."
+    ) == document["answer"]["headline"]
+
+
+def test_a_log_start_offset_checkpoint_that_can_not_be_read_proves_nothing_by_what_it_does_not_name(broker, capsys):
+    without_start(broker)
+    (broker / "log-start-offset-checkpoint").write_bytes(b"\xff\xfe\x00garbage")
+
+    assert 1 == run(["verify", str(broker), "--format", "json"])
+
+    codes = {one["code"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert "KF117" in codes
+    assert "KF116" not in codes
+
+
+def test_a_line_of_log_start_offset_checkpoint_that_no_clean_stop_leaves_is_looked_at(broker, capsys):
+    directory = without_start(broker)
+    (directory / "leader-epoch-checkpoint").write_text("")
+    (broker / "log-start-offset-checkpoint").write_text("0\n1\norders-ok 0 7\n")
+
+    assert 1 == run(["verify", str(broker), "--format", "json"])
+
+    (doubt,) = [one for one in json.loads(capsys.readouterr().out)["findings"] if one["code"] == "KF117"]
+    assert {"first": 7, "last": 39} == doubt["offsets"]
+
+
+@pytest.mark.parametrize("shown", ["epochs", "log-start", "deleted", "swap", "remote", "remote-cache"])
+def test_a_log_whose_first_segments_its_broker_deleted_or_keeps_elsewhere_misses_nothing(broker, capsys, shown):
+    directory, is_clean = without_start(broker), shown in {"epochs", "log-start", "deleted", "swap"}
+    if shown == "epochs":
+        (directory / "leader-epoch-checkpoint").write_text("0\n1\n2 40\n")
+        (broker / "log-start-offset-checkpoint").write_text("0\n1\norders-ok 0 7\n")
+        (broker / ".kafka_cleanshutdown").unlink()
+    elif shown == "log-start":
+        (broker / "log-start-offset-checkpoint").write_text("0\n1\norders-ok 0 45\n")
+    elif is_clean:
+        (directory / f"{0:020d}.log.{shown}").write_bytes(b"")
+    else:
+        (broker / "log-start-offset-checkpoint").write_text(
+            f"0\n1\norders-ok 0 {7 if shown == 'remote-cache' else 0}\n"
+        )
+        if shown == "remote-cache":
+            (broker / "remote-log-index-cache").mkdir()
+
+    run(["verify", str(broker), "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert not {"KF116", "KF117"} & {one["code"] for one in document["findings"]}
