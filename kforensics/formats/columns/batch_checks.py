@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Damage, DamageKind, Span
+from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.errors import FormatError, UnsupportedFormat
 from kforensics.formats.columns.decoding_limits import ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
@@ -42,13 +42,14 @@ class WindowBatches:
         """
         batch = self.table[row]
         self.sound[row] = False
+        first, last = int(batch["base_offset"]), int(batch["last_offset"])
         self.damage.append(
             Damage(
                 span=Span(int(batch["position"]), int(batch["length"])),
                 kind=kind,
                 expected=expected,
                 found=found,
-                offsets_lost=OffsetRange(int(batch["base_offset"]), int(batch["last_offset"])),
+                offsets_lost=OffsetRange(first, last) if first <= last else Absent.UNKNOWN,
             )
         )
 

@@ -184,7 +184,8 @@ def _tail(source: SegmentBytes, span: Span, header: Header | None, around: Neigh
     ):
         kind, expected, found = DamageKind.TORN, f"a batch of {header.length} bytes", f"its first {span.length} bytes"
         ends_within_batch = True
-        if header.base_offset > around.last_offset and (header.magic < 2 or span.length >= BATCH_HEADER.length):
+        is_rising = around.last_offset < header.base_offset <= header.last_offset
+        if is_rising and (header.magic < 2 or span.length >= BATCH_HEADER.length):
             lost = OffsetRange(header.base_offset, header.last_offset)
     elif header is None:
         kind, found = DamageKind.TORN, f"{span.length} bytes, too few for a batch"

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kforensics.damage import Damage, DamageKind
+from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.formats.columns import bodies, record_stream
 from kforensics.formats.columns.decoding_limits import ExactReads
 from kforensics.formats.columns.record_chain import FEW_LANES, Lanes
@@ -111,6 +111,19 @@ def test_a_compressed_batch_that_counts_more_records_than_offsets():
     (damage,) = walked(batch_with_body(0, body, codec=Codec.GZIP, count=9)).damage
 
     assert (damage.kind, damage.expected, damage.found) == (DamageKind.COUNT, "0 to 1 records", "9")
+
+
+def test_a_batch_that_ends_before_it_begins_loses_an_unknown_number_of_offsets():
+    batch = bytearray(encode_record_batch(build_record_batch(7, [(1, b"k", b"v")])))
+    batch[23:27] = (-3).to_bytes(4, signed=True)
+    behind = encode_record_batch(build_record_batch(8, [(1, b"k", b"v")]))
+
+    level = walked(with_right_crc(bytes(batch)) + behind)
+
+    assert [(one.kind, one.found, one.offsets_lost) for one in level.damage] == [
+        (DamageKind.COUNT, "-3", Absent.UNKNOWN)
+    ]
+    assert level.record_count == 1
 
 
 @pytest.mark.parametrize("magic", [0, 1])
