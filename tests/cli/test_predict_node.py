@@ -277,6 +277,36 @@ def test_retention_by_settings_that_are_known_is_in_the_headline_and_by_defaults
     assert not any("segments" in log["retention"] for log in document["logs"])
 
 
+@pytest.mark.parametrize(
+    ("line", "exception", "words"),
+    [
+        (
+            "log.retention.hours=${HOURS}",
+            "ConfigException",
+            "Invalid value ${HOURS} for configuration log.retention.hours",
+        ),
+        ("log.segment.bytes=4k", "ConfigException", "Not a number of type INT"),
+        ("log.retention.ms=0", "IllegalArgumentException", "log.retention.ms must be unlimited"),
+        ("log.cleanup.policy=none", "ConfigException", "String must be one of: compact, delete"),
+    ],
+)
+def test_a_server_properties_with_a_value_that_a_start_does_not_take_ends_it(
+    node, tmp_path, capsys, line, exception, words
+):
+    file = tmp_path / "server.properties"
+    file.write_text(f"node.id=1\n{line}\n")
+
+    document, code = predict(capsys, node, file)
+
+    start = document["starts"][0]
+    assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", exception, False)
+    assert words in start["reason"]
+    assert (document["answer"]["state"], code) == ("will-not-start", 1)
+
+    file.write_text("node.id=1\nlog.retention.hours=200\n")
+    assert predict(capsys, node, file)[0]["starts"][0]["outcome"] == "starts"
+
+
 @pytest.mark.parametrize("given", ["retention.ms", "no.such.setting=1", "retention.ms=long", "=3"])
 def test_settings_that_nothing_depends_on_are_refused(node, capsys, given):
     assert run(["predict", str(node), "--set", given]) == 2

@@ -35,10 +35,9 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
-    refuse_segment_bytes,
-    refuse_settings,
     unclean_for_controller,
 )
+from kforensics.protocol.loading.settings import refuse_segment_bytes, refuse_settings, refuse_values
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
@@ -275,6 +274,7 @@ class _NodeStarter:
         settings, refusal = node.configured, None
         if settings is not None:
             refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
+        refusal = refusal or refuse_values(version, self._known.in_file)
         refusal = refusal or refuse_identity(
             directories,
             version,
@@ -294,7 +294,7 @@ class _NodeStarter:
         is_controller = any(one.described.kind in {"controller", "combined"} for one in node.inputs)
         refusal = refuse_level(self._around.level, version, is_controller=is_controller)
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
-            refusal = refuse_segment_bytes(version, *self._known.segment_bytes())
+            refusal = refuse_segment_bytes(version, self._known.segment_bytes())
         return refusal
 
     def _registration_refusal(self) -> Refusal | None:

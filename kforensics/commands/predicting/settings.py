@@ -83,9 +83,10 @@ class Settings:
         properties = around.properties
         mine = [one for one in properties if node_id_of(one) == str(node_id)]
         # A file without an id is the node's where both are alone.
-        self._file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
-        self.is_file_known = bool(self._file)
-        self.log_dirs = log_dirs_of(self._file)
+        self.in_file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
+        """Value by name of its `server.properties`; empty where that is not known."""
+        self.is_file_known = bool(self.in_file)
+        self.log_dirs = log_dirs_of(self.in_file)
         """What its `server.properties` names; nothing where that is not known."""
         self.are_topics_known = around.state is not None
         """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""
@@ -103,7 +104,7 @@ class Settings:
                 return source[name], True
         if not self.are_topics_known and name == "retention.ms" and name in CREATED_WITH.get(topic, {}):
             return CREATED_WITH[topic][name], self.is_file_known
-        for source in (self._given, self._broker, self._file):
+        for source in (self._given, self._broker, self.in_file):
             for of_broker, unit in {**_OF_BROKER, **OF_CLEANER}[name]:
                 if of_broker in source:
                     value = source[of_broker]
@@ -113,10 +114,9 @@ class Settings:
                     return (None, False) if number is None else (str(number * unit), True)
         return None, self.is_file_known
 
-    def segment_bytes(self) -> tuple[str | None, Mapping[str, str]]:
-        """Return the size of segments that the broker's file names, none where it names none, and those that topics have of their own."""
-        sizes = {topic: own["segment.bytes"] for topic, own in self._topics.items() if "segment.bytes" in own}
-        return self._file.get("log.segment.bytes"), sizes
+    def segment_bytes(self) -> Mapping[str, str]:
+        """Return the size of segments of each topic that has one of its own, by name."""
+        return {topic: own["segment.bytes"] for topic, own in self._topics.items() if "segment.bytes" in own}
 
     def number(self, topic: str, name: str, default: int) -> int:
         """Return a whole number; Kafka's default where it is not known or none.
@@ -137,7 +137,7 @@ class Settings:
             name: as `server.properties` has it.
             default: Kafka's, where nothing names the setting or its value is none.
         """
-        value = next((one[name] for one in (self._given, self._broker, self._file) if name in one), "")
+        value = next((one[name] for one in (self._given, self._broker, self.in_file) if name in one), "")
         number = _number(value)
         return default if number is None else number
 

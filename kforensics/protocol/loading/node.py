@@ -4,7 +4,6 @@ Rules by version: `MetaPropertiesEnsemble.verify` (3.7), `BrokerMetadataCheckpoi
 (3.7.1) and `BrokerMetadataPublisher.findStrayPartitions` (3.0 to 3.7.0).
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -23,11 +22,8 @@ LEAST_LEVEL_OF_4 = 7
 """metadata.version 3.3-IV3, the oldest that 4.x reads."""
 _KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 3): 31}
 """The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
-_WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 UNREGISTERED = "InvalidRegistrationException"
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
-LEAST_SEGMENT_BYTES = 1 << 20
-"""The least size of a segment that a setting may name (KIP-1030): of brokers since 4.0, of topics since 4.1 (KAFKA-19080)."""
 FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
 """The first release that reads `quorum-state` of data version 1 (KIP-853)."""
 
@@ -84,54 +80,6 @@ class HeldLog(NamedTuple):
     ending: str
     """`-future`, `-stray`, `-delete`, or nothing."""
     directory_id: str | Absent
-
-
-def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bool) -> Refusal | None:
-    """Judge the `server.properties` of a node as a start does (`KafkaConfig`).
-
-    Args:
-        version: of the binary.
-        has_roles: it has `process.roles`.
-        has_zookeeper: it has `zookeeper.connect`.
-
-    Returns:
-        Why the node does not start; nothing where the file has neither setting: it may be a part of one.
-    """
-    lacking = ""
-    if version >= FIRST_WITHOUT_ZOOKEEPER and has_zookeeper and not has_roles:
-        lacking = "process.roles"
-    elif version < FIRST_KRAFT and has_roles and not has_zookeeper:
-        lacking = "zookeeper.connect"
-    words = f'Missing required configuration "{lacking}" which has no default value.'
-    return Refusal("ConfigException", words) if lacking else None
-
-
-def refuse_segment_bytes(version: KafkaVersion, of_broker: str | None, of_topics: Mapping[str, str]) -> Refusal | None:
-    """Judge the sizes of segments by the least one that a release takes: a broker reads the settings of every topic before it loads a log.
-
-    Args:
-        version: of the binary.
-        of_broker: `log.segment.bytes` of its `server.properties`, none where it names none.
-        of_topics: `segment.bytes` of each topic of the cluster that has a value of its own, by name.
-    """
-    if version >= (4, 0) and of_broker is not None and _is_too_small(of_broker):
-        return Refusal("ConfigException", _too_small("log.segment.bytes", of_broker))
-    if version < (4, 1):
-        return None
-    small = sorted(topic for topic, value in of_topics.items() if _is_too_small(value))
-    if not small:
-        return None
-    more = f" and {len(small) - 1} more" if len(small) > 1 else ""
-    words = f"{_too_small('segment.bytes', of_topics[small[0]])} (a setting of topic {small[0]}{more})"
-    return Refusal("ConfigException", words)
-
-
-def _is_too_small(value: str) -> bool:
-    return _WHOLE_NUMBER.fullmatch(value) is not None and int(value) < LEAST_SEGMENT_BYTES
-
-
-def _too_small(name: str, value: str) -> str:
-    return f"Invalid value {int(value)} for configuration {name}: Value must be at least {LEAST_SEGMENT_BYTES}"
 
 
 def refuse_identity(

@@ -13,7 +13,6 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
-    refuse_segment_bytes,
     unclean_for_controller,
 )
 from kforensics.protocol.versions import KafkaVersion
@@ -124,31 +123,6 @@ def test_levels_that_a_release_does_not_read_refuse_it():
     assert "does not support finalized version 21 (3.9-IV0)" in broker.reason
     assert refuse_level(6, KafkaVersion(4, 0), is_controller=True) is not None
     assert refuse_level(6, KafkaVersion(3, 9), is_controller=True) is None
-
-
-@pytest.mark.parametrize(
-    ("version", "of_broker", "of_topics", "refused"),
-    [
-        ((3, 9), "4000", {"t": "4000"}, None),
-        ((4, 0), "1048576", {"t": "4000"}, None),
-        ((4, 0), "4000", {}, "4000 for configuration log.segment.bytes"),
-        ((4, 0), " +4000 ", {}, "Invalid value 4000 for configuration log.segment.bytes"),
-        ((4, 0), "-1", {}, "Invalid value -1 for configuration log.segment.bytes"),
-        *(((4, 1), value, {"t": value}, None) for value in ("", "4k", "1" * 5_000)),
-        ((4, 1), None, {"t": "1048576"}, None),
-        (
-            (4, 1),
-            None,
-            {"u": "9", "t": "4000"},
-            "4000 for configuration segment.bytes: Value must be at least 1048576 (a setting of topic t and 1 more)",
-        ),
-    ],
-)
-def test_segments_smaller_than_a_release_takes_end_its_start(version, of_broker, of_topics, refused):
-    found = refuse_segment_bytes(KafkaVersion(*version), of_broker, of_topics)
-
-    assert (found and found.exception) == (refused and "ConfigException")
-    assert found is None or refused in found.reason
 
 
 def test_a_directory_of_another_broker_is_refused_at_registration():

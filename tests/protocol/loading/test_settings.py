@@ -1,0 +1,80 @@
+"""What a start does not take of its settings, held against what `KafkaConfig` of real releases threw."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kforensics.protocol.loading.settings import refuse_segment_bytes, refuse_values
+from kforensics.protocol.versions import KafkaVersion
+from tests.oracle.loading.settings import NAMES, values_of
+
+JUDGED = json.loads(Path(__file__).with_name("judged-settings.json").read_text())
+"""The versions that threw, by setting, value and `CLASS: message`; written by `tests.oracle.loading.settings`."""
+VERSIONS = sorted(
+    {version for values in JUDGED.values() for thrown in values.values() for one in thrown.values() for version in one}
+)
+OLD_WORDS, WORDS = "equal or greater than", "greater than or equal to"
+"""The same message, before and since 3.0."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_values_are_refused_as_kafka_refuses_them(version):
+    different = []
+    for name in NAMES:
+        for value in values_of(name):
+            thrown = JUDGED.get(name, {}).get(value, {})
+            expected = next(
+                (words.replace(OLD_WORDS, WORDS) for words, versions in thrown.items() if version in versions), None
+            )
+            found = refuse_values(KafkaVersion(*map(int, version.split("."))), {name: value})
+            said = found and f"{found.exception}: {found.reason}"
+            if said != expected:
+                different.append((name, value, expected, said))
+
+    assert different == []
+
+
+def test_the_versions_that_judged_are_of_all_generations():
+    assert {"0.10.2.2", "1.1.1", "2.8.1", "3.9.1", "4.1.0"} <= set(VERSIONS)
+
+
+def test_a_value_that_is_replaced_from_elsewhere_is_in_order():
+    values = {"log.retention.hours": "${env:HOURS}", "config.providers": "env"}
+
+    assert refuse_values(KafkaVersion(4, 1), values) is None
+    assert refuse_values(KafkaVersion(4, 1), {**values, "log.segment.bytes": "x"}) is not None
+
+
+def test_the_first_of_three_retention_times_counts():
+    assert refuse_values(KafkaVersion(4, 1), {"log.retention.ms": "5", "log.retention.hours": "0"}) is None
+    assert refuse_values(KafkaVersion(4, 1), {"log.retention.minutes": "0", "log.retention.hours": "5"}) is not None
+
+
+@pytest.mark.parametrize("value", ["1" * 5_000, "-" * 100, "٣", "0x10", "1 2"])
+def test_what_is_no_number_is_refused_and_shown_in_short(value):
+    found = refuse_values(KafkaVersion(4, 1), {"log.retention.hours": value})
+
+    assert found
+    assert found.exception == "ConfigException"
+    assert len(found.reason) < 200
+
+
+@pytest.mark.parametrize(
+    ("version", "of_topics", "refused"),
+    [
+        ((3, 9), {"t": "4000"}, None),
+        ((4, 0), {"t": "4000"}, None),
+        *(((4, 1), {"t": value}, None) for value in ("", "4k", "1" * 5_000, "1048576")),
+        (
+            (4, 1),
+            {"u": "9", "t": "4000"},
+            "Invalid value 4000 for configuration segment.bytes: Value must be at least 1048576 (a setting of topic t and 1 more)",
+        ),
+    ],
+)
+def test_segments_of_topics_smaller_than_a_release_takes_end_its_start(version, of_topics, refused):
+    found = refuse_segment_bytes(KafkaVersion(*version), of_topics)
+
+    assert (found and found.reason) == refused
+    assert (found and found.exception) == (refused and "ConfigException")
