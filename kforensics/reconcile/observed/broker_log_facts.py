@@ -132,14 +132,8 @@ class BrokerLogFacts(ClusterFacts):
         return self.logged_loads.get((broker_id, partition), ())
 
     def logged_ends(self, partition: TopicPartition) -> Mapping[int, LoggedEnd]:
-        """Return them by the brokers' own lines, those from before the topic was created again left out."""
-        ends = self.ends.get(partition, {})
-        since = self.recreated_ms(partition.topic) if ends else Absent.UNKNOWN
-        if not isinstance(since, int):
-            return ends
-        return {
-            broker: end for broker, end in ends.items() if not (isinstance(end.time_ms, int) and end.time_ms < since)
-        }
+        """Return them by the brokers' own lines."""
+        return self.ends.get(partition, {})
 
     def verifies_clean_stops(self) -> bool:
         """Return what the metadata log says."""
@@ -263,7 +257,7 @@ def facts_from_logs(
         starts_are_logged=not periods.too_old and not periods.last and _are_starts_logged(events, newest_version),
         lives=broker_lives(events, periods),
         logged_loads=log_loads(events),
-        ends=logged_ends(events),
+        ends=logged_ends(events, metadata.recreated_ms),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
         metadata_end_ms=metadata_end_ms,
     )

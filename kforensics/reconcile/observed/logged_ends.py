@@ -1,11 +1,13 @@
 """How far the log of each broker had grown, by its own lines, where no later line says that it was truncated or replaced."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
 from kforensics.reconcile.observed.facts import LoggedEnd
 from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -37,14 +39,18 @@ _DIRECTORY = re.compile(r"(?:^|[/\\])(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<number
 _Key = tuple[int, TopicPartition]
 
 
-def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int, LoggedEnd]]:
+def logged_ends(
+    events: Iterable[LoggedEvent], recreated_ms: Callable[[str], int | Absent]
+) -> dict[TopicPartition, dict[int, LoggedEnd]]:
     """Return the highest offset that each log is known to have reached since it was last truncated, deleted or created.
 
     A later load that ends below is no truncation: it shows a log that has lost its end.
 
     Args:
         events: of all nodes, in the order of time; those without a node are left out.
+        recreated_ms: when a topic was created again under its name, in UTC ms since 1970; earlier lines are of another log.
     """
+    since = cache(recreated_ms)
     by_topic: dict[str, dict[_Key, LoggedEnd]] = {}
     truncated_ms: dict[_Key, int | Absent] = {}
     for item in events:
@@ -54,6 +60,8 @@ def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int,
         if not isinstance(node, int) or not isinstance(partition := _partition_of(event), TopicPartition):
             continue
         if partition.topic in METADATA_TOPICS or is_of_other_directory(event):
+            continue
+        if _is_before(item.time_ms, since(partition.topic)):
             continue
         key, ends = (node, partition), by_topic.setdefault(partition.topic, {})
         reached = _reached(event)
@@ -71,6 +79,11 @@ def logged_ends(events: Iterable[LoggedEvent]) -> dict[TopicPartition, dict[int,
         for (node, partition), end in ends.items():
             found.setdefault(partition, {})[node] = end
     return found
+
+
+def _is_before(time_ms: int | Absent, created_ms: int | Absent) -> bool:
+    """Whether a line is older than the topic, however the clocks of its broker and of the controller differ."""
+    return isinstance(time_ms, int) and isinstance(created_ms, int) and time_ms + SKEW_TOLERATED_MS < created_ms
 
 
 def _partition_of(event: LogEvent) -> TopicPartition | Absent:

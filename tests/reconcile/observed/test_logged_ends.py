@@ -4,6 +4,7 @@ import pytest
 
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
+from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.logged_ends import logged_ends
 from tests.builders.history import PARTITION, logged_events
@@ -18,7 +19,7 @@ RESET = "[ReplicaFetcherThread-0-2]: Reset fetch offset for partition t-0 from 4
 
 def end_by(*lines):
     """The offset by the lines of broker 1, and the number of the line."""
-    end = logged_ends(logged_events(*lines)).get(PARTITION, {}).get(1)
+    end = logged_ends(logged_events(*lines), NoFacts().recreated_ms).get(PARTITION, {}).get(1)
     return None if end is None else (end.offset, end.citation.line)
 
 
@@ -79,7 +80,7 @@ def test_a_log_had_grown_to_the_highest_offset_since_it_was_truncated_or_replace
 def test_the_order_of_a_role_and_a_truncation_of_one_millisecond_is_not_known():
     truncated, role = logged_events(LOG + "Truncating to offset 20", FOLLOWS.format(32))
 
-    assert {} == logged_ends([truncated, role._replace(time_ms=truncated.time_ms)])
+    assert {} == logged_ends([truncated, role._replace(time_ms=truncated.time_ms)], NoFacts().recreated_ms)
 
 
 def test_facts_of_log_lines_give_the_ends_by_broker():
@@ -88,12 +89,29 @@ def test_facts_of_log_lines_give_the_ends_by_broker():
     assert {1: 32, 2: 9} == {broker: end.offset for broker, end in facts.logged_ends(PARTITION).items()}
 
 
-@pytest.mark.parametrize(("later_ms", "is_known"), [(-1, True), (0, True), (1, False)])
-def test_lines_from_before_a_topic_was_created_again_say_nothing_of_its_log(later_ms, is_known):
-    events = logged_events(ROLLED.format(32))
+def recreated(created_ms):
+    """A metadata log by which a topic was created again at a time."""
 
     class Metadata(NoFacts):
         def recreated_ms(self, topic):
-            return events[0].time_ms + later_ms
+            return created_ms
 
-    assert is_known is (1 in facts_from_logs(events, Metadata()).logged_ends(PARTITION))
+    return Metadata()
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "is_known"), [(-1, True), (SKEW_TOLERATED_MS, True), (SKEW_TOLERATED_MS + 1, False)]
+)
+def test_lines_from_before_a_topic_was_created_again_say_nothing_of_its_log(later_ms, is_known):
+    events = logged_events(ROLLED.format(32))
+    facts = facts_from_logs(events, recreated(events[0].time_ms + later_ms))
+
+    assert is_known is (1 in facts.logged_ends(PARTITION))
+
+
+def test_what_a_log_of_an_earlier_topic_had_reached_hides_no_line_of_the_log_of_now():
+    earlier, later = logged_events(ROLLED.format(32), ROLLED.format(9))
+    events = [earlier._replace(time_ms=0), later._replace(time_ms=60_000)]
+    facts = facts_from_logs(events, recreated(60_000))
+
+    assert [9] == [end.offset for end in facts.logged_ends(PARTITION).values()]
