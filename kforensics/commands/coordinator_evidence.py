@@ -264,6 +264,22 @@ class CoordinatorEvidence:
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None
 
+    def unshown_elections(self, partition: TopicPartition, *, since_epoch: int, newest_epoch: int) -> str | None:
+        """Return a clause that says which elections since a leader epoch no input shows: an unclean one may have discarded records; none where all are shown or there was none.
+
+        Args:
+            partition: of a coordinator's topic.
+            since_epoch: the one that its history begins with, -1 for records without leader epochs.
+            newest_epoch: the highest one that a replica of it knows, -1 where none knows any.
+        """
+        if 0 <= newest_epoch <= since_epoch:
+            return None
+        account = account_of(partition, Absent.UNKNOWN, self.cluster.facts, newest_epoch=newest_epoch)
+        hidden = next(iter(account.gaps_since(since_epoch)), None)
+        if hidden is None:
+            return None
+        return f"commits may have been discarded by an unclean election: no input shows {hidden.words}; give {hidden.settled_by}"
+
     def promised_end(self, partition: TopicPartition) -> int:
         """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
 

@@ -45,7 +45,7 @@ class OffsetsLog:
         until_ms: int | None,
         with_lost: bool,
     ) -> None:
-        self._given, self.partition = given, partition
+        self._given, self.partition, self._places = given, partition, places
         self._retention_ms, self._until_ms = retention_ms, until_ms
         outlines = [(place, outline(list_log(place), _cleaner_point(place))) for place in places]
         self._epochs = {place.state.broker_id: found.last_epoch for place, found in outlines}
@@ -79,15 +79,20 @@ class OffsetsLog:
             promised_end=self._given.promised_end_of_leader(self.partition, self._leader, self._epochs),
             is_damaged=is_damaged,
         )
-        election = self._unclean
-        if (
-            reason is not None
-            or election is None
-            or self._is_cleaned_since(election)
-            or self._holds_discarded(election)
-        ):
+        if reason is not None:
             return reason
+        election = self._unclean
+        if election is None:
+            return self._unshown_elections()
+        if self._is_cleaned_since(election) or self._holds_discarded(election):
+            return None
         return f"commits may have been discarded by the unclean election in leader epoch {election.leader_epoch}"
+
+    def _unshown_elections(self) -> str | None:
+        """Return a clause that says which elections since the history begins no input shows: one may have been unclean; none where all are shown or there was none."""
+        first = self.outline.epoch_at(self.outline.cleaned_until) if self.outline.epochs else 0
+        newest = max(*self._epochs.values(), *(_last_epoch(place) for place in self._places))
+        return self._given.unshown_elections(self.partition, since_epoch=first, newest_epoch=newest)
 
     def _holds_discarded(self, election: UncleanElection) -> bool:
         """Whether the log of the leader before an election is here as it was after that election, before it was truncated: another copy of its moment knows the new epoch."""

@@ -432,6 +432,32 @@ def test_what_an_elected_leader_lacks_is_a_set_back_though_nothing_replaced_it_y
     assert ("watch", "payments-0", 98, 95, "truncation") in found
 
 
+@pytest.mark.parametrize("name", ["groups-1.1", "groups-2.8"])
+def test_disks_alone_do_not_show_that_no_election_since_the_first_discarded_commits(coordinators, name):
+    root = coordinators(name)
+    before, later = (root / "snapshots" / one for one in ("01-before-live", "02-failed-over-live"))
+
+    def doubts(*paths):
+        return [one for one in groups(*paths).answer.unknown if "discarded by an unclean election" in one]
+
+    assert len(doubts(later)) == 1
+    assert "no input shows who led and who was in sync; give " in doubts(later)[0]
+    assert [] == doubts(later, root / "logs")
+    # All of it was written in the first leader epoch.
+    assert [] == doubts(before)
+    assert "no-setback" == groups(before).answer.state
+
+
+def test_calm_of_disks_alone_after_elections_needs_the_lines_about_them(incident):
+    """Its broker logs show an unclean election that discarded commits."""
+    final = incident("unclean-election-2.8") / "snapshots" / "99-final"
+
+    result = groups(final)
+
+    assert (result.answer.state, result.exit_code) == ("unknown", 3)
+    assert result.body.complete_since_ms is Absent.UNKNOWN
+
+
 def test_a_clean_election_discards_no_commit(coordinators):
     live = coordinators("groups-4.1") / "snapshots" / "02-failed-over-live"
 

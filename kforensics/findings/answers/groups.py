@@ -84,7 +84,10 @@ class JudgedGroups:
             case State.SET_BACK:
                 return _set_back(self.setbacks[0], self.setback_count)
             case State.UNKNOWN:
-                return f"No set-back in the commits of {counted(len(self.groups), 'group')} that are here; whether there was one is unknown."
+                if not self.groups:
+                    return "No commit of a group is here; whether one was set back is unknown."
+                are = form(len(self.groups), "is", "are")
+                return f"No set-back in the commits of {counted(len(self.groups), 'group')} that {are} here; whether there was one is unknown."
         until = "" if self.at_ms is None else f" until {_time(self.at_ms)}"
         if isinstance(self.complete_since_ms, Absent):
             return (

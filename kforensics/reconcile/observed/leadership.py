@@ -70,6 +70,8 @@ class Gap(NamedTuple):
     """What is unknown, as a part of a sentence."""
     settled_by: str
     """The input that would show it."""
+    leader_epoch: int | None = None
+    """The leader epoch up to which elections are unknown; none where the gap is not one between leader epochs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,19 @@ class LeadershipAccount:
     def risky(self) -> tuple[Election, ...]:
         """Elections that may have lost committed records."""
         return tuple(one for one in self.elections if one.risk is not None)
+
+    def gaps_since(self, leader_epoch: int) -> tuple[Gap, ...]:
+        """Return the gaps that may hide how a leader after a leader epoch was elected.
+
+        Args:
+            leader_epoch: the last one of which it is not asked; -1 asks for all.
+        """
+        return tuple(
+            gap
+            for gap in self.gaps
+            if gap.kind in {GapKind.NO_SOURCE, GapKind.METADATA}
+            or (gap.leader_epoch is not None and gap.leader_epoch > leader_epoch)
+        )
 
     @property
     def reaches_now(self) -> bool:
@@ -409,13 +424,14 @@ def _before_the_first(state: Leadership, *, by_metadata: bool) -> Iterator[Gap]:
     first = state.leader_epoch
     if first and not by_metadata:
         # Lines begin anywhere.
-        yield Gap(GapKind.EPOCHS, f"who led before leader epoch {first}", "the log files of every broker")
+        yield Gap(GapKind.EPOCHS, f"who led before leader epoch {first}", "the log files of every broker", first)
     elif first and isinstance(state.isr, frozenset):
         # A metadata log begins with the partition, or with a snapshot, which names the leader of that time and none before.
         yield Gap(
             GapKind.BEGINNING,
             f"who led before leader epoch {first}, with which the metadata log begins",
             "older segments of the metadata log",
+            first,
         )
 
 
@@ -426,7 +442,7 @@ def _missing_epochs(states: Sequence[Leadership], facts: ClusterFacts, *, by_met
             first, last = before.leader_epoch + 1, state.leader_epoch - 1
             epochs = f"leader epoch {first}" if first == last else f"leader epochs {first} to {last}"
             where = "older segments of the metadata log" if by_metadata else "the log files of every broker"
-            yield Gap(GapKind.EPOCHS, f"who led in {epochs}", where)
+            yield Gap(GapKind.EPOCHS, f"who led in {epochs}", where, state.leader_epoch)
 
 
 def _after_the_last(
@@ -442,6 +458,7 @@ def _after_the_last(
             GapKind.END,
             f"who led after leader epoch {states[-1].leader_epoch}, though a log is in epoch {newest_epoch}",
             "a newer metadata log" if by_metadata else "later log files",
+            newest_epoch,
         )
     elif by_metadata and not facts.is_newest_metadata():
         missing = sorted(_named(states[-1:]) - given)

@@ -63,7 +63,7 @@ def test_what_a_broker_logged_last_is_an_open_question(given, keeps, kind):
             PARTITION, "", facts(file), newest_epoch=0, given=frozenset(given), keeps_epoch=lambda _broker: keeps
         ).gaps
 
-    ((found, words, settled_by),) = gaps(rolled)
+    ((found, words, settled_by, _),) = gaps(rolled)
     last = events[-1].time_ms
     assert isinstance(last, int)
     assert not gaps(whole)
