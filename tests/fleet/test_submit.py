@@ -29,12 +29,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 import kforensics
 
+session = SparkSession.builder.getOrCreate()
+
 @udf("string")
 def look(_):
     import kforensics
     return kforensics.__file__
 
-session = SparkSession.builder.getOrCreate()
 rows = session.range(0, 2, 1, 2).select(look("id").alias("place")).collect()
 print("PLACES", kforensics.__file__, *{row.place for row in rows})
 """
