@@ -115,5 +115,6 @@ def test_a_million_files(tmp_path):
     for name, arguments in commands.items():
         run = measured(*arguments, output=tmp_path / "out")
         sys.stderr.write(f"{name}: {run.seconds:.0f} s, {run.peak_mebibytes:.0f} MiB\n")
-        assert run.code in {0, 1}, run.err[-500:]
+        # One replica of each partition compares with none.
+        assert run.code in ({3} if name == "diff" else {0, 1}), run.err[-500:]
         assert run.peak_mebibytes < (1024 if name == "verify" else 256)
