@@ -237,6 +237,37 @@ def test_a_record_that_will_be_truncated_is_present_and_a_warning(capsys, unclea
     assert {one["code"] for one in document["findings"]} & {"KF201", "KF202"}
 
 
+def test_what_a_start_takes_away_is_in_the_first_line(capsys, unclean):
+    down = unclean / "snapshots" / "03-old-leader-down-live"
+
+    _, document = trace(capsys, down, "-t", "orders", "--key", "ord-000417")
+
+    assert (
+        "; but broker 1 will truncate its log to offset 60 when it follows broker 2" in document["answer"]["headline"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "is_known", "is_held"),
+    [
+        # What a broker knows of its leaders ends where it stopped.
+        (("03-old-leader-down-live/broker-1",), False, False),
+        (("99-final/broker-1", "99-final/broker-2"), False, False),
+        # Any of them holds it.
+        (("99-final/broker-1", "99-final/broker-2", "99-final/broker-3"), False, True),
+        (("99-final/broker-1", "--leader", "1"), True, True),
+    ],
+)
+def test_one_replica_does_not_show_that_the_leader_holds_a_record(capsys, unclean, inputs, is_known, is_held):
+    given = [one if "/" not in one else unclean / "snapshots" / one for one in inputs]
+
+    _, document = trace(capsys, *given, "-t", "orders", "--offset", "5", "-p", "0")
+
+    assert "present" == document["records"][0]["state"]
+    assert is_held is ("whether the leader holds it is unknown" not in document["answer"]["headline"])
+    assert {is_known} == {one["leader"]["is_known"] for one in document["looked_at"]["partitions"]}
+
+
 def test_cleaned_offsets_are_superseded_and_absent_keys_unknown(capsys, incident):
     root = incident("all-codecs-4.x")
     inputs = (root / FINAL, root / "logs", "-t", "compacted")

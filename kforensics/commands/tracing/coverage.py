@@ -75,7 +75,7 @@ def searched(
     return SearchedPartition(
         partition=partition,
         leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
-        is_leader_known=choice is not None and choice.is_known,
+        is_leader_known=report is not None and _is_leader_known(report),
         replicas=len(scanned),
         segments=sum(one.segments for one in scanned),
         bytes=sum(one.bytes for one in scanned),
@@ -89,6 +89,14 @@ def searched(
         if doubted
         else Absent.NOT_APPLICABLE,
     )
+
+
+def _is_leader_known(report: PartitionReport) -> bool:
+    """Whether no later leader can have been elected than the one that is known: a broker's copy of the metadata log ends where the broker stopped."""
+    choice, account = report.leader, report.account
+    if choice is None or not choice.is_known:
+        return False
+    return choice.source == "option" or account is None or account.reaches_now
 
 
 def _doubted_from(leader: LoadedLog | None, *, has_changed: bool) -> int | Absent:

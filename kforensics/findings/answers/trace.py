@@ -90,6 +90,13 @@ class TraceTally:
         return bool(self._at_risk)
 
     @property
+    def risk(self) -> str:
+        """What a start or a leader takes away, the first of it in words; empty where it takes nothing."""
+        first = next((fate.statement for _, fate, _, _ in self._at_risk.values()), "")
+        more = len(self._at_risk) - 1
+        return f"{first}, and {counted(more, 'more finding')} of this kind" if more > 0 else first
+
+    @property
     def vanishing(self) -> list[str]:
         """Files that are about to be removed and hold lost records."""
         return sorted(self._vanishing)
@@ -138,16 +145,8 @@ class TraceTally:
             )
 
 
-_BYTES_ELSEWHERE = frozenset(
-    {
-        GapReason.DAMAGED,
-        GapReason.REMOTE,
-        GapReason.NOT_CAPTURED,
-        "missing-replica",
-        "unknown-replicas",
-        "unreadable",
-    }
-)
+_WITHOUT_REPLICA = frozenset({"missing-replica", "unknown-replicas"})
+_BYTES_ELSEWHERE = _WITHOUT_REPLICA | {GapReason.DAMAGED, GapReason.REMOTE, GapReason.NOT_CAPTURED, "unreadable"}
 """Gaps that may hide bytes of a record; offsets that no log has any more are none."""
 _BEYOND_FILES = "other topics, values and headers of other records, free space of the disks, backups, consumers and remote storage were not searched for the key"
 
@@ -178,6 +177,10 @@ def trace_answer(
     assert state is not None
     those = tally.states[state]
     headline = _headline(state, those) + _others(tally, state)
+    if tally.is_at_risk:
+        headline += f"; but {tally.risk}"
+    elif state is State.PRESENT and any(_may_lack_leader(one) for one in looked if one.partition in those.partitions):
+        headline += f"; whether the leader holds {form(those.records, 'it', 'them')} is unknown"
     displaced = [words for one in looked for words in one.displaced]
     if offset is not None and displaced and state not in {State.LOST, State.UNKNOWN}:
         more = f", and {counted(len(displaced) - 1, 'further doubt')}" if len(displaced) > 1 else ""
@@ -272,6 +275,11 @@ def _absent(
         headline=f"{words}.",
         unknown=(_BEFORE, *hedges),
     )
+
+
+def _may_lack_leader(one: SearchedPartition) -> bool:
+    """Whether a replica may lead a partition that is not among the inputs."""
+    return not one.is_leader_known and any(gap.reason in _WITHOUT_REPLICA for gap in one.gaps)
 
 
 def _settles(one: SearchedPartition, offset: int) -> bool:
