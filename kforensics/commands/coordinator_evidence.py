@@ -16,7 +16,7 @@ from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.leadership import GapKind, account_of
+from kforensics.reconcile.observed.leadership import GapKind, LeadershipAccount, account_of
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import form, listed
 
@@ -138,16 +138,19 @@ class CoordinatorEvidence:
         """
         return max((one.leader_epoch for one in self.leaderships(partition)), default=-1)
 
-    def last_unclean_election(self, partition: TopicPartition) -> UncleanElection | None:
-        """Return the last unclean election of another leader than the one before; none without any such election.
+    def last_unclean_election(self, partition: TopicPartition, *, until_now: bool = False) -> UncleanElection | None:
+        """Return the last unclean election of another leader than the one before, up to the time that is asked about; none without any such election.
 
         Since 4.1 the last leader, too, is elected uncleanly when it comes back (KIP-966): it has all that it had.
 
         Args:
             partition: the topic and number.
+            until_now: those after that time count, too.
         """
+        facts = self.cluster.facts
+        known = facts.leaderships(partition, Absent.UNKNOWN) if until_now else self.leaderships(partition)
         last, found = None, None
-        for one in self.leaderships(partition):
+        for one in known:
             if isinstance(one.leader, Absent):
                 continue
             if one.unclean and last is not None and last != one.leader:
@@ -264,21 +267,14 @@ class CoordinatorEvidence:
             return "its log here ends below a high watermark or recovery point that was written of it"
         return "its log here can't be read as a whole" if is_damaged else None
 
-    def unshown_elections(self, partition: TopicPartition, *, since_epoch: int, newest_epoch: int) -> str | None:
-        """Return a clause that says which elections since a leader epoch no input shows: an unclean one may have discarded records; none where all are shown or there was none.
+    def leadership(self, partition: TopicPartition, *, newest_epoch: int) -> LeadershipAccount:
+        """Return who led a partition, with what is unknown of it.
 
         Args:
             partition: of a coordinator's topic.
-            since_epoch: the one that its history begins with, -1 for records without leader epochs.
-            newest_epoch: the highest one that a replica of it knows, -1 where none knows any.
+            newest_epoch: the highest leader epoch that a replica of it knows, -1 where none knows any.
         """
-        if 0 <= newest_epoch <= since_epoch:
-            return None
-        account = account_of(partition, Absent.UNKNOWN, self.cluster.facts, newest_epoch=newest_epoch)
-        hidden = next(iter(account.gaps_since(since_epoch)), None)
-        if hidden is None:
-            return None
-        return f"commits may have been discarded by an unclean election: no input shows {hidden.words}; give {hidden.settled_by}"
+        return account_of(partition, Absent.UNKNOWN, self.cluster.facts, newest_epoch=newest_epoch)
 
     def promised_end(self, partition: TopicPartition) -> int:
         """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import not_there
 from kforensics.commands.offsets_log import OffsetsLog, offsets_logs
+from kforensics.commands.partition_account import ExplainOptions, explain_all, open_account, with_returned_doubts
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
@@ -29,7 +30,8 @@ from kforensics.reconcile.groups.replay import Change, Position, infer_retention
 from kforensics.reconcile.groups.share_state import ShareState
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.units import OFFSETS_TOPIC, TopicPartition
+from kforensics.reconcile.incident.doubts import DoubtKind
+from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 from kforensics.words import listed
 
 SharedPosition = tuple[CommitKey, Position, ShareState | None]
@@ -202,8 +204,24 @@ def _topic(
         is_history_newest=given.is_history_newest,
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
-        unread={number: why for number, log in logs.items() if (why := log.unread) is not None},
+        unread={**_doubtful(given, logs), **{number: why for number, log in logs.items() if (why := log.unread)}},
     )
+
+
+def _doubtful(given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
+    """Return the partitions of which commits may be lost at a return of their leader, each with a clause that says which: by the account that `explain` gives of it."""
+    epochs = {number: found for number, log in logs.items() if (found := log.doubtful_epochs)}
+    if not epochs:
+        return {}
+    options = ExplainOptions(topics=frozenset({OFFSETS_TOPIC}), partitions=frozenset(epochs), depth=Depth.TAILS)
+    account = open_account(given.evidence, given.places, given.cluster, options)
+    incidents = with_returned_doubts([incident for incident, _ in explain_all(account, 1, None)])
+    return {
+        incident.partition.partition: f"commits may be lost: no input shows {doubt.words}; give {doubt.settled_by}"
+        for incident in incidents
+        for doubt in incident.doubts
+        if doubt.kind is DoubtKind.ELECTION and doubt.leader_epoch in epochs[incident.partition.partition]
+    }
 
 
 def _changes(request: GroupsRequest, logs: Mapping[int, OffsetsLog], of_shares: Iterable[Change]) -> Iterator[Change]:

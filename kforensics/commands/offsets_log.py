@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection, weight_of
 from kforensics.damage import Absent
@@ -17,6 +18,7 @@ from kforensics.evidence.replica.loader_values import Content, Need
 from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 TOPIC_REMOVAL_MS = 5 * 60 * 1000
@@ -81,18 +83,48 @@ class OffsetsLog:
         )
         if reason is not None:
             return reason
-        election = self._unclean
+        # One that came after the time that is asked about may have discarded what was committed before it.
+        election = self._last_unclean
         if election is None:
             return self._unshown_elections()
         if self._is_cleaned_since(election) or self._holds_discarded(election):
             return None
         return f"commits may have been discarded by the unclean election in leader epoch {election.leader_epoch}"
 
+    @cached_property
+    def _last_unclean(self) -> UncleanElection | None:
+        return self._given.last_unclean_election(self.partition, until_now=True)
+
+    @cached_property
+    def _newest_epoch(self) -> int:
+        return max(*self._epochs.values(), *(_last_epoch(place) for place in self._places))
+
+    @cached_property
+    def _first_epoch(self) -> int:
+        """The leader epoch that its history begins with."""
+        return self.outline.epoch_at(self.outline.cleaned_until) if self.outline.epochs else 0
+
+    @cached_property
+    def _leadership(self) -> LeadershipAccount:
+        return self._given.leadership(self.partition, newest_epoch=self._newest_epoch)
+
     def _unshown_elections(self) -> str | None:
         """Return a clause that says which elections since the history begins no input shows: one may have been unclean; none where all are shown or there was none."""
-        first = self.outline.epoch_at(self.outline.cleaned_until) if self.outline.epochs else 0
-        newest = max(*self._epochs.values(), *(_last_epoch(place) for place in self._places))
-        return self._given.unshown_elections(self.partition, since_epoch=first, newest_epoch=newest)
+        if 0 <= self._newest_epoch <= self._first_epoch:
+            return None
+        gap = next(iter(self._leadership.gaps_since(self._first_epoch)), None)
+        if gap is None:
+            return None
+        return (
+            f"commits may have been discarded by an unclean election: no input shows {gap.words}; give {gap.settled_by}"
+        )
+
+    @property
+    def doubtful_epochs(self) -> frozenset[int]:
+        """The leader epochs, since its history begins, whose leader may have come back with less than it had; that of the unclean election on record is told of as `unread`."""
+        told = -1 if self._last_unclean is None else self._last_unclean.leader_epoch
+        epochs = (one.state.leader_epoch for one in self._leadership.risky)
+        return frozenset(one for one in epochs if one >= self._first_epoch and one != told)
 
     def _holds_discarded(self, election: UncleanElection) -> bool:
         """Whether the log of the leader before an election is here as it was after that election, before it was truncated: another copy of its moment knows the new epoch."""

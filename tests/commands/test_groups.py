@@ -458,6 +458,30 @@ def test_calm_of_disks_alone_after_elections_needs_the_lines_about_them(incident
     assert result.body.complete_since_ms is Absent.UNKNOWN
 
 
+def test_a_leader_that_came_back_after_a_crash_may_have_lost_commits_unless_its_disk_from_before_is_here(incident):
+    snapshots = incident("all-codecs-4.x") / "snapshots"
+    before = tuple(sorted(one for one in snapshots.iterdir() if one.name != "99-final"))
+
+    alone = groups(snapshots / "99-final")
+    beside = groups(snapshots / "99-final", before=before)
+
+    assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
+    assert "no input shows whether anything was lost when broker 1 became leader in an unclean election" in str(
+        alone.answer.unknown
+    )
+    assert (beside.answer.state, beside.answer.unknown) == ("no-setback", ())
+
+
+def test_a_later_unclean_election_may_have_discarded_what_was_committed_before_the_time_in_question(coordinators):
+    final = coordinators("groups-4.1") / "snapshots" / "99-final"
+    elected = {one.time_ms for one in groups(final, history=True).body.changes()}
+
+    result = groups(final, at_ms=min(elected) + 1)
+
+    assert result.answer.state == "unknown"
+    assert "discarded by the unclean election in leader epoch" in str(result.answer.unknown)
+
+
 def test_a_clean_election_discards_no_commit(coordinators):
     live = coordinators("groups-4.1") / "snapshots" / "02-failed-over-live"
 
