@@ -24,7 +24,16 @@ from kforensics.evidence.discovery.inputs import (
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.progress import read_progress
-from kforensics.reconcile.history.snapshot_order import Grade, SnapshotNodes, in_order, is_same, order_of, seems_later
+from kforensics.reconcile.history.snapshot_order import (
+    Grade,
+    SnapshotNodes,
+    in_order,
+    is_same,
+    order_of,
+    seems_later,
+    unchanged_nodes,
+    went_back_alone,
+)
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS
@@ -209,12 +218,8 @@ def _evidence(
 def _unchanged(ordered: Sequence[_Group]) -> Iterator[tuple[int, int, int]]:
     for rank, group in enumerate(ordered):
         for earlier, other in enumerate(ordered[:rank]):
-            before = {node.node_id: node for node in other.moment.nodes}
-            for node in group.moment.nodes:
-                then = before.get(node.node_id)
-                is_same = then is not None and node.logs == then.logs and node.newest_write_ms == then.newest_write_ms
-                if is_same and isinstance(node.node_id, int):
-                    yield earlier, rank, node.node_id
+            for node in sorted(unchanged_nodes(other.moment, group.moment)):
+                yield earlier, rank, node
 
 
 def _as(kind: str, one: FoundInput) -> FoundInput:
@@ -249,8 +254,15 @@ def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tupl
     younger = []
     for group in used:
         order = order_of(now.moment, group.moment)
-        if order.later > 0 and order.grade is Grade.PROVEN:
-            younger.append((group, order.reason))
+        if order.later <= 0 or order.grade is not Grade.PROVEN:
+            continue
+        if went_back_alone(now.moment, group.moment):
+            notes.append(
+                f"{group.path} is given with --before, and by some nodes it is younger than what is now ({order.reason}), while the others wrote nothing in between: their disks"
+                " were put back to an earlier state, or the inputs are exchanged."
+            )
+            continue
+        younger.append((group, order.reason))
     if not younger:
         return now, used
     newest = younger[-1][0] if len(younger) == 1 else _last([group for group, _ in younger])

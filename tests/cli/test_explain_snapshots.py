@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,20 @@ def test_a_snapshot_that_is_younger_than_what_is_now_changes_places_with_it(inci
     assert [note for note in swapped["notes"] if "they change places" in note]
     assert right["conclusion"] == swapped["conclusion"]
     assert "not-used" not in {one["kind"] for one in swapped["inputs"]}
+
+
+def test_an_earlier_disk_of_one_broker_is_what_is_now(incident, capsys, tmp_path):
+    """Broker 1 got the disk back that it had before; the others were not started since."""
+    snapshots = incident("unclean-election-2.8") / "snapshots"
+    copied(snapshots / "99-final", tmp_path / "now")
+    shutil.rmtree(tmp_path / "now" / "broker-1")
+    copied(min(snapshots.iterdir()) / "broker-1", tmp_path / "now" / "broker-1")
+    document, code = explain(capsys, "--before", snapshots / "99-final", tmp_path / "now")
+
+    assert [note for note in document["notes"] if "disks were put back to an earlier state" in note]
+    assert not [note for note in document["notes"] if "they change places" in note]
+    assert code
+    assert "nothing-lost" != document["answer"]["state"]
 
 
 def test_what_could_not_be_read_is_reported_although_snapshots_change_places(incident, capsys, tmp_path):

@@ -11,6 +11,7 @@ from kforensics.cli.app import run as run_line
 from kforensics.commands.transactions import TransactionsRequest, run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
+from kforensics.findings.answers.transactions import JudgedTransactions
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from tests.builders.directories import copied
 
@@ -469,3 +470,24 @@ def test_what_the_leader_in_a_later_epoch_does_not_hold_holds_no_consumer_back(i
 
     ((one, _),) = open_in(unread, "derived-0")  # in what can't be read of the leader's log, it may be held
     assert (unread.answer.state, one.judgement.verdict) == ("torn", "torn")
+
+
+def test_a_transaction_in_several_partitions_is_one(coordinators, monkeypatch):
+    """The coordinator ends it in all of them; the recordings have each in one."""
+
+    def in_two_partitions(judged, **known):
+        places = [one.replica.place for one in judged]
+        moved = [place._replace(topic_partition=place.topic_partition._replace(partition=7)) for place in places]
+        others = [
+            replace(one, replica=replace(one.replica, place=place)) for one, place in zip(judged, moved, strict=True)
+        ]
+        return JudgedTransactions(judged=(*judged, *others), **known)
+
+    monkeypatch.setattr("kforensics.commands.transactions.JudgedTransactions", in_two_partitions)
+    snapshot = coordinators("transactions-3.9") / "snapshots" / "05-one-alone"
+    one, with_hanging = (
+        transactions(snapshot, topics=topics).answer.headline for topics in (frozenset({"torn"}), frozenset())
+    )
+
+    assert one.startswith("1 transaction of torn-0 and torn-7 is open and in time")
+    assert with_hanging.endswith("; 2 in time.")

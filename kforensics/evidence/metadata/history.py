@@ -53,8 +53,8 @@ class MetadataHistory:
     configs: Sequence[ConfigChange]
     features: Sequence[FeatureChange]
     quorum: Sequence[QuorumChange]
-    voters: frozenset[int]
-    """The voters by a snapshot or by quorum-state: of a log that was compacted no record may name them any more."""
+    current_voters: tuple[int, ...]
+    """The voters by the newest record that names them, else by a snapshot or by quorum-state: of a log that was compacted no record may name them any more."""
     quorum_state: QuorumChange | None
     """The leader by quorum-state, where no record names one any more."""
     snapshots: tuple[SnapshotFile, ...]
@@ -70,11 +70,6 @@ class MetadataHistory:
     def last_epoch(self) -> int:
         """The newest leader epoch of the metadata log, -1 where it is empty."""
         return self.epochs[-1].leader_epoch if self.epochs else -1
-
-    @property
-    def current_voters(self) -> tuple[int, ...]:
-        """The voters by the newest record that names them, else by the files beside the log."""
-        return self.quorum[-1].voters if self.quorum else tuple(sorted(self.voters))
 
     @property
     def is_of_voter(self) -> bool:

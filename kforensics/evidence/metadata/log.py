@@ -68,6 +68,8 @@ class _LogReader:
     replay: MetadataReplay = field(default_factory=MetadataReplay)
     snapshots: list[SnapshotFile] = field(default_factory=list)
     quorum: list[QuorumChange] = field(default_factory=list)
+    named_voters: tuple[int, ...] = ()
+    """As the newest record names them: a leader change, or a change of the voters alone (KIP-853)."""
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     gaps: list[tuple[int, int]] = field(default_factory=list)
@@ -109,7 +111,7 @@ class _LogReader:
             configs=replay.configs,
             features=replay.features,
             quorum=self.quorum,
-            voters=self.files.voters,
+            current_voters=self.named_voters or tuple(sorted(self.files.voters)),
             quorum_state=None if self.quorum else self._by_quorum_state(),
             snapshots=tuple(self.snapshots),
             aborted=tuple(replay.aborted),
@@ -120,7 +122,7 @@ class _LogReader:
         )
 
     def _by_quorum_state(self) -> QuorumChange | None:
-        state, voters = self.files.quorum, tuple(sorted(self.files.voters))
+        state, voters = self.files.quorum, self.named_voters or tuple(sorted(self.files.voters))
         if state is None or not isinstance(state.leader_id, int) or not isinstance(state.leader_epoch, int):
             return None
         citation = Citation(input=self.files.input, path=join(self.files.directory, "quorum-state"))
@@ -248,6 +250,9 @@ class _LogReader:
             fields = control.value.fields
             voters = tuple(voter["voter_id"] for voter in fields["voters"] or ())
             self.quorum.append(QuorumChange(fields["leader_id"], when.raft_epoch, voters, when))
+            self.named_voters = voters
+        elif control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
+            self.named_voters = tuple(sorted(voter["voter_id"] for voter in control.value.fields["voters"]))
 
     def _message(self, path: str, value: bytes | None, when: When, place: int) -> None:
         message = Undecoded("there is no value") if value is None else parse_metadata_record(value)

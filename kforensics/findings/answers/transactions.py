@@ -191,20 +191,20 @@ class JudgedTransactions:
                 return f"{counted(torn, 'TORN TRANSACTION', 'TORN TRANSACTIONS')} in {_names(partitions)}: the records are lost and the marker is kept{others}."
             case State.PREPARED:
                 found = by_state[State.PREPARED]
-                return f"{counted(len(found), 'transaction')} of {_partitions(found)} {form(len(found), 'is', 'are')} decided and wait for the marker of the coordinator{others}."
+                return f"{counted(_producers(found), 'transaction')} of {_partitions(found)} {form(_producers(found), 'is', 'are')} decided and wait for the marker of the coordinator{others}."
             case State.UNKNOWN:
                 found = by_state[State.UNKNOWN]
                 if found:
                     return f"Why {counted(len(found), 'transaction')} of {_partitions(found)} {form(len(found), 'is', 'are')} open is unknown{others}."
                 open_ones = (
-                    f"{counted(len(self._seen), 'transaction')} open, each in time"
+                    f"{counted(_producers(self._seen), 'transaction')} open, each in time"
                     if self._seen
                     else f"No open transaction{whose}"
                 )
                 return f"{open_ones} in the logs that are here; whether others hold consumers back is unknown."
             case State.IN_TIME:
                 found = by_state[State.IN_TIME]
-                return f"{counted(len(found), 'transaction')} of {_partitions(found)} {form(len(found), 'is', 'are')} open and in time; none{whose} hangs{_hedge(found)}."
+                return f"{counted(_producers(found), 'transaction')} of {_partitions(found)} {form(_producers(found), 'is', 'are')} open and in time; none{whose} hangs{_hedge(found)}."
         count = len({one.topic_partition for one in self.judged})
         return f"No transaction{whose} is open in {counted(count, 'partition')}."
 
@@ -273,8 +273,15 @@ def _others(state: State, by_state: Mapping[State, Sequence[_Seen]]) -> str:
         State.UNKNOWN: "unexplained",
         State.IN_TIME: "in time",
     }
-    parts = [f"{len(found)} {words[one]}" for one, found in by_state.items() if found and one is not state]
+    known = {State.PREPARED, State.IN_TIME}
+    counts = {one: _producers(found) if one in known else len(found) for one, found in by_state.items()}
+    parts = [f"{count} {words[one]}" for one, count in counts.items() if count and one is not state]
     return f"; {listed(parts)}" if parts else ""
+
+
+def _producers(found: Sequence[_Seen]) -> int:
+    """Return the number of transactions that coordinators know: a producer has one at a time, be it in several partitions."""
+    return len({each.one.open.producer_id for each in found})
 
 
 def _partitions(found: Sequence[_Seen]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
@@ -30,7 +31,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge, CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.units import OffsetRange
+from kforensics.units import EpochEntry, OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,11 +126,15 @@ def lost_batches(
     """
     found: dict[tuple[int, int, int, int], tuple[LostBatch, list[LogCopy]]] = {}
     for copy in others:
-        start = _first_suspect(copy.view, leader.view, agreement)
-        if start is None:
+        found_at = _first_suspect(copy.view, leader.view, agreement)
+        start = copy.view.log_end_offset if found_at is None else found_at
+        parted = _parted_before(start, copy.view, leader.view)
+        if min(start, parted) >= copy.view.log_end_offset:
             continue
-        rows = reader.batches(copy.view.replica, start, copy.view.log_end_offset - 1)
+        rows = reader.batches(copy.view.replica, min(start, parted), copy.view.log_end_offset - 1)
         rows = rows[rows["last_offset"] < copy.view.log_end_offset]
+        if parted < start:
+            rows = rows[(rows["last_offset"] >= start) | _of_other_epochs(rows, leader.view)]
         for row in _missing_rows(copy, rows, leader, others, reader):
             found.setdefault(_key(row), (_batch_of(row), []))[1].append(copy)
     batches = [batch._replace(holders=_newest_first(holders)) for batch, holders in found.values()]
@@ -141,6 +146,31 @@ def _first_suspect(copy: LoadedLog, leader: LoadedLog, agreement: Agreement) -> 
     if found is not None:
         return found.offset
     return leader.log_end_offset if copy.log_end_offset > leader.log_end_offset else None
+
+
+def _parted_before(start: int, copy: LoadedLog, leader: LoadedLog) -> int:
+    """Return the first offset below `start` to which the copy's batches and the leader's epoch cache give different epochs, else `start`.
+
+    Where the leader's cleaner has emptied what it wrote there, no pair of batches shows that the logs differ.
+    """
+    below = min(start, copy.log_end_offset, leader.cleaned_below)
+    begin = max(copy.content_start_offset, leader.log_start_offset)
+    starts = {begin, *(entry.start_offset for entry in (*copy.batch_epochs, *leader.epochs))}
+    candidates = sorted(offset for offset in starts if begin <= offset < below)
+    return next((offset for offset in candidates if _epochs_differ(copy.batch_epochs, leader.epochs, offset)), start)
+
+
+def _epochs_differ(one: Sequence[EpochEntry], other: Sequence[EpochEntry], offset: int) -> bool:
+    mine, its = epoch_at(one, offset), epoch_at(other, offset)
+    return isinstance(mine, int) and isinstance(its, int) and NO_EPOCH not in {mine, its} and mine != its
+
+
+def _of_other_epochs(rows: BatchTable, leader: LoadedLog) -> NDArray[np.bool_]:
+    """Return which batches end where the leader's log is cleaned, and are of another epoch than its cache has there."""
+    of_leader = (epoch_at(leader.epochs, int(base)) for base in rows["base_offset"])
+    pairs = zip(rows["partition_leader_epoch"], of_leader, strict=True)
+    differ = [isinstance(its, int) and NO_EPOCH not in {int(mine), its} and int(mine) != its for mine, its in pairs]
+    return np.array(differ, dtype=np.bool_) & (rows["last_offset"] < leader.cleaned_below)
 
 
 def _missing_rows(

@@ -82,6 +82,8 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
         other: those of the other; a positive `later` says that this is the later one.
     """
     proofs = list(_proofs(one, other))
+    if proofs and _has_same_controller(one, other):
+        return Order(later=0, grade=Grade.UNKNOWN)
     for votes in ([vote for vote in proofs if vote.of_metadata_log], proofs):
         if order := _decided(_by_node(votes), Grade.PROVEN):
             return order
@@ -195,6 +197,49 @@ class _Vote(NamedTuple):
     sign: int
     words: str
     of_metadata_log: bool
+
+
+def unchanged_nodes(one: SnapshotNodes, other: SnapshotNodes) -> frozenset[int]:
+    """Return the nodes that both moments show and that wrote nothing to any log in between.
+
+    Args:
+        one: the nodes of one moment.
+        other: those of the other.
+    """
+    theirs = {node.node_id: node for node in other.nodes}
+    return frozenset(
+        node.node_id
+        for node in one.nodes
+        if isinstance(node.node_id, int)
+        and (then := theirs.get(node.node_id)) is not None
+        and then.logs == node.logs
+        and then.newest_write_ms == node.newest_write_ms
+    )
+
+
+def went_back_alone(one: SnapshotNodes, other: SnapshotNodes) -> bool:
+    """Whether no more than half of the nodes differ and the others wrote nothing: rather than the moments, the disks of these may have been exchanged.
+
+    Args:
+        one: the nodes of one moment.
+        other: those of the other.
+    """
+    shared, same = one.node_ids & other.node_ids, unchanged_nodes(one, other)
+    return bool(same) and len(same) < len(shared) <= 2 * len(same)
+
+
+def _has_same_controller(one: SnapshotNodes, other: SnapshotNodes) -> bool:
+    """Whether the longest metadata log is on a node that wrote nothing: a broker that starts has the controller write, so where brokers differ a disk was exchanged."""
+    longest = [max(map(_metadata_end, moment.nodes), default=0) for moment in (one, other)]
+    same = unchanged_nodes(one, other)
+    ends = {_metadata_end(node) for node in one.nodes if node.node_id in same}
+    return longest[0] == longest[1] > 0 and longest[0] in ends
+
+
+def _metadata_end(node: NodeProgress) -> int:
+    return max(
+        (log.log_end_offset for partition, log in node.logs.items() if partition.topic in METADATA_TOPICS), default=0
+    )
 
 
 def _by_node(votes: Iterable[_Vote]) -> list[_Vote]:

@@ -178,9 +178,21 @@ def _last_before(
         fitting = [copy for copy in fitting if copy.view.log_end_offset == line.from_offset] or [
             copy
             for copy in fitting
-            if isinstance(line.from_offset, int) and copy.view.log_end_offset < line.from_offset
+            if isinstance(line.from_offset, int)
+            and copy.view.log_end_offset < line.from_offset
+            and not _holds_what_came_after(copy, line, own, agreement)
         ]
     return max(fitting, key=lambda copy: copy.rank, default=None)
+
+
+def _holds_what_came_after(copy: LogCopy, line: LoggedTruncation, own: Sequence[LogCopy], agreement: Agreement) -> bool:
+    """Whether all of the copy is in a later log of the node: what a follower truncates by leader epoch never comes back."""
+    return line.rule == "epoch" and any(
+        other.rank > copy.rank
+        and other.view.log_end_offset >= copy.view.log_end_offset
+        and agreement.divergence(copy.view, other.view) is None
+        for other in own
+    )
 
 
 def _is_older(copy: LogCopy, line: LoggedTruncation, previous_ms: int | Absent) -> bool:

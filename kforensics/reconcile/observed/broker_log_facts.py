@@ -197,11 +197,11 @@ class BrokerLogFacts(ClusterFacts):
         return recorded if isinstance(recorded, bool) else self.unclean_election
 
     def needed_in_sync(self, topic: str) -> int | Absent:
-        """Return the higher of what metadata and brokers say; a topic's own setting shows only in the metadata."""
+        """Return the setting by the metadata log, which takes precedence in Kafka too, else the highest that brokers were configured with."""
         if self.newest_version is not None and not advances_only_at_min_isr(self.newest_version):
             return 1
-        known = (self.metadata.needed_in_sync(topic), self.broker_min_insync)
-        return max((value for value in known if isinstance(value, int)), default=Absent.UNKNOWN)
+        recorded = self.metadata.needed_in_sync(topic)
+        return recorded if isinstance(recorded, int) else self.broker_min_insync
 
 
 def facts_from_logs(

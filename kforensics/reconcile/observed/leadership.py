@@ -403,6 +403,7 @@ def _gaps(
     if by_metadata:
         yield from (Gap(GapKind.METADATA, words, "the whole metadata log") for words in facts.metadata_gaps())
         return
+    yield from _unshown_members(states)
     begins = facts.first_line_times()
     silent = sorted(facts.named_brokers() - begins.keys())
     if silent:
@@ -443,6 +444,24 @@ def _missing_epochs(states: Sequence[Leadership], facts: ClusterFacts, *, by_met
             epochs = f"leader epoch {first}" if first == last else f"leader epochs {first} to {last}"
             where = "older segments of the metadata log" if by_metadata else "the log files of every broker"
             yield Gap(GapKind.EPOCHS, f"who led in {epochs}", where, state.leader_epoch)
+
+
+def _unshown_members(states: Sequence[Leadership]) -> Iterator[Gap]:
+    """Yield a gap for each new leader of which no line shows whether it was in sync: brokers do not log what a controller takes out of the ISR, which raises the leader epoch."""
+    led: int | Absent = Absent.UNKNOWN
+    for at, state in enumerate(states):
+        previous, led = led, state.leader if isinstance(state.leader, int) else led
+        if not at or state.unclean or state.leader in {previous, Absent.NOT_APPLICABLE, Absent.UNKNOWN}:
+            continue
+        known = next((one for one in reversed(states[:at]) if isinstance(one.isr, frozenset)), states[0])
+        # A partition begins with all of its replicas in sync.
+        was_in = state.leader in known.isr if isinstance(known.isr, frozenset) else not known.leader_epoch
+        if not was_in or state.leader_epoch > known.leader_epoch + 1:
+            yield Gap(
+                GapKind.EPOCHS,
+                f"whether broker {state.leader} was in sync when it became leader in leader epoch {state.leader_epoch}",
+                "state-change.log and controller.log of every broker, at level TRACE",
+            )
 
 
 def _after_the_last(

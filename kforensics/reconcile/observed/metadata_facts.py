@@ -45,7 +45,9 @@ class MetadataFacts(CommittedFacts):
                 # No record names the leader, so it has no place in the log.
                 now = _quorum_leadership(self._history.quorum_state)
                 return (replace(now, recorded_at=Absent.NOT_APPLICABLE, time_ms=Absent.NOT_APPLICABLE),)
-            return tuple(_quorum_leadership(change) for change in self._history.quorum)
+            terms = [_quorum_leadership(change) for change in self._history.quorum]
+            # Voters are added and removed within a term, too.
+            return (*terms[:-1], *(replace(last, replicas=self._history.current_voters) for last in terms[-1:]))
         states: Sequence[PartitionState] = (
             self._history.partition_states(*partition)
             if isinstance(topic_id, Absent)

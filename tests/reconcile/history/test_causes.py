@@ -145,6 +145,15 @@ def test_recovery_truncates_a_metadata_log_at_any_start():
     assert CauseName.UNCOMMITTED_TAIL is why(replace(metadata, rule="epoch")).name
 
 
+def test_a_shorter_metadata_log_that_no_line_explains_may_be_an_older_copy():
+    one = replace(truncation(95, 74), rule="epoch", topic_partition=TopicPartition("__cluster_metadata", 0))
+    found = [why(replace(one, is_logged=is_logged)) for is_logged in (True, False)]
+
+    assert [(CauseName.UNCOMMITTED_TAIL, "likely"), (CauseName.UNCOMMITTED_TAIL, "possible")] == [
+        (cause.name, cause.confidence) for cause in found
+    ]
+
+
 def test_what_the_recovery_of_the_leader_had_emptied_is_behind_the_truncation_of_a_follower():
     leaders = replace(truncation(12, 10, broker=1), rule="recovery", empties_segment=True)
     follower = replace(truncation(12, 10, broker=2), leader=1)

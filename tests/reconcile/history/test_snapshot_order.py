@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.progress import LogProgress, NodeProgress
-from kforensics.reconcile.history.snapshot_order import SnapshotNodes, in_order, is_same, order_of, seems_later
+from kforensics.reconcile.history.snapshot_order import (
+    SnapshotNodes,
+    in_order,
+    is_same,
+    order_of,
+    seems_later,
+    went_back_alone,
+)
 from kforensics.units import TopicPartition
 
 
@@ -124,3 +131,36 @@ def test_a_disk_that_was_put_back_has_one_vote_however_many_logs_it_holds():
 
     assert 0 == order_of(moments[0], moments[1]).later
     assert 1 == order_of(*(SnapshotNodes(nodes=one.nodes[::2]) for one in moments)).later
+
+
+def test_a_disk_that_was_put_back_while_the_controller_stood_still_orders_nothing():
+    """Nodes 2 and 100 wrote nothing in between; node 1 can't have gone on without the controller."""
+
+    def stopped(metadata_end, epoch, controller_end=122):
+        nodes = []
+        for node_id, end, its_epoch in ((1, metadata_end, epoch), (2, 121, 2), (100, controller_end, 3)):
+            log = LogProgress(
+                leader_epoch=its_epoch,
+                log_start_offset=0,
+                log_end_offset=end,
+                newest_record_ms=Absent.UNKNOWN,
+                length=9,
+            )
+            nodes.append(replace(node(node_id, 9), logs={TopicPartition("__cluster_metadata", 0): log}))
+        return SnapshotNodes(nodes=tuple(nodes))
+
+    whole, put_back = stopped(120, 2), stopped(53, 1)
+    assert 0 == order_of(whole, put_back).later == order_of(put_back, whole).later
+    assert [0, 1] == in_order([whole, put_back])
+    assert -1 == order_of(whole, stopped(53, 1, controller_end=60)).later
+
+
+def test_a_minority_of_nodes_that_differ_may_have_got_other_disks():
+    def moment_of(*ends):
+        return SnapshotNodes(nodes=tuple(node(at, end) for at, end in enumerate(ends, start=1)))
+
+    assert went_back_alone(moment_of(5, 9, 9), moment_of(9, 9, 9))
+    assert went_back_alone(moment_of(5, 9), moment_of(9, 9))
+    assert not went_back_alone(moment_of(5, 5, 9), moment_of(9, 9, 9))
+    assert not went_back_alone(moment_of(9, 9), moment_of(9, 9))
+    assert not went_back_alone(moment_of(5), moment_of(9))

@@ -42,3 +42,25 @@ def test_a_log_that_was_copied_anew_from_a_cleaned_one_was_not_truncated():
     ]
 
     assert find_truncations(PARTITION, [], copies, Agreement(MemoryReader({}))) == ()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end", "is_before"),
+    [
+        # Written after the truncation, in the second in which the line was written: it followed the new leader already.
+        (3, 33, False),
+        # Written before it: the log grew to 42 in the old leader's epoch.
+        (0, 35, True),
+        (0, 41, True),
+    ],
+)
+def test_a_copy_that_holds_what_the_new_leader_wrote_shows_nothing_of_what_was_truncated(epoch, end, is_before):
+    copies = [
+        written(55_000_100, [batch(0, 29, 0), batch(30, end, epoch)], 1),
+        written(60_000_000, [batch(0, 29, 0), batch(30, 33, 3), batch(34, 50, 4)], 2, is_final=True),
+    ]
+    line = logged_truncation(42, 30, broker=2, time_ms=55_000_000, leader=1, leader_epoch=3)
+    (found, *_) = find_truncations(PARTITION, [line], copies, Agreement(MemoryReader({})))
+
+    assert (42, 30) == (found.from_offset, found.to_offset)
+    assert is_before is (found.before is copies[0])

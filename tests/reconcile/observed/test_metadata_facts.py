@@ -10,7 +10,12 @@ from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.events import change_events, is_unclean_election
 from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.protocol.outcome import ProtocolName
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
+from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts, recorded_unclean_elections
 from kforensics.units import TopicPartition
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
@@ -33,6 +38,15 @@ def test_metadata_shows_unclean_elections(fixtures):
     assert 1 == facts.needed_in_sync("orders")
     assert 2 == facts.needed_in_sync("payments")
     assert Absent.UNKNOWN is facts.topic_id("no-such-topic")
+
+
+def test_a_topics_own_setting_takes_precedence_over_that_of_the_brokers(fixtures):
+    facts = gathered(fixtures / "unclean-election").facts
+    logged = facts_from_logs((), facts, configured=[3])
+
+    assert 1 == logged.needed_in_sync("orders")
+    assert 2 == logged.needed_in_sync("payments")
+    assert 3 == facts_from_logs((), NoFacts(), configured=[3]).needed_in_sync("orders")
 
 
 def test_the_metadata_quorum_has_its_own_leaders(incident):
@@ -149,3 +163,32 @@ def test_a_topic_is_created_again_at_the_time_of_its_record(tmp_path):
 
     assert [Absent.UNKNOWN, Absent.UNKNOWN, 3_000, Absent.UNKNOWN] == [one.recreated_ms("t") for one in known]
     assert [1_000, Absent.UNKNOWN, 3_000, Absent.UNKNOWN] == [one.exists_since_ms("t") for one in known]
+
+
+def _control(offset, kind, fields):
+    record = (1_000, *encode_control_record(kind, fields))
+    return encode_record_batch(build_record_batch(offset, [record], partition_leader_epoch=1, attributes=CONTROL_BIT))
+
+
+def test_voters_are_those_of_the_newest_record_that_names_them(tmp_path):
+    """A controller was removed within the leader's term (KIP-853)."""
+    led = {"version": 0, "leader_id": 100, "voters": [{"voter_id": number} for number in (100, 101, 102)]}
+    voters: list[dict[str, Any]] = [
+        {"voter_id": number, "voter_directory_id": TOPIC_ID, "endpoints": []} for number in (102, 100)
+    ]
+    removed = _control(1, ControlType.KRAFT_VOTERS, {"version": 0, "voters": voters})
+    histories = [
+        history_of(tmp_path / name, *batches)
+        for name, batches in (
+            ("before", [_control(0, ControlType.LEADER_CHANGE, {**led, "granting_voters": []})]),
+            ("after", [_control(0, ControlType.LEADER_CHANGE, {**led, "granting_voters": []}), removed]),
+            ("alone", [removed]),
+        )
+    ]
+    partition = TopicPartition("__cluster_metadata", 0)
+    facts = [MetadataFacts(one, lambda _partition: (), is_of_now=True) for one in histories]
+
+    assert [(100, 101, 102), (100, 102), (100, 102)] == [one.current_voters for one in histories]
+    assert [[(100, 101, 102)], [(100, 102)], []] == [
+        [state.replicas for state in one.leaderships(partition, Absent.UNKNOWN)] for one in facts
+    ]

@@ -1,0 +1,40 @@
+"""Which batches of a copy count as lost."""
+
+import pytest
+
+from kforensics.reconcile.history.log_copies import Agreement
+from kforensics.reconcile.history.losses import lost_batches
+from tests.builders.history import log_copy
+from tests.builders.logs import MemoryReader, batch, record, replica
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "epoch", "lost"),
+    [
+        # The leader's epoch 2 began at 96: what a copy holds of epoch 0 from there on was never in its log.
+        ([(0, 0), (2, 96)], 0, [96, 100]),
+        # Its epoch 0 reached to 106: a cleaner has removed the records.
+        ([(0, 0), (2, 106)], 0, []),
+        ([(0, 0), (2, 96)], 2, []),
+        # Formats without epochs show no lineage.
+        ([], -1, []),
+    ],
+)
+def test_what_a_copy_holds_where_a_cleaner_emptied_the_leaders_log_is_lost_if_it_is_of_another_epoch(
+    checkpoint, epoch, lost
+):
+    magic = 2 if epoch >= 0 else 1
+    first = batch(0, 95, min(epoch, 0), crc=7, magic=magic)
+    rest = [
+        batch(106, 113, 2 if magic == 2 else -1, count=1, magic=magic),
+        batch(114, 120, 2 if magic == 2 else -1, magic=magic),
+    ]
+    leader = replica(2, [first, *rest], checkpoint=checkpoint, cleaned=114)
+    copy = replica(1, [first, *(batch(base, last, epoch, magic=magic) for base, last in ((96, 99), (100, 105)))])
+    kept = [record(0), record(113), record(120)]
+    reader = MemoryReader({leader.path: kept, copy.path: [record(offset) for offset in (0, *range(96, 106))]})
+    copies = log_copy(leader), log_copy(copy, rank=0, is_final=False)
+    agreement = Agreement(reader, [one.view for one in copies])
+
+    assert agreement.divergence(copies[1].view, copies[0].view) is None
+    assert lost == [one.base_offset for one in lost_batches(copies[0], copies[1:], agreement, reader)]
