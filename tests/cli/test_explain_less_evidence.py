@@ -165,3 +165,19 @@ def test_what_a_leader_lost_with_a_segment_is_never_called_uncommitted(incident,
     assert result.answer.state is State.MAYBE_LOST
     assert set() == offsets_of(result, "no", "was_committed")
     assert {("events", 0, offset) for offset in range(60, 75)} == offsets_of(result, "possible", "was_committed")
+
+
+def test_a_log_that_lost_its_first_segments_on_every_broker_is_not_whole(incident, tmp_path):
+    """Retention would have deleted the leader epochs below, too."""
+    root = incident("epoch-truncate-3.9")
+    final = copied(root / "snapshots" / "99-final", tmp_path / "final")
+    for path in sorted(final.glob("broker-*/trades-0/00000000000000000000.*")):
+        path.unlink()
+
+    result = look(sorted(final.iterdir()), [])
+
+    assert result.answer.state is State.UNKNOWN
+    assert (
+        "what offsets 0 to 106 of broker 2 held, which are unaccounted for by its own files (trades-0)"
+        in result.answer.headline
+    )
