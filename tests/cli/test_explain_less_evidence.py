@@ -181,3 +181,15 @@ def test_a_log_that_lost_its_first_segments_on_every_broker_is_not_whole(inciden
         "what offsets 0 to 106 of broker 2 held, which are unaccounted for by its own files (trades-0)"
         in result.answer.headline
     )
+
+
+def test_what_the_last_leader_wrote_and_lost_with_its_disk_is_never_called_uncommitted(incident):
+    """The cluster was stopped, so the newest state has no leader, in a later leader epoch."""
+    snapshots = incident("benign-rolling-restart-4.x") / "snapshots"
+    final = [one for one in sorted((snapshots / "99-final").iterdir()) if one.name != "broker-3"]
+
+    result = look([*final, snapshots / "02-broker-2-down-live" / "broker-3"], [])
+
+    assert result.answer.state is State.MAYBE_LOST
+    assert set() == offsets_of(result, "no", "was_committed")
+    assert {("events", 0, offset) for offset in range(90, 105)} <= offsets_of(result, "possible", "was_committed")
