@@ -246,3 +246,15 @@ def test_a_clean_stop_wrote_the_high_watermark_of_a_topic_that_was_created_again
     assert is_clean == explained.startswith(
         "Committed records of inventory-1 are lost: broker 1 recorded high watermark 28 of inventory-1, and every log of it ends at or below 21."
     )
+
+
+def test_a_replica_that_lacks_a_committed_marker_is_behind(incident, capsys):
+    snapshots = incident("consumer-ahead-4.x") / "snapshots"
+    nodes = [one for one in sorted((snapshots / "99-final").iterdir()) if one.name != "broker-2"]
+
+    run(["diff", *map(str, nodes), str(snapshots / "03-old-leader-down-live" / "broker-2"), "--format", "json"])
+
+    states = {
+        f"{one['topic']}-{one['partition']}": one["state"] for one in json.loads(capsys.readouterr().out)["partitions"]
+    }
+    assert "behind" == states["derived-0"]
