@@ -2,8 +2,7 @@
 
 import re
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.words import counted, listed
 
 WINDOW_LENGTH = 1 << 20
 """Bytes that are read and searched at a time."""
@@ -27,7 +27,6 @@ RANGE_LENGTH = 16 << 20
 EVENTS_KEPT = 250_000
 """Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
 
-_CONFIGURED_ID_WEIGHT = 1_000
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
 
@@ -45,7 +44,7 @@ class LogFile:
     is_compressed: bool
     """Positions are then those in what the file holds, not in the file."""
     node_id: int | Absent
-    """The node that wrote it, from its lines; where they do not say, from the names of the directories above."""
+    """The node that wrote it, from its lines; where they do not say, from the names of the directories above; unknown where they name several."""
     events: tuple[LogEvent, ...]
     """The events, in file order."""
     census: LineCensus
@@ -159,13 +158,21 @@ def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> Log
     if whole.dropped:
         message = f"{whole.dropped:,} events of {whole.census.events:,} were left out to bound memory"
         problems.append(Problem(input=place.input, path=place.path, message=message))
+    nodes = whole.nodes
+    events = tuple(whole.events)
+    if len(nodes) > 1:
+        events = _of_each_node(events, whole.by_writer)
+        if len(events) < len(whole.events):
+            named = listed([str(one) for one in sorted(nodes)])
+            message = f"lines of nodes {named} are in one file, and {counted(len(whole.events) - len(events), 'event')} of lines that do not say whose they are were left out: give the log files of each node, or lines that begin with the name of their node"
+            problems.append(Problem(input=place.input, path=place.path, message=message))
     return LogFile(
         input=place.input,
         location=str(place.location),
         path=place.path,
         is_compressed=whole.is_compressed,
-        node_id=_node_of(whole.votes, place.location),
-        events=tuple(whole.events),
+        node_id=_node_of(nodes, place.location),
+        events=events,
         census=whole.census,
         events_dropped=whole.dropped,
         problems=tuple(problems),
@@ -192,11 +199,17 @@ class _Reading:
     events: list[LogEvent] = field(default_factory=list)
     census: LineCensus = field(default_factory=LineCensus)
     dropped: int = 0
-    votes: Counter[int] = field(default_factory=Counter)
+    by_writer: dict[str, set[int]] = field(default_factory=dict)
+    """The nodes that lines name as their own, by what a collector of lines put before them."""
     clusters: dict[str, LogEvent] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
+
+    @property
+    def nodes(self) -> set[int]:
+        """All nodes that lines name as their own."""
+        return set().union(*self.by_writer.values())
 
     def join(self, later: "_Reading") -> None:
         """Add what was read of the next part."""
@@ -206,7 +219,8 @@ class _Reading:
             self.clusters.setdefault(name, event._replace(line=event.line + lines))
         self.dropped += later.dropped
         self.census = self.census.plus(later.census)
-        self.votes += later.votes
+        for writer, nodes in later.by_writer.items():
+            self.by_writer.setdefault(writer, set()).update(nodes)
         self.problems += later.problems
         self.mtime_ns = later.mtime_ns
         self.is_compressed = later.is_compressed
@@ -215,12 +229,12 @@ class _Reading:
         self.census = self.census.plus(census)
         for event in events:
             if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
-                self.votes[event.broker_id] += 1
+                self.by_writer.setdefault(event.writer, set()).add(event.broker_id)
             if event.kind is LogEventKind.CONFIGURATION:
                 named = (event.number(name) for name in ("node.id", "broker.id"))
                 configured = next((one for one in named if isinstance(one, int) and one >= 0), None)
                 if configured is not None:
-                    self.votes[configured] += _CONFIGURED_ID_WEIGHT
+                    self.by_writer.setdefault(event.writer, set()).add(configured)
             if event.kind is LogEventKind.CLUSTER_NAMED:
                 self.clusters.setdefault(str(event.fields["cluster"]), event)
         self._keep(event for event in events if event.kind is not LogEventKind.CLUSTER_NAMED and keep(event))
@@ -233,9 +247,21 @@ class _Reading:
                 self.dropped += 1
 
 
-def _node_of(votes: Counter[int], location: Path) -> int | Absent:
-    if votes:
-        return max(votes, key=lambda node: (votes[node], -node))
+def _of_each_node(events: Sequence[LogEvent], by_writer: Mapping[str, Collection[int]]) -> tuple[LogEvent, ...]:
+    """Return the events of a file of several nodes with their nodes, those left out of which none is known; none at all where lines of several nodes begin alike."""
+    if any(len(nodes) > 1 for nodes in by_writer.values()):
+        return ()
+    owners = {writer: node for writer, nodes in by_writer.items() for node in nodes}
+    return tuple(
+        event if isinstance(event.broker_id, int) else event._replace(broker_id=owners[event.writer])
+        for event in events
+        if isinstance(event.broker_id, int) or event.writer in owners
+    )
+
+
+def _node_of(nodes: Collection[int], location: Path) -> int | Absent:
+    if nodes:
+        return next(iter(nodes)) if len(nodes) == 1 else Absent.UNKNOWN
     for part in reversed(location.parts):
         named = _NODE_DIRECTORY.fullmatch(part)
         if named is not None:

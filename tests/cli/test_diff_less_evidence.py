@@ -222,3 +222,39 @@ def test_bytes_behind_the_last_batch_of_a_cleanly_stopped_log_are_no_calm(
         found = [(one["code"], one["broker_id"]) for one in document["findings"] if one["severity"] != "note"]
         assert [("KF217", broker) for broker in brokers] == sorted(found)
         assert document["findings"][0]["statement"].endswith(f"behind its last batch are {words}")
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_clean_stop_wrote_the_high_watermark_of_a_topic_that_was_created_again(is_clean, incident, tmp_path, capsys):
+    """Both logs end 7 offsets below it. Without the marker, it may be the line of the earlier topic."""
+    final = copied(incident("recreated-topic-4.x") / "snapshots" / "99-final", tmp_path / "final")
+    for broker in (1, 2):
+        data = final / f"broker-{broker}" / "data-0"
+        with (data / "inventory-1" / "00000000000000000000.log").open("r+b") as log:
+            log.truncate(5058)
+        if not is_clean:
+            (data / ".kafka_cleanshutdown").unlink()
+
+    run(["diff", str(final), "-t", "inventory"])
+    compared = " ".join(capsys.readouterr().out.split())
+    run(["explain", str(final), "-t", "inventory"])
+    explained = " ".join(capsys.readouterr().out.split())
+
+    assert is_clean == compared.startswith(
+        "COMMITTED RECORDS ARE MISSING: brokers 1 and 2 recorded high watermarks up to 7 offsets past the end of every log"
+    )
+    assert is_clean == explained.startswith(
+        "Committed records of inventory-1 are lost: broker 1 recorded high watermark 28 of inventory-1, and every log of it ends at or below 21."
+    )
+
+
+def test_a_replica_that_lacks_a_committed_marker_is_behind(incident, capsys):
+    snapshots = incident("consumer-ahead-4.x") / "snapshots"
+    nodes = [one for one in sorted((snapshots / "99-final").iterdir()) if one.name != "broker-2"]
+
+    run(["diff", *map(str, nodes), str(snapshots / "03-old-leader-down-live" / "broker-2"), "--format", "json"])
+
+    states = {
+        f"{one['topic']}-{one['partition']}": one["state"] for one in json.loads(capsys.readouterr().out)["partitions"]
+    }
+    assert "behind" == states["derived-0"]

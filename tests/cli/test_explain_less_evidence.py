@@ -12,6 +12,7 @@ from kforensics.commands.partition_account import ExplainOptions
 from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
+from tests.builders.directories import copied
 from tests.builders.repeating import times
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -151,3 +152,44 @@ def test_partition_directories_without_a_broker_are_not_said_to_be_missing(incid
 
     assert answer.state is State.MAYBE_LOST
     assert "those given (no input says which brokers they are of)" in answer.headline
+
+
+def test_what_a_leader_lost_with_a_segment_is_never_called_uncommitted(incident, tmp_path):
+    """Its account shows that it held all that was committed when it was elected, and nothing of what became of its files."""
+    final = copied(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final", tmp_path / "final")
+    for path in sorted((final / "broker-3" / "events-0").glob("00000000000000000060.*")):
+        path.unlink()
+
+    result = look(sorted(final.iterdir()), [])
+
+    assert result.answer.state is State.MAYBE_LOST
+    assert set() == offsets_of(result, "no", "was_committed")
+    assert {("events", 0, offset) for offset in range(60, 75)} == offsets_of(result, "possible", "was_committed")
+
+
+def test_a_log_that_lost_its_first_segments_on_every_broker_is_not_whole(incident, tmp_path):
+    """Retention would have deleted the leader epochs below, too."""
+    root = incident("epoch-truncate-3.9")
+    final = copied(root / "snapshots" / "99-final", tmp_path / "final")
+    for path in sorted(final.glob("broker-*/trades-0/00000000000000000000.*")):
+        path.unlink()
+
+    result = look(sorted(final.iterdir()), [])
+
+    assert result.answer.state is State.UNKNOWN
+    assert (
+        "what offsets 0 to 106 of broker 2 held, which are unaccounted for by its own files (trades-0)"
+        in result.answer.headline
+    )
+
+
+def test_what_the_last_leader_wrote_and_lost_with_its_disk_is_never_called_uncommitted(incident):
+    """The cluster was stopped, so the newest state has no leader, in a later leader epoch."""
+    snapshots = incident("benign-rolling-restart-4.x") / "snapshots"
+    final = [one for one in sorted((snapshots / "99-final").iterdir()) if one.name != "broker-3"]
+
+    result = look([*final, snapshots / "02-broker-2-down-live" / "broker-3"], [])
+
+    assert result.answer.state is State.MAYBE_LOST
+    assert set() == offsets_of(result, "no", "was_committed")
+    assert {("events", 0, offset) for offset in range(90, 105)} <= offsets_of(result, "possible", "was_committed")

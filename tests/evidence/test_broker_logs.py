@@ -64,6 +64,44 @@ def test_a_damaged_gzip_gives_what_it_still_holds(tmp_path, damage):
     assert 0 < len(file.events) <= 20_000
 
 
+COLLECTED = {
+    "containers": (b"broker-7  | ", b"broker-71 | "),
+    "pods": (b"[pod/kafka-0/kafka] 2024-05-01T12:00:00.%09dZ ", b"[pod/kafka-1/kafka] 2024-05-01T12:00:00.%09dZ "),
+    "syslog": (b"May  1 12:00:%02d one kafka[42]: ", b"May  1 12:00:%02d two kafka[42]: "),
+}
+
+
+@pytest.mark.parametrize("writers", COLLECTED.values(), ids=COLLECTED)
+def test_lines_of_several_nodes_in_one_file_are_told_apart_by_what_is_before_them(writers, tmp_path):
+    lines = [NAMED, NAMED.replace(b"id=7", b"id=71"), LINE % 5, LINE % 4]
+    before = [writers[at % 2] for at in range(4)]
+    before = [one % at if b"%" in one else one for at, one in enumerate(before)]
+    other = b"zookeeper | " + LINE % 3
+    (tmp_path / "all.log").write_bytes(b"".join(a + b for a, b in zip(before, lines, strict=True)))
+    (tmp_path / "more.log").write_bytes((tmp_path / "all.log").read_bytes() + other)
+
+    file, more = (read_log(tmp_path, name) for name in ("all.log", "more.log"))
+
+    assert file is not None
+    assert Absent.UNKNOWN is file.node_id
+    assert [(7, 5), (71, 4)] == [(one.broker_id, one.number("offset")) for one in file.events[2:]]
+    assert () == file.problems
+    assert more is not None
+    assert file.events == more.events
+    assert "lines of nodes 7 and 71 are in one file, and 1 event of lines" in more.problems[0].message
+
+
+def test_lines_of_several_nodes_that_begin_alike_are_left_out(tmp_path):
+    """The node of most of them was taken for that of all: a truncation of one broker was told of another."""
+    (tmp_path / "all.log").write_bytes(NAMED * 2 + NAMED.replace(b"id=7", b"id=8") + LINE % 5)
+
+    file = read_log(tmp_path, "all.log")
+
+    assert file is not None
+    assert (Absent.UNKNOWN, ()) == (file.node_id, file.events)
+    assert "lines of nodes 7 and 8 are in one file, and 4 events of lines" in file.problems[0].message
+
+
 def test_what_is_left_out_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(broker_logs, "EVENTS_KEPT", 10)
     (tmp_path / "broker-9").mkdir()

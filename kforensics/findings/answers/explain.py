@@ -195,7 +195,9 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
         shown = [one for one in affected if one.partition in partitions]
         others = [one for one in affected if one.partition not in partitions]
         also = f" Committed records of {_names(others)} are on no disk given, too." if others else ""
-        return f"{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
+        # No copy shows the records below a high watermark that is past the end of every log.
+        least = "At least " if any(one.past_end for one in shown) else ""
+        return f"{least}{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
     first = affected[0]
     recorded = max(first.past_end, key=lambda one: one.high_watermark)
     return (

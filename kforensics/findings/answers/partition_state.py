@@ -546,6 +546,7 @@ def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[
     best = leader.view if is_led and leader is not None else max((o.view for o in live), key=lambda v: v.log_end_offset)
     alone = next((holder for holder in report.sole_holders if holder.view is best), None)
     short = []
+    recorded = best.replica.high_watermark
     for one in live:
         if one.view is best or one.view.log_end_offset >= best.log_end_offset:
             continue
@@ -555,6 +556,8 @@ def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[
             and not alone.counts.certain
             and not alone.counts.possible
             and not report.is_quorum
+            # A marker is counted as no record, and commits or aborts some.
+            and (isinstance(recorded, Absent) or recorded.value <= one.view.log_end_offset)
         )
         if not is_uncommitted:
             short.append(one.view)

@@ -155,6 +155,8 @@ class LogEvent(NamedTuple):
     """How many more lines of the window repeat this event of the partition without another event of it between them."""
     last_time_ms: int | Absent = Absent.NOT_APPLICABLE
     """The time of the last repeat."""
+    writer: str = ""
+    """What stands before the time and is the same in all lines of a container or host whose lines were collected: `broker-1 |`, `[pod/kafka-0/kafka]`."""
 
     def number(self, name: str) -> int | Absent:
         """Return the number in the field, absent if the line lacks the field.

@@ -45,6 +45,12 @@ _IDENTITY_BROKER = re.compile(
 )
 _IDENTITY_LEADER = re.compile(rb"(?:leaderId=|ReplicaFetcherThread-\d{1,9}-)(?P<id>\d{1,9})")
 _IDENTITY_DIRECTORY = re.compile(rb", dir=(?P<dir>[^\]\n]{1,4096})")
+_COLLECTED_AT = re.compile(
+    rb"[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?)?"
+)
+"""A time that a collector of lines puts before them."""
+_WRITER_LIMIT = 512
+"""The most bytes before a line's time that are looked at."""
 
 
 class Identity(NamedTuple):
@@ -61,6 +67,24 @@ class LineTime(NamedTuple):
 
     time_ms: int | Absent
     zone_named: bool
+
+
+def writer_before(window: bytes, position: int) -> str:
+    """Return what a collector of lines put before a line, without times; empty where the line begins with its own time or bracket.
+
+    Args:
+        window: whole lines.
+        position: where the line's own time, or its object, begins.
+    """
+    start = window.rfind(b"\n", max(0, position - _WRITER_LIMIT), position) + 1
+    before = window[max(start, position - _WRITER_LIMIT) : position]
+    return "" if before in {b"", b"["} else _writer(before)
+
+
+@lru_cache(maxsize=4096)
+def _writer(before: bytes) -> str:
+    named = _COLLECTED_AT.sub(b"", before.removesuffix(b"["))
+    return " ".join(named.decode("utf-8", "replace").split())
 
 
 @lru_cache(maxsize=4096)

@@ -29,6 +29,7 @@ from kforensics.formats.log_lines.prefix import (
     LineTime,
     parse_head_moment,
     parse_json_line,
+    writer_before,
 )
 from kforensics.formats.primitives.distinct import distinct
 from kforensics.units import TopicPartition
@@ -97,13 +98,14 @@ def scan_log(chunks: Iterable[bytes], *, position: int = 0) -> Iterator[LogWindo
 
 
 class _Found(NamedTuple):
-    """A message in a window: where the match of its line begins, its content, its bytes, its time and its level."""
+    """A message in a window: where the match of its line begins, its content, its bytes, its time, its level, and what was put before it."""
 
     start: int
     message: Message
     span: Span
     moment: LineTime
     level: str
+    writer: str
 
 
 def _scan_window(window: bytes, position: int, first_line: int) -> LogWindow:
@@ -170,7 +172,8 @@ def _text_item(window: bytes, match: re.Match[bytes], message: Message, end: int
     if message.kind is LogEventKind.CONFIGURATION:
         message = message._replace(fields=parse_configuration(window[end : end + _CONFIGURATION_LIMIT]))
     start = match.start() - (window[match.start() - 1 : match.start()] == b"[")
-    return _Found(match.start(), message, Span(start, end - start), _text_moment(match), LEVELS[match["level"]])
+    writer = writer_before(window, match.start())
+    return _Found(match.start(), message, Span(start, end - start), _text_moment(match), LEVELS[match["level"]], writer)
 
 
 def _text_moment(match: re.Match[bytes]) -> LineTime:
@@ -183,7 +186,8 @@ def _json_item(window: bytes, match: re.Match[bytes], end: int) -> _Found | None
     message = None if isinstance(parsed, Absent) else parse_message(parsed.message)
     if isinstance(parsed, Absent) or message is None:
         return None
-    return _Found(match.start(), message, Span(start, end - start), parsed.moment, parsed.level)
+    writer = writer_before(window, max(start, window.find(b"{", start)))
+    return _Found(match.start(), message, Span(start, end - start), parsed.moment, parsed.level, writer)
 
 
 def _event(item: _Found, position: int, line: int, repeats: tuple[int, re.Match[bytes]] | None) -> LogEvent:
@@ -198,6 +202,7 @@ def _event(item: _Found, position: int, line: int, repeats: tuple[int, re.Match[
         message.fields,
         line,
         span,
+        writer=item.writer,
     )
     if repeats is None:
         return event

@@ -5,7 +5,7 @@ next fetch, so of such a truncation only what is past the final leader's log cou
 role was committed; nothing else here is called certain, for a line names offsets, not records.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,6 +53,7 @@ def find_logged_losses(
     judge: CommitJudge | None = None,
     whole: Bound | None = None,
     is_cleaned: bool = False,
+    may_be_of_earlier: Callable[[ObservedTruncation], bool] = lambda _truncation: False,
 ) -> tuple[LoggedLoss, ...]:
     """Find what logged truncations discarded and no copy shows, by offset.
 
@@ -67,6 +68,7 @@ def find_logged_losses(
         judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
         is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
+        may_be_of_earlier: whether the log that was truncated may be that of an earlier topic of the name: then nothing of it is proven.
     """
     taken = list(shown)
     out: list[LoggedLoss] = []
@@ -91,7 +93,9 @@ def find_logged_losses(
                     leader_end,
                     leaderships,
                     needed_in_sync,
-                    _committed(truncation, offsets, leader_end, leader_epochs, proven, is_cleaned=is_cleaned)
+                    ("possible", _unless_earlier(truncation))
+                    if may_be_of_earlier(truncation)
+                    else _committed(truncation, offsets, leader_end, leader_epochs, proven, is_cleaned=is_cleaned)
                     or _never(truncation, offsets, leaderships, leader_epochs, judge, by_epoch=by_epoch)
                     or (("no", whole) if whole is not None and by_epoch else None),
                 )
@@ -99,6 +103,11 @@ def find_logged_losses(
             )
             taken.append(remaining)
     return tuple(sorted(out, key=lambda run: run.offsets))
+
+
+def _unless_earlier(truncation: ObservedTruncation) -> Bound:
+    reason = "no line shows that this log was begun since the topic was created: it may be that of an earlier topic of the name"
+    return Bound(truncation.to_offset, reason, ())
 
 
 def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:

@@ -49,6 +49,7 @@ def high_watermarks_past_end(
     known: Iterable[OffsetRange],
     *,
     is_stopped: bool = False,
+    is_recreated: bool = False,
     earlier: Earlier = Earlier(),
 ) -> tuple[PastEnd, ...]:
     """Return every replica with a high watermark past the end of all that are in use: as they are now, else as earlier snapshots show them.
@@ -57,6 +58,7 @@ def high_watermarks_past_end(
         copies: all copies of the partition's log.
         known: offsets of losses that are listed already, with the copies that show them.
         is_stopped: no broker ran when the directories as they are now were copied.
+        is_recreated: there was an earlier topic of the name: a checkpoint keeps its line until it is written again, as by a clean stop.
         earlier: which earlier copies count.
     """
     now = [copy for copy in copies if is_in_use(copy)]
@@ -65,9 +67,11 @@ def high_watermarks_past_end(
     found = [
         _past_end(copy, end, is_sure=is_stopped or copy.view.replica.clean_shutdown)
         for copy in now
-        if _recorded(copy) > max(end, reached)
+        if _recorded(copy) > max(end, reached) and (copy.view.replica.clean_shutdown or not is_recreated)
     ]
-    return tuple(found or _in_snapshots(copies, now, end, reached, earlier))
+    if not found and not is_recreated:
+        found = list(_in_snapshots(copies, now, end, reached, earlier))
+    return tuple(found)
 
 
 def _in_snapshots(

@@ -26,6 +26,18 @@ class Incarnation:
     """The time since which it exists; what was written before is of another topic."""
     stale_ends: Mapping[int, int] = field(default_factory=dict)
     """The end of the log of an earlier topic that a broker still had when it came back, by broker."""
+    begun_on: frozenset[int] = frozenset()
+    """Brokers of which a line since then shows that they began its log."""
+
+    def may_be_of_earlier(self, broker_id: int | Absent, time_ms: int | Absent) -> bool:
+        """Return whether the log that a broker had at a time after the creation may be that of an earlier topic, as far as lines show.
+
+        Args:
+            broker_id: of the log.
+            time_ms: in UTC.
+        """
+        is_after = isinstance(self.created_ms, int) and isinstance(time_ms, int) and time_ms > self.created_ms
+        return is_after and broker_id not in self.begun_on
 
 
 def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:
@@ -40,9 +52,13 @@ def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnat
         partition = item.event.topic_partition
         if isinstance(partition, TopicPartition) and partition.topic in deleted:
             created[partition] = max(deleted[partition.topic], created.get(partition, 0))
-    stale = _stale_ends(events, created)
+    stale, begun = _stale_ends(events, created), _begun_on(events, created)
     return {
-        partition: Incarnation(created_ms=time_ms, stale_ends=stale.get(partition, {}))
+        partition: Incarnation(
+            created_ms=time_ms,
+            stale_ends=stale.get(partition, {}),
+            begun_on=frozenset(begun.get(partition, ())),
+        )
         for partition, time_ms in created.items()
     }
 
@@ -64,6 +80,21 @@ def _created_on(
         if since is not None and not isinstance(brokers, Absent) and abs(item.time_ms - since) <= MAKING_MS:
             found[partition] = brokers
     return found
+
+
+def _begun_on(events: Iterable[LoggedEvent], created: Mapping[TopicPartition, int]) -> dict[TopicPartition, set[int]]:
+    """Return the brokers that began a log of the partition since its creation: they made its directory, or took up a role in it at offset 0."""
+    begun: dict[TopicPartition, set[int]] = {}
+    for item in events:
+        partition, event = item.event.topic_partition, item.event
+        if event.kind not in _STARTS or isinstance(partition, Absent):
+            continue
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+            continue
+        is_new = event.kind is Kind.LOG_CREATED or event.number("offset") == 0
+        if is_new and item.time_ms > created.get(partition, item.time_ms) - MAKING_MS:
+            begun.setdefault(partition, set()).add(item.node_id)
+    return begun
 
 
 def _stale_ends(

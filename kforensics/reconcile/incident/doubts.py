@@ -522,3 +522,10 @@ def _of_damage(leader: "LogCopy | None", copies: "Sequence[LogCopy]") -> Iterato
                 f"what damaged offsets {damaged[0].offsets.first} to {damaged[0].offsets.last} of {copy.view.replica.owner} held",
                 "a sound copy of them",
             )
+        elif copy is leader and copy.view.missing:
+            lost = copy.view.missing[0]
+            yield Doubt(
+                DoubtKind.DAMAGE,
+                f"what {lost.words} of {copy.view.replica.owner} held, which {lost.are} unaccounted for by its own files",
+                "the files that were taken away, or an earlier copy of its log directory",
+            )

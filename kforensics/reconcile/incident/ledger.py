@@ -97,6 +97,7 @@ def logged_loss_entries(
         judge=judge,
         whole=whole,
         is_cleaned=is_cleaned,
+        may_be_of_earlier=lambda one: causes.incarnation.may_be_of_earlier(one.broker_id, one.time_ms),
     )
     return [
         LossEntry(

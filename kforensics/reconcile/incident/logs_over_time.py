@@ -185,6 +185,9 @@ class LogsOverTime:
         if isinstance(newest, Absent) or newest < led.leader_epoch or self.logged_past_end:
             # It is not the log with which the broker led: its disk was exchanged, or put back, since.
             return None
+        if self.leader is not None and (self.leader.view.lost_ranges or self.leader.view.missing):
+            # It held what is missing now: its files were damaged or taken away, which is no truncation.
+            return None
         return Bound(
             0,
             f"every leader up to leader epoch {states[-1].leader_epoch} was in sync when it was elected, and so held all that was committed",

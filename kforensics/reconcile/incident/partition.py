@@ -135,13 +135,13 @@ def _is_allowed(known: LogsOverTime, elections: Sequence[Election]) -> bool | Ab
 
 
 def _past_end(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[PastEnd, ...]:
-    # A checkpoint keeps the line of a deleted topic until it is written again.
-    if known.partition.topic in METADATA_TOPICS or known.replicas_of_other_topics():
+    if known.partition.topic in METADATA_TOPICS:
         return ()
     return high_watermarks_past_end(
         known.copies,
         (loss.offsets for loss in losses),
         is_stopped=known.evidence.moments.is_stopped,
+        is_recreated=bool(known.replicas_of_other_topics()),
         earlier=Earlier(
             is_same_log=known.is_same_log,
             doubted=known.doubted,

@@ -139,7 +139,9 @@ def _by_whole_account(known: LogsOverTime, loss: LossEntry) -> LossEntry:
     led = known.account.last_leader
     is_of_leader = any(holder.broker_id in {led, Absent.UNKNOWN} for holder in loss.held_by)
     epoch, states = loss.leader_epoch, known.account.states
-    if is_of_leader or not isinstance(epoch, int) or epoch >= states[-1].leader_epoch:
+    last_led = max((state.leader_epoch for state in states if isinstance(state.leader, int)), default=-1)
+    # What the last leader wrote itself, no election took from it.
+    if is_of_leader or not isinstance(epoch, int) or epoch >= last_led:
         return loss
     # A log that was shortened proves nothing of what was committed before, if its broker led since; else it took nothing with it.
     if known.weakened & {state.leader for state in states if state.leader_epoch > epoch}:

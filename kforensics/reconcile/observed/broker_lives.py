@@ -1,6 +1,6 @@
 """When each broker ran and how it started, and where the logs ended that it loaded, by its own lines."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -8,9 +8,11 @@ from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import LogLoad
 from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory, log_written
+from kforensics.reconcile.observed.logged_leaderships import is_creation
 from kforensics.reconcile.observed.logged_periods import LoggedPeriods, logged_periods
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
+_ROLES = frozenset({Kind.LEADER_START, Kind.FOLLOWER_START})
 _UNCLEAN_STARTS = frozenset(
     {Kind.RECOVERY_START, Kind.SEGMENT_RECOVERY, Kind.RECOVERY_TRUNCATION, Kind.INVALID_RECORDS, Kind.BROKER_HALTED}
 )
@@ -98,17 +100,40 @@ def broker_lives(events: Sequence[LoggedEvent], periods: LoggedPeriods | None = 
             starts.setdefault(item.node_id, []).append(item.time_ms)
         elif item.event.kind in _STARTS:
             clean.setdefault(item.node_id, []).append(item.time_ms)
+    for broker, since_ms, time_ms in _returns(events):
+        logged = (*starts.get(broker, ()), *clean.get(broker, ()))
+        if not any(since_ms <= one <= time_ms + LINES_OF_A_START_MS for one in logged):
+            clean.setdefault(broker, []).append(time_ms)
     return {
         broker: BrokerLife(
             first_ms=time_ms,
             unclean_starts=tuple(starts.get(broker, ())),
-            starts=tuple(clean.get(broker, ())),
+            starts=tuple(sorted(clean.get(broker, ()))),
             new_disks=tuple(new_disks.get(broker, ())),
             last_ms=periods.last.get(broker),
             went_back=broker in went_back,
         )
         for broker, time_ms in periods.first.items()
     }
+
+
+def _returns(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int, int]]:
+    """Yield broker, time before and time of each role in a partition that a broker took up as if for the first time, though it had one before: it had restarted.
+
+    A broker knows the leader epoch before while it runs; lines of its start may be missing, as those of INFO are where server.log has only warnings.
+    """
+    latest: dict[tuple[int, TopicPartition], int] = {}
+    for item in events:
+        event, partition = item.event, item.event.topic_partition
+        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int) or isinstance(partition, Absent):
+            continue
+        key = (item.node_id, partition)
+        if event.kind in _OTHER_LOGS and not is_of_other_directory(event):
+            latest.pop(key, None)
+        elif event.kind in _ROLES:
+            if key in latest and event.number("previous_leader_epoch") == -1 and not is_creation(event):
+                yield item.node_id, latest[key], item.time_ms
+            latest[key] = item.time_ms
 
 
 def _is_of_metadata(event: LogEvent) -> bool:

@@ -32,6 +32,8 @@ class Leadership:
     """The record or the line itself says whether the election was unclean; else it follows from the ISR that the last lines gave."""
     topic_id: str | Absent = Absent.UNKNOWN
     """The id of the topic that a log line names."""
+    is_creation: bool = False
+    """The log line reports the creation of the partition: before it there was none."""
 
 
 class Restart(NamedTuple):

@@ -259,12 +259,16 @@ def led_on(
         assert isinstance(state.leader, int)
         last = next(one for one in reversed(states) if _term(one) == _term(state))
         after = next(iter(states[states.index(last) + 1 :]), None)
+        # Lines that begin after the partition was created do not show when its first leader epoch began.
+        is_begun = state is states[0] and not (
+            state.leader_epoch or state.is_creation or isinstance(state.recorded_at, int)
+        )
         during = [
             one
             for one in restarts.get(state.leader, ())
             if isinstance(one.time_ms, int)
             and isinstance(state.time_ms, int)
-            and not is_before(one, state if after is not None else last, unknown=False)
+            and (is_begun or not is_before(one, _since(one, state, last, after), unknown=False))
             and (after is None or (isinstance(one.recorded_at, Absent) and is_before(one, after, unknown=False)))
         ]
         # A start that another election overtook ends behind it: then this leader did not lead on.
@@ -282,7 +286,13 @@ def led_on(
             risk, end = _clean_return(during, loads.get(state.leader, ()), until)
         if found is not None and risk is not None:
             own = [one for one in states if _term(one) == _term(state) and not is_before(found, one, unknown=False)]
-            yield Election(state, own[-1], risk, state.leader, found, end)
+            yield Election(state, own[-1] if own else state, risk, state.leader, found, end)
+
+
+def _since(restart: Restart, first: Leadership, last: Leadership, after: Leadership | None) -> Leadership:
+    """Return the state of a term behind which a restart of its leader is one in the term: a broker says that it has started after it leads, but recovers its logs before."""
+    is_start = restart.is_clean and not restart.other_disk
+    return last if is_start and after is None else first
 
 
 def _clean_return(

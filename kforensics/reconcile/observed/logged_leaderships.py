@@ -43,9 +43,12 @@ def logged_leaderships(
         if isinstance(partition, Absent):
             continue
         known = states.setdefault(partition, [])
-        if is_creation(item.event) and not _is_repeated(known, item):
-            # The topic was recreated: earlier lines are about another topic of the same name.
-            known.clear()
+        if is_creation(item.event):
+            if _is_repeated(known, item):
+                known[:] = [replace(known[0], is_creation=True)]
+            else:
+                # The topic was recreated: earlier lines are about another topic of the same name.
+                known.clear()
         current = known[-1] if known else None
         state = _next_state(current, item, brokers, alive)
         if state is None:
@@ -188,6 +191,7 @@ def _leadership(
         time_ms=item.time_ms,
         citation=citation,
         topic_id=topic_id if isinstance(topic_id, str) else Absent.NOT_WRITTEN,
+        is_creation=is_creation(item.event),
     )
 
 

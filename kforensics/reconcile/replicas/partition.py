@@ -147,10 +147,10 @@ class PartitionJudge:
         )
 
     def _without_stale_high_watermark(self, view: LoadedLog) -> LoadedLog:
-        """Leave out a high watermark past the log end of a recreated topic: a checkpoint keeps the line of a deleted one until it is written again."""
+        """Leave out a high watermark past the log end of a recreated topic: a checkpoint keeps the line of a deleted one until it is written again, as by a clean stop."""
         recorded = view.replica.high_watermark
-        recreated = bool(self.set_aside or self.of_other_topics)
-        if not recreated or isinstance(recorded, Absent) or recorded.value <= view.log_end_offset:
+        is_written_again = view.replica.clean_shutdown or not (self.set_aside or self.of_other_topics)
+        if is_written_again or isinstance(recorded, Absent) or recorded.value <= view.log_end_offset:
             return view
         return replace(
             view, replica=replace(view.replica, high_watermark=Absent.UNKNOWN), high_watermark=view.log_start_offset

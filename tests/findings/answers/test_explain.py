@@ -54,6 +54,18 @@ def test_the_headline_hedges_what_copying_a_running_broker_explains(is_sure, hed
     assert hedge is ("copied while it ran, or after a power loss" in headline)
 
 
+@pytest.mark.parametrize("past_end", [(), (PAST_END,)])
+def test_what_lies_below_a_high_watermark_past_every_end_is_in_no_count(past_end):
+    shown = replace(WHOLE.incidents[0].losses[0], committed="certain", was_committed="certain", held_by=())
+    incident = replace(QUIET, losses=(shown,), past_end=past_end, missing_replicas=())
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+
+    answer = explain_answer([incident], words, Scope())
+
+    assert State.LOST is answer.state
+    assert bool(past_end) == answer.headline.startswith("At least ")
+
+
 @pytest.mark.parametrize(
     ("clean", "is_stopped", "is_sure"), [(False, False, False), (True, False, True), (False, True, True)]
 )

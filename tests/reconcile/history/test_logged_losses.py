@@ -25,6 +25,8 @@ def runs(
     leader_epochs=(),
     judge=None,
     is_cleaned=False,
+    earlier=False,
+    whole=None,
 ):
     return find_logged_losses(
         [(one, Cause(name=cause, confidence="likely", reason="why"), protocol) for one in truncations],
@@ -36,6 +38,8 @@ def runs(
         leader_epochs=leader_epochs,
         judge=judge,
         is_cleaned=is_cleaned,
+        may_be_of_earlier=lambda _one: earlier,
+        whole=whole,
     )
 
 
@@ -170,3 +174,17 @@ def test_of_a_log_that_was_truncated_whole_nothing_is_denied_where_no_input_show
 
     assert (0, 9) == tuple(found.offsets)
     assert found.was_committed == "possible"
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_nothing_is_proven_of_what_may_have_been_the_log_of_an_earlier_topic(earlier):
+    """A broker that was away while its topic was created again still has the old log, and truncates it."""
+    stated = truncation(27, 14, high_watermark=CheckpointValue(value=27, citation=HERE))
+    whole = Bound(0, "every leader was in sync", (HERE,))
+
+    (above,) = runs(stated, leader_end=14, earlier=earlier)
+    (by_account,) = runs(truncation(27, 14), leader_end=14, earlier=earlier, whole=whole)
+
+    assert ("possible" if earlier else "certain") == above.committed
+    assert ("possible" if earlier else "no") == by_account.committed
+    assert earlier == ("may be that of an earlier topic" in above.reason)

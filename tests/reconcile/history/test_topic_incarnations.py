@@ -24,3 +24,29 @@ def test_only_a_replica_that_was_away_comes_back_with_the_log_of_an_earlier_topi
     events = sorted([*of_controller, *of_broker], key=lambda one: one.time_ms)
 
     assert stale == incarnations(events)[PARTITION].stale_ends
+
+
+BEGUN = "[Broker id=3] Follower t-0 starts at leader epoch 0 from offset {} with high watermark {}. Previous leader epoch was -1. (state.change.logger)"
+
+
+@pytest.mark.parametrize(
+    ("line", "begun"),
+    [
+        ("Created log for partition t-0 in /d/t-0 with properties {} (kafka.log.LogManager)", True),
+        (BEGUN.format(0, 0), True),
+        (BEGUN.format(27, 27), False),
+        (STARTED, False),
+    ],
+)
+def test_a_log_is_known_to_be_of_the_new_topic_by_the_line_that_it_was_begun(line, begun):
+    of_controller = logged_events("nothing", CREATED.format("2,1,3"), ONLINE, node=2)
+    events = [
+        *of_controller,
+        *(shifted(one, 5_000) for one in logged_events(line, node=3)),
+    ]
+    made = incarnations(events)[PARTITION]
+    assert isinstance(made.created_ms, int)
+
+    assert begun == (3 in made.begun_on)
+    assert begun != made.may_be_of_earlier(3, made.created_ms + 2)
+    assert not made.may_be_of_earlier(3, made.created_ms - 2)

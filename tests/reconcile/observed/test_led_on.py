@@ -32,6 +32,53 @@ def test_a_leader_that_comes_back_and_leads_on_may_have_lost_records(start, risk
     assert [(risk, 2)] == [(one.risk, one.state.leader_epoch) for one in account.risky]
 
 
+@pytest.mark.parametrize("joined", [False, True])
+def test_who_joins_later_proves_nothing_of_a_leader_that_came_back(joined):
+    lines = (STARTED, LED.format(0, -1), LED.format(2, 0), ISR, RECOVERY, STARTED, *[JOINED] * joined)
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+
+    assert [(Risk.UNCLEAN_RESTART, 2)] == [(one.risk, one.state.leader_epoch) for one in account.risky]
+
+
+AGAIN = "[Partition t-0 broker=1] t-0 starts at Leader Epoch {} from offset 60. Previous Leader Epoch was: -1 (kafka.cluster.Partition)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "risk"),
+    [
+        ((RECOVERY, STARTED, AGAIN.format(0)), Risk.UNCLEAN_RESTART),
+        ((RECOVERY, STARTED, LED.format(0, -1)), None),  # there was no partition before
+        ((RECOVERY, STARTED, AGAIN.format(3)), None),  # who led before is a gap of its own
+    ],
+)
+def test_lines_that_begin_in_the_first_leader_epoch_do_not_show_when_it_began(lines, risk):
+    """state-change.log was rotated, and its oldest line is of the start after a power loss."""
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+
+    assert [risk] * (risk is not None) == [one.risk for one in account.risky]
+    assert risk is None or not account.is_whole
+
+
+CREATED = "Created log for partition t-0 in /d/t-0 with properties {} (kafka.log.LogManager)"
+FULL = "[Partition t-0 broker=1] ISR updated to 1,2 and version updated to [2]"
+
+
+@pytest.mark.parametrize(
+    ("between", "risk"),
+    [
+        (("nothing of note",), Risk.RESTART),  # as where server.log has only warnings
+        ((CLEAN, STARTED), Risk.RESTART),
+        ((RECOVERY, STARTED), Risk.UNCLEAN_RESTART),
+        ((CREATED,), None),
+    ],
+)
+def test_a_broker_that_knows_no_leader_epoch_before_has_restarted(between, risk):
+    lines = (STARTED, *["nothing of note"] * 12, LED.format(0, -1), FULL, *between, AGAIN.format(0))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+
+    assert [risk] * (risk is not None) == [one.risk for one in account.risky]
+
+
 SNAPSHOT = "[ProducerStateManager partition=t-0] Writing producer snapshot at offset {}"
 OF_OTHER = "[ProducerStateManager partition=u-0] Writing producer snapshot at offset 7"
 STOPPED = "[KafkaServer id=1] shut down completed"
