@@ -10,14 +10,14 @@ from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
 from kforensics.render.text.metadata_history import history_pieces, ids_text
-from kforensics.render.text.screen import columns
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.text.screen import Line, columns
+from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.words import counted, form, listed
 
 
 @whole_screen
-def write(result: Result[MetadataView], view: View) -> Iterator[str]:
+def write(result: Result[MetadataView], view: View) -> Iterator[Line]:
     """Yield how the logs compare, the state, and the history as it is put into words.
 
     Args:
@@ -26,6 +26,7 @@ def write(result: Result[MetadataView], view: View) -> Iterator[str]:
     """
     body = result.body
     asked = body.request
+    yield from problem_lines(result.problems, result.inputs)
     yield from _comparison_lines(body.comparison)
     yield ""
     if asked.broker is None or asked.at is not None:
