@@ -42,7 +42,7 @@ def metadata_answer(
                 if lost_end
                 else ()
             ),
-            *((f"What the metadata holds in the places of {unread} (listed below).",) if unread else ()),
+            *((f"What the metadata holds in the places of {unread} is not shown.",) if unread else ()),
             *_uncommitted(comparison),
         ),
     )

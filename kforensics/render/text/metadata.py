@@ -11,7 +11,7 @@ from kforensics.evidence.metadata.state import BrokerState, MetadataState, Parti
 from kforensics.render.escape import escape_text
 from kforensics.render.text.metadata_history import history_pieces, ids_text
 from kforensics.render.text.screen import Line, Words, columns
-from kforensics.render.text.whole import problem_lines, whole_screen
+from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
 from kforensics.words import counted, form, listed
 
@@ -26,7 +26,6 @@ def write(result: Result[MetadataView], view: View) -> Iterator[Line]:
     """
     body = result.body
     asked = body.request
-    yield from problem_lines(result.problems, result.inputs)
     yield from _comparison_lines(body.comparison)
     yield ""
     if asked.broker is None or asked.at is not None:
