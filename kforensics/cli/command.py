@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 20
 """Problems that are named on standard error."""
 
-READ_NEXT = "This is the answer of the ends of the logs. All content is read now, which may correct it."
+READ_NEXT = "This is the answer of the ends of the logs. Content, read now, may correct it."
 CONFIRMED = "All content was read, and confirms the answer:"
 CORRECTED = "All content was read, and corrects the answer:"
 

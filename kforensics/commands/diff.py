@@ -237,12 +237,13 @@ def compare(
             *(item for result in results for item in result.findings),
         )
     )
-    problems = (
+    met = (
         *places.problems,
         *single_files(inputs),
         *gathered.problems,
         *(p for result in results for p in result.problems),
     )
+    problems = tuple(dict.fromkeys(met))
     judged = [result.judged for result in results]
     # A named path that can't be used is in the headline by its name.
     below = [one for one in problems if inputs.found[one.input].shape is not Absent.UNREADABLE]

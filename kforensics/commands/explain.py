@@ -205,7 +205,8 @@ def explain(
     leaderships = {**(_recorded(gathered, others) if is_whole else {}), **given}
     entries = () if is_whole else _unclean_elections(gathered, set(others))
     timeline = _timeline(events, shared.truncations, leaderships, gathered.histories, options, more=entries)
-    problems = [*places.problems, *gathered.problems, *(problem for _, met in results for problem in met)]
+    met = (*places.problems, *gathered.problems, *(problem for _, found in results for problem in found))
+    problems = list(dict.fromkeys(met))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
     findings = explain_findings(incidents, timeline)
     done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
@@ -226,6 +227,7 @@ def explain(
             not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
             window=_since(gathered, incidents, options) + _up_to(gathered, incidents),
             problems=problems,
+            named=[one for one in problems if inputs.found[one.input].shape is Absent.UNREADABLE],
             later=evidence.later,
         ),
     )
@@ -247,7 +249,7 @@ def explain(
             *_logs_not_read(inputs, gathered, options.until_ms),
         ),
         findings=findings,
-        problems=tuple(dict.fromkeys(problems)),
+        problems=tuple(problems),
         operations=done,
         broker_bugs=bugs,
         versions=tuple((node, str(version)) for node, version in sorted(gathered.versions.by_broker.items())),

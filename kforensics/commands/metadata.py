@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from kforensics.commands.filters import not_there
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, Damage, Gravity
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_checked
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_checked
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
 from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
@@ -19,7 +19,7 @@ from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
 from kforensics.findings.answers.metadata import metadata_answer
-from kforensics.source.walk import join
+from kforensics.source.walk import Obstacle, join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
         )
     newest = comparison.newest
     _check_question(request, newest)
-    problems = (*inputs.problems, *(problem for one in histories for problem in _problems(one)))
+    problems = (*inputs.problems, *_unlisted(inputs), *(problem for one in histories for problem in _problems(one)))
     epochs = [log_dir.broker_epoch for one in inputs.found for log_dir in one.log_dirs]
     events = change_events(
         newest, topic=request.topic, partition=request.partition, up_to=request.at, wants=request.has
@@ -160,6 +160,18 @@ def _check_question(question: MetadataRequest, history: MetadataHistory) -> None
         raise not_there(words, str(question.broker), map(str, history.brokers))
     if question.at is not None and question.at >= history.end_offset:
         raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {question.at}")
+
+
+def _unlisted(inputs: Inputs) -> Iterator[Problem]:
+    """Yield the places that could not be looked at and where a metadata log may be."""
+    for number, found in enumerate(inputs.found):
+        for met in found.walk(within=is_metadata_directory):
+            if isinstance(met, Obstacle) and (
+                met in found.obstacles
+                or met.path in (*found.log_dir_paths, WHOLE_INPUT)
+                or any(is_metadata_directory(part) for part in PurePosixPath(met.path).parts)
+            ):
+                yield Problem(input=number, path=met.path, message=met.message)
 
 
 def _problems(history: MetadataHistory) -> Iterator[Problem]:

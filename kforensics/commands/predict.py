@@ -111,7 +111,14 @@ def run(request: PredictRequest) -> Result[Prediction]:
     _check_filters(request, inputs)
     parse_settings(request.settings)
     given = None if request.kafka is None else given_version(request.kafka)
-    problems = list(inputs.problems)
+    problems = [
+        *inputs.problems,
+        *(
+            Problem(input=number, path=met.path, message=met.message)
+            for number, found in enumerate(inputs.found)
+            for met in found.obstacles
+        ),
+    ]
     log_files = _log_files(inputs, problems)
     ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
     surroundings = look_around(inputs, log_files, problems, is_of_one_moment=len(ids) == len(set(ids)))

@@ -44,8 +44,24 @@ class Problem:
         Args:
             inputs: all that were given.
         """
-        given = inputs[self.input].path.rstrip("/") if self.input < len(inputs) else ""
-        return given if self.path == "." else f"{given}/{self.path}"
+        given = inputs[self.input].path if self.input < len(inputs) else ""
+        return full_path(given, self.path)
+
+
+def full_path(given: str, path: str) -> str:
+    """Return the whole path of a place in an input.
+
+    Args:
+        given: the path of the input.
+        path: relative to it; `..` before it leads to what was found beside the input, below the path that was named.
+    """
+    given = given.rstrip("/")
+    while path.startswith("../") and given.rpartition("/")[2] not in {"", ".", ".."}:
+        given, slash, _ = given.rpartition("/")
+        path = path[3:]
+        if not slash:
+            return path
+    return given if path == "." else f"{given}/{path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

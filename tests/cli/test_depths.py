@@ -134,7 +134,10 @@ def test_a_person_gets_the_answer_of_the_ends_first(command, incident, capsys, m
     out = capsys.readouterr().out
     assert len({id(one) for one in read}) == len(read) == len(list(recording.glob("*/__cluster_metadata-0")))
 
-    first, _, last = out.partition("This is the answer of the ends of the logs.")
+    said = "This is the answer of the ends of the logs. Content, read now, may correct it."
+    assert said in out.splitlines()
+    assert len(said) <= 80
+    first, _, last = out.partition(said)
     assert code == run([command, str(recording), "--depth", "content"])
     assert "was not" in " ".join(first.split())
     assert "confirms the answer:" in last

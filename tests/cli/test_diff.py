@@ -167,7 +167,7 @@ def test_a_replica_that_can_not_be_read_makes_the_look_incomplete(unclean, capsy
 
     assert 1 == code  # what could not be read does not hide the worse
     assert "maybe-at-risk" == json.loads(calm)["answer"]["state"]
-    assert "Incomplete: 2 things could not be read." in json.loads(calm)["answer"]["headline"]
+    assert "Incomplete: 1 thing could not be read." in json.loads(calm)["answer"]["headline"]
     assert "symbolic link" in " ".join(out.split())
     assert "DATA AT RISK" in out
 

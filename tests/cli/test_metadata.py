@@ -141,3 +141,15 @@ def test_damage_makes_the_look_incomplete(cluster: Path, metadata: Call, tmp_pat
     assert code == 3
     assert "crc at byte" in err
     assert "orders-0" in out
+
+
+def test_the_end_that_no_majority_holds_is_spoken_of_once(incident: Incident, metadata: Call) -> None:
+    _, out, _ = metadata(incident("kraft-quorum-3x") / "snapshots/99-final")
+
+    screen = " ".join(out.split())
+    assert (
+        "Whether offset 179 was ever committed: by the logs given it was not, since no majority of the voters holds it."
+        in screen
+    )
+    assert "can't be shown to be committed" not in screen
+    assert "179..179" not in screen

@@ -119,6 +119,16 @@ def test_a_path_that_can_be_no_evidence_stops_every_command(name, bad, broker, t
     assert [str(path)] == [one["path"] for one in document["inputs"]]
 
 
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "leader-epoch-checkpoint"])
+def test_a_file_of_a_partition_is_no_evidence_of_a_node(name, broker, tmp_path, capsys):
+    out = tmp_path / "node.kfc"
+
+    assert 3 == run(["capture", str(broker / "orders-0" / name), "--out", str(out)])
+
+    assert "name its directory" in capsys.readouterr().err
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("bad", ["empty directory", "text", "junk", "device"])
 def test_nothing_is_captured_where_there_is_no_evidence(bad, tmp_path, capsys):
     junk = tmp_path / "junk"

@@ -819,3 +819,22 @@ def test_what_is_lost_at_other_offsets_is_no_doubt_about_those_that_were_asked_f
     assert "at offsets 5 to 7 are shown" in document["answer"]["headline"]
     assert "Elsewhere: 43 records" in document["answer"]["headline"]
     assert [] == document["answer"]["unknown"]
+
+
+def test_other_content_of_several_epochs_is_named_by_its_holder_alone(fixtures, tmp_path):
+    run(["salvage", str(fixtures / "unclean-election"), "-o", str(tmp_path / "out")])
+
+    below = {str(path.parent.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("alternates/*/*/*")}
+    assert below == {"alternates/orders-0/broker-2", "alternates/orders-1/broker-2", "alternates/orders-2/broker-3"}
+
+
+def test_replicas_that_are_not_given_are_named_where_everything_is_saved(fixtures, tmp_path, capsys):
+    lacking = "what replicas of orders-0 hold that are not among the inputs"
+    asked = ("--what", "all", "--topic", "orders", "--partition", 0)
+    cluster = fixtures / "unclean-election"
+
+    _, alone = salvage(capsys, cluster / "broker-1", *asked, "-o", tmp_path / "alone")
+    _, whole = salvage(capsys, cluster, *asked, "-o", tmp_path / "whole")
+
+    assert lacking in alone["answer"]["unknown"]
+    assert lacking not in whole["answer"]["unknown"]

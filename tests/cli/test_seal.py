@@ -303,3 +303,15 @@ def test_what_is_no_manifest_is_named_by_its_path(tmp_path, capsys):
 
     assert run(["seal", "--check", str(path)]) == 3
     assert f"kforensics: {path}: no manifest that can be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_seal_of_nothing_says_so(tmp_path, capsys, is_empty):
+    (tmp_path / "data").mkdir()
+    if not is_empty:
+        (tmp_path / "data" / "meta.properties").write_text("version=1\n")
+
+    assert 0 == run(["seal", str(tmp_path / "data"), "-o", str(tmp_path / "manifest.json")])
+
+    said = "nothing lies below the paths: is the volume mounted?" in capsys.readouterr().err
+    assert said is is_empty

@@ -10,6 +10,7 @@ from kforensics.cli.app import run
 from tests import salvaged, traced
 from tests.builders.coordinators import batch
 from tests.builders.directories import copied, log_dir
+from tests.captures import take
 
 FINAL = "snapshots/99-final"
 KILLED = "snapshots/02-old-leader-killed"
@@ -480,3 +481,28 @@ def test_offsets_that_a_snapshot_holds_are_not_said_to_be_held_by_no_input(capsy
     assert (1, "lost") == (code, document["answer"]["state"])
     assert ["truncated"] == [one["reason"] for one in document["looked_at"]["partitions"][0]["gaps"]]
     assert not [one for one in document["answer"]["unknown"] if "no input holds them" in one]
+
+
+@pytest.mark.parametrize("with_logs", [False, True])
+def test_what_a_capture_left_on_the_broker_is_not_said_to_be_gone(incident, tmp_path, capsys, with_logs):
+    recorded = incident("unclean-election-4.x")
+    snapshot = recorded / "snapshots" / "03-old-leader-down-live"
+    captures = []
+    for node in ("broker-1", "broker-2", "broker-3", "controller-100"):
+        logs = [recorded / "logs" / node] if with_logs else []
+        captures.append(take([snapshot / node, *logs], tmp_path / f"{node}.kfc"))
+
+    code = run(["trace", *map(str, captures), "-t", "orders", "-p", "0", "--offset", "70"])
+    screen = " ".join(capsys.readouterr().out.split())
+
+    assert "no copy left" not in screen
+    if with_logs:  # a line says that broker 1 truncated it since
+        assert 1 == code
+        assert screen.startswith(
+            "LOST: 1 matching record of orders-0 held by no live replica (1 certainly committed; no copy was read)."
+        )
+    else:
+        assert 3 == code
+        assert screen.startswith(
+            "NOT FOUND, AND THAT IS NO PROOF: 0 records of orders-0 read, none matches; orders-0 0..84: their bytes stayed on broker 2"
+        )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, RootPlan, add_folders
 from kforensics.errors import NotADataDir, UsageError
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs, why_not_listed
+from kforensics.evidence.discovery.inputs import FoundInput, Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.log_heads import begins_like_a_log
 from kforensics.evidence.model import Input
 from kforensics.source.discover import Shape
@@ -25,7 +25,7 @@ def find_root(given: Path) -> Inputs:
         EvidenceError: it is none of these.
     """
     try:
-        return find_inputs([given], with_server_logs=True, why_not=why_not_listed)
+        return find_inputs([given], with_server_logs=True, why_not=why_not_compared)
     except NotADataDir:
         if not given.is_dir() or not any(begins_like_a_log(one) for one in given.iterdir() if one.is_file()):
             raise

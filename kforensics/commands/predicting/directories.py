@@ -87,6 +87,12 @@ class StartedDirectory:
             self.opened = DirectoryOnDisk(folder, content.files, content.folders, read=read, scans=within.scans)
         return self.opened
 
+    @property
+    def why_not_listed(self) -> str:
+        """Why its files are not known; empty where they are."""
+        _ = self.disk  # obstacles are known once it is opened
+        return next((one.message for one in self.obstacles if one.path == self.found.path), "")
+
     def release(self) -> None:
         """Forget what was read of a directory that no start has changed yet, where it is not asked for again."""
         disk = self.opened

@@ -95,6 +95,8 @@ class LogStarts:
         if directory.links:
             reason = f"{directory.links[0]} is a symbolic link, which is not followed"
             return LogLoad(key_of(*directory.place), directory.name, Unpredictable(reason))
+        if directory.why_not_listed:
+            return LogLoad(key_of(*directory.place), directory.name, Unpredictable(directory.why_not_listed))
         point = offset_or_zero(found.recovery_points, directory.partition)
         start = offset_or_zero(found.log_starts, directory.partition)
         settings = self._settings_of(directory.partition)

@@ -356,6 +356,7 @@ class _NodeStarter:
         node_id, assigned = self._node.node_id, self._around.assigned
         if not self._node.is_kraft or isinstance(node_id, Absent) or assigned is None or self._is_preview:
             return [self._likely_fate(one) for one in self._directories]
+        listed = [(at, one) for at, one in enumerate(self._directories) if at in ahead or not one.why_not_listed]
         held = [
             HeldLog(
                 one.name,
@@ -364,15 +365,16 @@ class _NodeStarter:
                 next((ending for ending in ENDINGS if one.name.endswith(ending)), ""),
                 one.within.directory_id,
             )
-            for at, one in enumerate(self._directories)
+            for at, one in listed
         ]
         self._without_topic_id = frozenset(
             (one.within.input, one.found.path)
-            for one, found in zip(self._directories, held, strict=True)
+            for (_, one), found in zip(listed, held, strict=True)
             if isinstance(found.topic_id, Absent)
         )
         found = fates(held, assigned, node_id, self._conditions.version)
-        return [fate if one.partition else Fate.KEPT for one, fate in zip(self._directories, found, strict=True)]
+        known = {at: fate if one.partition else Fate.KEPT for (at, one), fate in zip(listed, found, strict=True)}
+        return [known.get(at, Fate.UNKNOWN) for at in range(len(self._directories))]
 
     def _advance(self, markers: Mapping[tuple[int, str], bool]) -> bool:
         """Load each directory once more, and leave it as the load does; whether anything but the same changed."""

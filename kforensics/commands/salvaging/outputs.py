@@ -150,10 +150,11 @@ class Outputs:
             folder = f"other-topics/{safe_name(topic_id) if not isinstance(topic_id, Absent) else 'unknown'}/"
         if label is None:
             return folder + name if self._part is None else f"{folder}{name}/part-{self._part:05d}"
-        epoch = "no-epoch" if label.leader_epoch == NO_EPOCH else f"epoch-{label.leader_epoch}"
+        # Without a number they are of several epochs, or of none.
+        epoch = "" if label.leader_epoch == NO_EPOCH else f"epoch-{label.leader_epoch}."
         owner = safe_name(label.owner.replace(" ", "-"))
         # A directory of its own for each: the loader of a broker takes only the name of the partition.
-        return f"{folder}alternates/{name}/{epoch}.{owner}/{name}"
+        return f"{folder}alternates/{name}/{epoch}{owner}/{name}"
 
     def note(self, run: Run, output: Output, records: int) -> None:
         """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one.

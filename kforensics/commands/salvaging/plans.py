@@ -267,7 +267,16 @@ def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
         problems=(*places.problems, *gathered.problems),
         partitions=len(tasks),
         facts=gathered.facts,
+        not_all_given=tuple(one.partition for one in tasks if _lacks_a_replica(one, gathered.facts)),
     )
+
+
+def _lacks_a_replica(task: Task, facts: ClusterFacts) -> bool:
+    """Whether the newest assignment of a partition names a broker of which no live directory of it is given."""
+    states = facts.leaderships(task.partition, facts.topic_id(task.partition.topic))
+    assigned = states[-1].replicas if states else Absent.UNKNOWN
+    held_by = {place.state.broker_id for place in task.places if place.directory_state == "live"}
+    return not isinstance(assigned, Absent) and not set(assigned) <= held_by
 
 
 def plans_of(

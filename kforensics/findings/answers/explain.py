@@ -36,6 +36,8 @@ class Scope:
     """The beginning of the window, and up to when the evidence reaches, in words; empty where no input shows it."""
     problems: Collection[Problem] = ()
     """The problems: what could not be read."""
+    named: Collection[Problem] = ()
+    """Those of paths that were named and can't be used: the headline names them by itself."""
     later: Sequence[str] = ()
     """Paths of earlier snapshots that are the later ones by the times of their files."""
 
@@ -101,6 +103,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         states.add(State.UNKNOWN)
     state = worst_state("explain", states) or State.UNKNOWN
     unread = _unread(asked)
+    below = len(scope.problems) - len(scope.named)
     headline = _headline(state, asked, by_state, scope)
     if scope.later and state in {State.LOST, State.MAYBE_LOST}:
         headline = f"If {scope.later[0]} is the earlier one, though its files are younger: {headline}"
@@ -108,7 +111,8 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         state=state,
         headline=headline
         + _stuck(asked)
-        + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else ""),
+        + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
+        + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
         now=words.now or _gather(state, asked),
         tell=words.tell,
         later=words.later,
@@ -379,7 +383,7 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
             f"Partitions without any directory among the inputs: {listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)}."
         )
     if scope.problems:
-        sentences.append(f"{len(scope.problems)} of the inputs' files could not be read: see the problems.")
+        sentences.append(f"What could not be read: {counted(len(scope.problems), 'thing')} (listed below).")
     return tuple(sentences)
 
 

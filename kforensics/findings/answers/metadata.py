@@ -80,10 +80,13 @@ def _uncommitted(comparison: LogComparison) -> Iterator[str]:
     elif end < newest.end_offset:
         given = {log.history.node_id for log in comparison.logs}
         last = newest.end_offset - 1
+        is_one = last == end
+        offsets, them = (f"offset {end}", "it") if is_one else (f"offsets {end}..{last}", "them")
         if set(voters) <= given:
-            yield f"Offsets {end}..{last} were never committed by the logs given: no majority of the voters holds them."
+            was = "it was" if is_one else "they were"
+            yield f"Whether {offsets} {'was' if is_one else 'were'} ever committed: by the logs given {was} not, since no majority of the voters holds {them}."
         else:
-            yield f"Whether offsets {end}..{last} are committed: no majority of the voters given holds them."
+            yield f"Whether {offsets} {'is' if is_one else 'are'} committed: no majority of the voters given holds {them}."
 
 
 def _newest(comparison: LogComparison) -> str:

@@ -20,9 +20,10 @@ def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
     Returns:
         `complete`, or `unknown` where something could not be read.
     """
+    empty = "" if counts.files or counts.incomplete else " (nothing lies below the paths: is the volume mounted?)"
     return Answer(
         state=State.UNKNOWN if counts.incomplete else State.COMPLETE,
-        headline=f"sealed {counted(counts.files, 'file')}, {byte_count(counts.bytes)}; the manifest's sha256 is {sha256}",
+        headline=f"sealed {counted(counts.files, 'file')}, {byte_count(counts.bytes)}{empty}; the manifest's sha256 is {sha256}",
     )
 
 

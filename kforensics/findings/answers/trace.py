@@ -303,7 +303,7 @@ def _headline(state: State, those: _Of) -> str:
             left = (
                 f"{counted(those.copies, 'copy', 'copies')} left outside of the live replicas"
                 if those.copies
-                else "no copy left"
+                else "no copy was read"
             )
             proof = f"{those.certain:,} certainly committed" if those.certain else "none proven committed"
             return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left})"

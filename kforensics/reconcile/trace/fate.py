@@ -262,6 +262,9 @@ class FateJudge:
             offset: that was asked for.
         """
         losses = [one for one in self._losses if one.offsets.first <= offset <= one.offsets.last]
+        if any(one.in_use for one in losses):
+            # A replica in use holds the offset, and its bytes were not read, as of a capture: nothing is lost yet.
+            return None
         if losses:
             committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
             return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))

@@ -9,7 +9,7 @@ from kforensics.commands.explanation import Explanation
 from kforensics.commands.result import Result
 from kforensics.commands.sealing.report import seal_sentence
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation, Input
+from kforensics.evidence.model import Citation, Input, full_path
 from kforensics.findings.answers.explain import behind_headline
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
 from kforensics.findings.explain import basis_words
@@ -79,8 +79,7 @@ class _References:
 
     def full_path(self, number: int, path: str) -> str:
         """Return the path with the path of its input before it."""
-        given = self._inputs[number].path.rstrip("/") if number < len(self._inputs) else ""
-        return given if path == "." else f"{given}/{path}"
+        return full_path(self._inputs[number].path if number < len(self._inputs) else "", path)
 
 
 def write(result: Result[Explanation], view: View) -> str:

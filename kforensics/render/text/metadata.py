@@ -10,14 +10,14 @@ from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState
 from kforensics.render.escape import escape_text
 from kforensics.render.text.metadata_history import history_pieces, ids_text
-from kforensics.render.text.screen import columns
+from kforensics.render.text.screen import Line, Words, columns
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
 from kforensics.words import counted, form, listed
 
 
 @whole_screen
-def write(result: Result[MetadataView], view: View) -> Iterator[str]:
+def write(result: Result[MetadataView], view: View) -> Iterator[Line]:
     """Yield how the logs compare, the state, and the history as it is put into words.
 
     Args:
@@ -40,16 +40,16 @@ def write(result: Result[MetadataView], view: View) -> Iterator[str]:
             separator = ""
 
 
-def _comparison_lines(comparison: LogComparison) -> Iterator[str]:
+def _comparison_lines(comparison: LogComparison) -> Iterator[Line]:
     """Yield how the other logs compare with the newest."""
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
     if tails:
-        yield (
+        yield Words(
             f"{counted(len(tails), 'node')} of {len(comparison.logs)} {form(len(tails), 'holds', 'hold')} "
             "records that the newest log does not hold: never committed, truncated when the node follows the leader."
         )
     if len(comparison.voters) > 1:
-        yield _majority_line(comparison)
+        yield Words(_majority_line(comparison))
     if len(comparison.logs) > 1:
         yield ""
         yield from _log_rows(comparison)
@@ -60,12 +60,6 @@ def _majority_line(comparison: LogComparison) -> str:
     end = comparison.majority_end_offset
     if isinstance(end, Absent):
         return f"Voters are {voters}; too few of their logs are among the inputs to show what a majority holds."
-    rest = comparison.newest.end_offset - end
-    if rest > 0:
-        return (
-            f"A majority of the voters {voters} holds everything below {end}; the last {counted(rest, 'record')} of the "
-            "newest log can't be shown to be committed."
-        )
     return f"A majority of the voters {voters} holds everything below {end}."
 
 
