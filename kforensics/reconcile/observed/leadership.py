@@ -471,6 +471,7 @@ def _unshown_members(states: Sequence[Leadership]) -> Iterator[Gap]:
                 GapKind.EPOCHS,
                 f"whether broker {state.leader} was in sync when it became leader in leader epoch {state.leader_epoch}",
                 "state-change.log and controller.log of every broker, at level TRACE",
+                state.leader_epoch,
             )
 
 
