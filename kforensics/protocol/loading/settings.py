@@ -12,32 +12,32 @@ from kforensics.protocol.versions import KafkaVersion
 
 LEAST_SEGMENT_BYTES = 1 << 20
 """The least size of a segment that a setting may name (KIP-1030): of brokers since 4.0, of topics since 4.1 (KAFKA-19080)."""
+_FIRST = (0, 8)
 
 
 class _Number(NamedTuple):
-    """A setting that is a whole number, and from which version on; `least` holds from its own version on."""
+    """A setting that is a whole number, from which version on, and its least values with the versions that brought them; each is above the one before."""
 
     bits: int
-    least: int | None = None
-    since: tuple[int, int] = (0, 8)
-    least_since: tuple[int, int] = (0, 8)
+    leasts: tuple[tuple[tuple[int, int], int], ...] = ()
+    since: tuple[int, int] = _FIRST
 
 
 _NUMBERS: Mapping[str, _Number] = {
     "broker.id": _Number(32),
     "node.id": _Number(32, since=(2, 8)),
-    "log.segment.bytes": _Number(32, 14),
+    "log.segment.bytes": _Number(32, ((_FIRST, 14), ((4, 0), LEAST_SEGMENT_BYTES))),
     "log.retention.ms": _Number(64),
     "log.retention.minutes": _Number(32),
     "log.retention.hours": _Number(32),
     "log.retention.bytes": _Number(64),
-    "log.index.size.max.bytes": _Number(32, 4),
-    "log.index.interval.bytes": _Number(32, 0),
-    "log.cleaner.delete.retention.ms": _Number(64, 0, least_since=(3, 3)),
-    "log.cleaner.min.compaction.lag.ms": _Number(64, 0, since=(0, 10), least_since=(3, 3)),
-    "log.cleaner.max.compaction.lag.ms": _Number(64, 1, since=(2, 3), least_since=(3, 3)),
-    "transactional.id.expiration.ms": _Number(32, 1, since=(0, 11)),
-    "producer.id.expiration.ms": _Number(32, 1, since=(3, 4)),
+    "log.index.size.max.bytes": _Number(32, ((_FIRST, 4),)),
+    "log.index.interval.bytes": _Number(32, ((_FIRST, 0),)),
+    "log.cleaner.delete.retention.ms": _Number(64, (((3, 3), 0),)),
+    "log.cleaner.min.compaction.lag.ms": _Number(64, (((3, 3), 0),), since=(0, 10)),
+    "log.cleaner.max.compaction.lag.ms": _Number(64, (((3, 3), 1),), since=(2, 3)),
+    "transactional.id.expiration.ms": _Number(32, ((_FIRST, 1),), since=(0, 11)),
+    "producer.id.expiration.ms": _Number(32, ((_FIRST, 1),), since=(3, 4)),
 }
 """Those that a prediction depends on; others are not judged."""
 _RETENTION_TIMES = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
@@ -82,7 +82,7 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     judged = {name: value for name, value in values.items() if not (replaced and "${" in value)}
     for name, kind in _NUMBERS.items():
         if name in judged and version >= kind.since:
-            problem = _problem(name, judged[name], kind, version)
+            problem = _problem(judged[name], kind, version)
             if problem:
                 return _invalid(name, judged[name], problem)
     policies = judged.get("log.cleanup.policy", "")
@@ -96,13 +96,11 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     return None
 
 
-def _problem(name: str, value: str, kind: _Number, version: KafkaVersion) -> str:
+def _problem(value: str, kind: _Number, version: KafkaVersion) -> str:
     number = _number(value, kind.bits)
     if number is None:
         return f"Not a number of type {'INT' if kind.bits == 32 else 'LONG'}"
-    least = kind.least if version >= kind.least_since else None
-    if name == "log.segment.bytes" and version >= (4, 0):
-        least = LEAST_SEGMENT_BYTES
+    least = max((one for since, one in kind.leasts if version >= since), default=None)
     return f"Value must be at least {least}" if least is not None and number < least else ""
 
 
