@@ -204,8 +204,14 @@ def _topic(
         is_history_newest=given.is_history_newest,
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
-        unread={**_doubtful(given, logs), **{number: why for number, log in logs.items() if (why := log.unread)}},
+        unread=_unread(given, logs),
     )
+
+
+def _unread(given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
+    """Return the partitions whose log is here in part, or of which commits may be lost, each with a clause that says why."""
+    unread = {number: why for number, log in logs.items() if (why := log.unread) is not None}
+    return {**unread, **_doubtful(given, {number: log for number, log in logs.items() if number not in unread})}
 
 
 def _doubtful(given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
