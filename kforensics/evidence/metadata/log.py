@@ -111,7 +111,7 @@ class _LogReader:
             configs=replay.configs,
             features=replay.features,
             quorum=self.quorum,
-            current_voters=self.named_voters or tuple(sorted(self.files.voters)),
+            current_voters=self._voters,
             quorum_state=None if self.quorum else self._by_quorum_state(),
             snapshots=tuple(self.snapshots),
             aborted=tuple(replay.aborted),
@@ -121,13 +121,18 @@ class _LogReader:
             problems=tuple(self.problems),
         )
 
+    @property
+    def _voters(self) -> tuple[int, ...]:
+        """The voters by the newest record that names them, else by the files beside the log."""
+        return self.named_voters or tuple(sorted(self.files.voters))
+
     def _by_quorum_state(self) -> QuorumChange | None:
-        state, voters = self.files.quorum, self.named_voters or tuple(sorted(self.files.voters))
+        state = self.files.quorum
         if state is None or not isinstance(state.leader_id, int) or not isinstance(state.leader_epoch, int):
             return None
         citation = Citation(input=self.files.input, path=join(self.files.directory, "quorum-state"))
         when = When(self.next_offset, state.leader_epoch, NO_TIMESTAMP, citation, from_snapshot=True)
-        return QuorumChange(state.leader_id, state.leader_epoch, voters, when)
+        return QuorumChange(state.leader_id, state.leader_epoch, self._voters, when)
 
     def _problem(self, path: str, message: str) -> None:
         self.problems.append(Problem(input=self.files.input, path=path, message=message))
