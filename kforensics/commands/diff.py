@@ -29,7 +29,6 @@ from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.shortened_logs import with_shortened_logs
 from kforensics.commands.truncated_records import lacking_records, truncated_records
-from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.metadata.quorum import newest_log
@@ -245,15 +244,13 @@ def compare(
     )
     problems = tuple(dict.fromkeys(met))
     judged = [result.judged for result in results]
-    # A named path that can't be used is in the headline by its name.
-    below = [one for one in problems if inputs.found[one.input].shape is not Absent.UNREADABLE]
     return DiffResult(
         inputs=inputs.described,
         answer=diff_answer(
             judged,
             paths=_paths_on_brokers(inputs),
             findings=findings,
-            problems=below,
+            problems=inputs.below_named(problems),
             not_given=absent if newest is not None and shared.options.given else (),
         ),
         partitions=tuple(results),

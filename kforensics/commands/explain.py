@@ -227,7 +227,7 @@ def explain(
             not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
             window=_since(gathered, incidents, options) + _up_to(gathered, incidents),
             problems=problems,
-            named=[one for one in problems if inputs.found[one.input].shape is Absent.UNREADABLE],
+            below=inputs.below_named(problems),
             later=evidence.later,
         ),
     )

@@ -144,6 +144,14 @@ class Inputs:
         """The named paths that can't be used: with any, what is said of the others is incomplete."""
         return tuple(one.described for one in self.found if one.shape is Absent.UNREADABLE)
 
+    def below_named(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return the problems of places below paths that can be used: headlines name the others by themselves.
+
+        Args:
+            problems: what could not be read.
+        """
+        return [one for one in problems if self.found[one.input].shape is not Absent.UNREADABLE]
+
     @property
     def is_membership_shown(self) -> bool:
         """Whether each of several nodes' directories names its cluster, so that all are known to be of one."""

@@ -36,8 +36,8 @@ class Scope:
     """The beginning of the window, and up to when the evidence reaches, in words; empty where no input shows it."""
     problems: Collection[Problem] = ()
     """The problems: what could not be read."""
-    named: Collection[Problem] = ()
-    """Those of paths that were named and can't be used: the headline names them by itself."""
+    below: Collection[Problem] = ()
+    """Those of places below the paths that were named: the headline names paths that can't be used by itself."""
     later: Sequence[str] = ()
     """Paths of earlier snapshots that are the later ones by the times of their files."""
 
@@ -103,7 +103,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         states.add(State.UNKNOWN)
     state = worst_state("explain", states) or State.UNKNOWN
     unread = _unread(asked)
-    below = len(scope.problems) - len(scope.named)
+    below = len(scope.below)
     headline = _headline(state, asked, by_state, scope)
     if scope.later and state in {State.LOST, State.MAYBE_LOST}:
         headline = f"If {scope.later[0]} is the earlier one, though its files are younger: {headline}"
