@@ -161,7 +161,10 @@ def _parted_before(start: int, copy: LoadedLog, leader: LoadedLog) -> int:
 
 
 def _epochs_differ(one: Sequence[EpochEntry], other: Sequence[EpochEntry], offset: int) -> bool:
-    mine, its = epoch_at(one, offset), epoch_at(other, offset)
+    return _differ(epoch_at(one, offset), epoch_at(other, offset))
+
+
+def _differ(mine: int | Absent, its: int | Absent) -> bool:
     return isinstance(mine, int) and isinstance(its, int) and NO_EPOCH not in {mine, its} and mine != its
 
 
@@ -169,8 +172,8 @@ def _of_other_epochs(rows: BatchTable, leader: LoadedLog) -> NDArray[np.bool_]:
     """Return which batches end where the leader's log is cleaned, and are of another epoch than its cache has there."""
     of_leader = (epoch_at(leader.epochs, int(base)) for base in rows["base_offset"])
     pairs = zip(rows["partition_leader_epoch"], of_leader, strict=True)
-    differ = [isinstance(its, int) and NO_EPOCH not in {int(mine), its} and int(mine) != its for mine, its in pairs]
-    return np.array(differ, dtype=np.bool_) & (rows["last_offset"] < leader.cleaned_below)
+    differ = (_differ(int(mine), its) for mine, its in pairs)
+    return np.fromiter(differ, dtype=np.bool_, count=len(rows)) & (rows["last_offset"] < leader.cleaned_below)
 
 
 def _missing_rows(
