@@ -44,18 +44,18 @@ class Problem:
         Args:
             inputs: all that were given.
         """
-        given = inputs[self.input].path if self.input < len(inputs) else ""
-        return full_path(given, self.path)
+        return full_path(inputs, self.input, self.path)
 
 
-def full_path(given: str, path: str) -> str:
-    """Return the whole path of a place in an input.
+def full_path(inputs: "Sequence[Input]", number: int, path: str) -> str:
+    """Return the whole path of a place in an input, as the input was named.
 
     Args:
-        given: the path of the input.
+        inputs: all that were given.
+        number: of the input; one that is not given has no path.
         path: relative to it; `..` before it leads to what was found beside the input, below the path that was named.
     """
-    given = given.rstrip("/")
+    given = inputs[number].path.rstrip("/") if number < len(inputs) else ""
     while path.startswith("../") and given.rpartition("/")[2] not in {"", ".", ".."}:
         given, slash, _ = given.rpartition("/")
         path = path[3:]

@@ -79,7 +79,7 @@ class _References:
 
     def full_path(self, number: int, path: str) -> str:
         """Return the path with the path of its input before it."""
-        return full_path(self._inputs[number].path if number < len(self._inputs) else "", path)
+        return full_path(self._inputs, number, path)
 
 
 def write(result: Result[Explanation], view: View) -> str:

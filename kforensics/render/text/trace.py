@@ -9,7 +9,7 @@ from kforensics.commands.cited import CitedFile
 from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Input, full_path
 from kforensics.reconcile.trace.model import SearchedPartition, TracedCopy, TracedRecord
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Line, Words, columns, hanging
@@ -96,8 +96,7 @@ def _copy(copy: TracedCopy, inputs: Sequence[Input]) -> list[str]:
 
 def _file(one: CitedFile, inputs: Sequence[Input]) -> list[str]:
     sha256 = one.sha256.value if isinstance(one.sha256, Absent) else one.sha256
-    where = Problem(input=one.input, path=one.path, message="").place(inputs)
-    return [f"sha256 {sha256}", escape_text(where)]
+    return [f"sha256 {sha256}", escape_text(full_path(inputs, one.input, one.path))]
 
 
 def _row(one: SearchedPartition) -> list[str]:
