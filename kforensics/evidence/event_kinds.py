@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     BROKER_LOG_DIRS = "broker-log-dirs"
     CONTROLLER_CHANGE = "controller-change"
     CONTROLLER_REGISTERED = "controller-registered"
+    CONTROLLER_UNREGISTERED = "controller-unregistered"
     CONFIG_CHANGE = "config-change"
     FEATURE_CHANGE = "feature-change"
     SNAPSHOT = "snapshot"

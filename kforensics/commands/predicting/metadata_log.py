@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
+from kforensics.commands.predicting.log_starts import newer_file
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput
@@ -45,6 +46,8 @@ def start_metadata_log(
     version: KafkaVersion,
     reads: dict[Path, dict[Need, object]],
     scans: ScansAhead,
+    *,
+    is_inferred: bool = False,
 ) -> MetadataStart | None:
     """Open the metadata log of an input.
 
@@ -56,6 +59,7 @@ def start_metadata_log(
         version: of the binary.
         reads: what has been read; more is added.
         scans: its segments may be scanned by several processes.
+        is_inferred: the version is that of the evidence: where a file is newer than known, nothing is said of the log.
 
     Returns:
         What comes of it; nothing where the input has none.
@@ -87,6 +91,8 @@ def start_metadata_log(
         lost=LostRecords(),
     )
     refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version)
+    if is_inferred and (newer := newer_file(disk)):
+        outcome = Unpredictable(newer)
     if isinstance(outcome, Unpredictable):
         return MetadataStart(replace(load, unknown=outcome.reason), refusal)
     if not isinstance(outcome.failure, Absent):

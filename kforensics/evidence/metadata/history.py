@@ -19,6 +19,7 @@ from kforensics.evidence.metadata.state import (
     QuorumChange,
     SnapshotFile,
     TopicState,
+    Unread,
     When,
 )
 from kforensics.evidence.model import Problem
@@ -62,6 +63,8 @@ class MetadataHistory:
     gaps: tuple[tuple[int, int], ...]
     """First and last offset of each part that could not be read and that a snapshot does not show step by step."""
     unapplied: tuple[tuple[str, When], ...]
+    unread: tuple[Unread, ...]
+    """Records that are not understood, or not as a whole: any of them may have changed leaders and in-sync replicas."""
     damage: tuple[tuple[str, Damage], ...]
     """The damage, with the path of the file."""
     problems: tuple[Problem, ...]

@@ -2,7 +2,7 @@
 
 A log of a million changes leads its partitions through few different statuses: each status is kept once, under a
 number, and where a change leads from a status is worked out once. A step then costs three look-ups and 44 bytes.
-(Kafka: PartitionRegistration.merge, 2.8 to 4.3)
+(Kafka: PartitionRegistration.merge, 2.8 to 4.4)
 """
 
 import struct
@@ -16,7 +16,7 @@ from kforensics.evidence.metadata.state import TopicState
 from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed_status, has_elr, stated_status
 from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import PartitionRecords
-from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.messages.schema import Decoded, not_understood
 from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
@@ -128,7 +128,7 @@ class PartitionReplay:
             said = self._said.get((records.version, tail))
             if said is None:
                 message = parse_metadata_record(records.value(at))
-                if not isinstance(message, Decoded):
+                if not isinstance(message, Decoded) or not_understood(message):
                     left.append(at)
                     continue
                 said = self._remember(records.version, tail, message.fields)
@@ -295,7 +295,7 @@ class PartitionReplay:
         fields = self._changes.get(tail)
         if fields is None:
             message = parse_metadata_record(value)
-            if not isinstance(message, Decoded):
+            if not isinstance(message, Decoded) or not_understood(message):
                 return None
             fields = message.fields
         if self._move_count >= MOST_MOVES:

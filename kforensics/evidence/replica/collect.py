@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kforensics.damage import Absent, Damage
-from kforensics.errors import EvidenceError, FormatError
+from kforensics.errors import EvidenceError, FormatError, NewerThanKnown
 from kforensics.evidence.discovery.partition_dirs import (
     TEXT_LIMIT,
     PartitionPlace,
@@ -550,7 +550,7 @@ def _parsed(
         with open_below(place.state.root, found.path) as file:
             data = file.read_all(TEXT_LIMIT)
         return found.path, parsed_once(parse, data) if len(data) <= SHORT else parse(data)
-    except EvidenceError as error:
+    except (EvidenceError, NewerThanKnown) as error:
         problems.append(problem_of(place.state.input, found.path, error))
     except FormatError:
         pass  # what a broker can't parse either is judged by the consistency checks

@@ -73,6 +73,14 @@ class PredictedCluster:
     """Whether only some partitions were asked for."""
     has_problems: bool = False
 
+    def is_newer(self, start: PredictedStart) -> bool:
+        """Return whether nothing is said of a start because something is newer than kforensics knows.
+
+        Args:
+            start: of a node.
+        """
+        return isinstance(start.result, Absent) and not start.loads_logs
+
     @cached_property
     def reached(self) -> list[PredictedLog]:
         """Each log once, by the last start that comes as far as loading it."""

@@ -59,6 +59,9 @@ def _starts(found: PredictedCluster, state: State) -> str:
     loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
     if found.losing:
         return loads + _lost(found, version)
+    newer = next((start for start in found.starts if found.is_newer(start)), None)
+    if state is State.UNKNOWN and newer is not None:
+        return f"What {found.node(newer.input)} does with Kafka {newer.kafka} is not known: {newer.reason}."
     if state is State.UNKNOWN and (found.logs or found.metadata_logs):
         return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
     if not found.logs:

@@ -7,7 +7,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.answers.start_order import order_steps
-from kforensics.protocol.loading.node import UNREGISTERED, Fate
+from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
 from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
 from kforensics.words import counted, form, listed
 
@@ -43,7 +43,9 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             "else these partitions begin empty."
         )
     for start in found.starts:
-        if not start.loads_logs or start.exception == UNREGISTERED:
+        if start.exception == UNREADABLE_LEVEL and not start.loads_logs:
+            yield f"Start {found.node(start.input)} with a release that reads the metadata.version of the cluster: {start.reason.rstrip('.')}."
+        elif start.exception == UNREGISTERED or not (start.loads_logs or isinstance(start.result, Absent)):
             yield f"{_first_step(found, start)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
     for log in found.losing:
         if log.lost.only_here:

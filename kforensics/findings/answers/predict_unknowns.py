@@ -105,6 +105,9 @@ def _of_identity(found: PredictedCluster) -> Iterator[str]:
 def _of_starts(found: PredictedCluster) -> Iterator[str]:
     if {start.input for start in found.failed} & set(found.zookeeper_nodes):
         yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
+    for start in found.starts:
+        if found.is_newer(start):
+            yield f"What the start of {found.node(start.input)} does: {start.reason}. A release of kforensics that knows it would tell."
     for log in found.logs:
         if log.outcome == "unknown":
             yield f"What becomes of {log.path}: {log.message}."

@@ -30,6 +30,10 @@ QUIET_KINDS = frozenset(
 )
 """The kinds that are shown only with -v: they change no replica."""
 
+_OF_CONTROLLERS = frozenset(
+    {EventKind.CONTROLLER_CHANGE, EventKind.CONTROLLER_REGISTERED, EventKind.CONTROLLER_UNREGISTERED}
+)
+
 ROWS_AT_ONCE = 1 << 14
 """The number of steps that are formatted together; the columns of so few steps are as wide as their widest cell."""
 
@@ -212,7 +216,7 @@ def subject(event: MetadataEvent) -> str:
         return escape_text(event.topic)
     if isinstance(event.broker_id, Absent):
         return ""
-    is_controller = event.kind in {EventKind.CONTROLLER_CHANGE, EventKind.CONTROLLER_REGISTERED}
+    is_controller = event.kind in _OF_CONTROLLERS
     return f"{'controller' if is_controller else 'broker'} {event.broker_id}"
 
 
