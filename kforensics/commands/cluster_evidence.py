@@ -136,7 +136,7 @@ def gather_cluster_evidence(
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         possible_protocols=possible_protocols(inputs),
         given=given_brokers(inputs, places.lost),
-        problems=tuple(logged.problems) if logged else (),
+        problems=(*(logged.problems if logged else ()), *(newest.unread_problems if newest else ())),
         logs_not_read=not_read,
     )
 

@@ -103,14 +103,16 @@ def test_metadata_version_levels():
 
 
 def test_no_broker_is_older_than_its_metadata_version():
-    assert [str(least_version_of_level(level)) for level in (1, 7, 27, 28, 30, 31, 4_000)] == [
+    assert [str(least_version_of_level(level)) for level in (1, 7, 27, 28, 30, 31, 33, 34, 4_000)] == [
         "3.0.0",
         "3.3.0",
         "4.1.0",
         "4.2.0",
         "4.3.0",
-        "4.3.0",
-        "4.3.0",
+        "4.4.0",
+        "4.4.0",
+        "4.4.0",
+        "4.4.0",
     ]
     assert least_version_of_level(0) is None
 

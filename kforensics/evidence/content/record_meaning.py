@@ -11,7 +11,7 @@ from kforensics.formats.messages.frame import CoordinatorRecord
 from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.remote_log import parse_remote_log_record
-from kforensics.formats.messages.schema import Decoded, Undecoded
+from kforensics.formats.messages.schema import Decoded, Undecoded, not_understood
 from kforensics.formats.messages.share import parse_share_record
 from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
@@ -26,6 +26,16 @@ class RecordMeaning(NamedTuple):
 
     key: Message | None
     value: Message | None
+
+    @property
+    def newer(self) -> str:
+        """What of it is newer than known, in words; empty where nothing is."""
+        for one in (self.key, self.value):
+            if isinstance(one, Undecoded) and one.is_newer:
+                return one.reason
+            if isinstance(one, Decoded) and (words := not_understood(one)):
+                return words
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

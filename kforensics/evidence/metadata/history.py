@@ -79,6 +79,13 @@ class MetadataHistory:
         """Whether the node votes in the quorum."""
         return self.node_id in self.current_voters
 
+    @property
+    def unread_problems(self) -> tuple[Problem, ...]:
+        """What of the records is not understood, as the report says it."""
+        return tuple(
+            Problem(input=self.input, path=one.path, message=f"offset {one.offset}: {one.words}") for one in self.unread
+        )
+
     def without_partitions(self) -> "MetadataHistory":
         """Return the history without the states of partitions, by far the most of it."""
         return replace(self, partitions=PartitionHistories.empty())

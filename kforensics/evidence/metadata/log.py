@@ -197,6 +197,8 @@ class _LogReader:
             left: Sequence[int] = range(len(records.rows))
         else:
             left = self.replay.add_partitions(records, offsets, times, places)
+            for at in self.replay.partitions.odd:
+                self._not_understood(path, int(offsets[at]), parse_metadata_record(records.value(at)))
         for at in left:
             when = self.places.when(int(places[at]), int(offsets[at]), int(times[at]))
             self._message(path, records.value(at), when, int(places[at]))
@@ -276,7 +278,7 @@ class _LogReader:
         elif not (words := not_understood(message)):
             return
         self._problem(path, f"offset {offset}: {words}")
-        self.unread.append(Unread(offset, words, is_newer=isinstance(message, Decoded) or message.is_newer))
+        self.unread.append(Unread(path, offset, words, is_newer=isinstance(message, Decoded) or message.is_newer))
 
     def _read_snapshot(self, end_offset: int, raft_epoch: int, path: str) -> None:
         """Look whether a snapshot is whole; its records are read when they are needed."""

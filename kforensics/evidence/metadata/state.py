@@ -147,6 +147,7 @@ class AbortedTransaction(NamedTuple):
 class Unread(NamedTuple):
     """A record of the metadata log, or a part of it, that is not understood: what it changed is not known."""
 
+    path: str
     offset: int
     words: str
     """What it is, and why it is not understood."""

@@ -79,6 +79,8 @@ class PartitionReplay:
         self._rows: list[tuple[int, ...]] = []
         self._with_elr: dict[str, set[int]] = {}
         """The partitions by topic that had an ELR when their steps were last looked at."""
+        self.odd: list[int] = []
+        """Numbers of the records of the last run that are applied and not understood as a whole."""
         self._looked_at = 0
         """Blocks whose steps were looked at for an ELR."""
 
@@ -121,6 +123,7 @@ class PartitionReplay:
         if None in names:
             return list(range(len(names)))
         left: list[int] = []
+        self.odd = []
         for at, (subject, tail, topic, origin) in enumerate(
             zip(records.subjects, records.tails, names, origins, strict=True)
         ):
@@ -128,10 +131,14 @@ class PartitionReplay:
             said = self._said.get((records.version, tail))
             if said is None:
                 message = parse_metadata_record(records.value(at))
-                if not isinstance(message, Decoded) or not_understood(message):
+                if not isinstance(message, Decoded):
                     left.append(at)
                     continue
-                said = self._remember(records.version, tail, message.fields)
+                if not_understood(message):
+                    self.odd.append(at)
+                    said = self._what(message.fields)
+                else:
+                    said = self._remember(records.version, tail, message.fields)
             self._record(subject, topic.name, said, origin)
         return left
 
@@ -194,6 +201,7 @@ class PartitionReplay:
             self._version = changes.version
         numbers, moves, statuses = self._numbers, self._moves, self._status
         left: list[int] = []
+        self.odd = []
         taken: list[int] = []
         taken_moves: list[int] = []
         take, take_move = taken.append, taken_moves.append
@@ -202,7 +210,7 @@ class PartitionReplay:
                 number = numbers[subject]
                 move = moves[statuses[number]][tail]
             except KeyError:
-                learned = self._learn(subject, tail, changes.value(at))
+                learned = self._learn(subject, tail, changes, at)
                 if learned is None:
                     left.append(at)
                     continue
@@ -287,17 +295,20 @@ class PartitionReplay:
             self._partition_epoch[number] = partition_epoch
         self._blocks.append(block)
 
-    def _learn(self, subject: bytes, tail: bytes, value: bytes) -> int | None:
+    def _learn(self, subject: bytes, tail: bytes, changes: PartitionRecords, at: int) -> int | None:
         """Return the status that a change leads to, which was not met in this status yet."""
         number = self._numbers.get(subject)
         if number is None:
             return None
         fields = self._changes.get(tail)
         if fields is None:
-            message = parse_metadata_record(value)
-            if not isinstance(message, Decoded) or not_understood(message):
+            message = parse_metadata_record(changes.value(at))
+            if not isinstance(message, Decoded):
                 return None
             fields = message.fields
+            if not_understood(message):
+                self.odd.append(at)
+                return self._move(self._status[number], fields)
         if self._move_count >= MOST_MOVES:
             self._forget_moves()
         before = self._status[number]

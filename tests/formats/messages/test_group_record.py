@@ -113,5 +113,5 @@ def test_legacy_key_with_a_value_of_no_version() -> None:
     key, _ = encode_coordinator_record(GROUP_TABLES, 0, {"group": "g", "topic": "t", "partition": 0})
 
     assert parse_group_record(key, b"\x00\x63").value == Undecoded(
-        "version 99 is not known", "LegacyOffsetCommitValue", 99
+        "version 99 is newer than 0, which kforensics knows", "LegacyOffsetCommitValue", 99, is_newer=True
     )
