@@ -23,8 +23,9 @@ from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch, parse_record_batch
 from kforensics.formats.log.records import BodyRecord, Record
 from kforensics.formats.messages.control import ControlType, encode_control_record, parse_control_record
+from kforensics.formats.messages.frame import bare_frame
 from kforensics.formats.messages.group import parse_group_record
-from kforensics.formats.messages.metadata import NO_OP, encode_metadata_record, parse_metadata_record
+from kforensics.formats.messages.metadata import encode_metadata_record, parse_metadata_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.share import parse_share_record
 from kforensics.formats.messages.txn import parse_txn_record
@@ -238,7 +239,7 @@ class CaptureRedaction:
         return record._replace(key=None if record.key is None else b"", value=value, headers=())
 
     def _message(self, value: bytes) -> bytes:
-        """Return a record of the metadata log written again; what is not written as it was read becomes one that says nothing."""
+        """Return a record of the metadata log written again; of one that is not written as it was read its type is left, so that it is not understood."""
         decoded = parse_metadata_record(value)
         reason = "a record that is not known"
         if isinstance(decoded, Decoded) and decoded.api_key is not None:
@@ -247,8 +248,7 @@ class CaptureRedaction:
                 if _encoded(decoded, value[0]) == value:
                     return _encoded(self._redacted(decoded), value[0])
         self.blanked[reason] += 1
-        assert NO_OP.api_key is not None
-        return encode_metadata_record(NO_OP.api_key, 0, {})
+        return bare_frame(value)
 
     def _redacted(self, decoded: Decoded) -> Decoded:
         message = redact_message(decoded, self.pseudonyms)

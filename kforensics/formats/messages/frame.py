@@ -21,6 +21,8 @@ PREVIEW_FRAME_VERSION = 0
 """The frame of the 2.8 preview of KRaft, whose messages differ from those of the same version in 3.0 and above."""
 FRAME_VERSION = 1
 
+_FRAME_NUMBERS = 3
+"""Frame version, api key and version."""
 _INT16 = Layout(">h")
 
 
@@ -74,6 +76,21 @@ def parse_framed(
         if isinstance(again, Decoded) and not again.trailing:
             return again
     return decoded
+
+
+def bare_frame(data: bytes) -> bytes:
+    """Return the frame of a message without the message, which can't be decoded; empty where there is none.
+
+    Args:
+        data: the value of the record.
+    """
+    position = 0
+    try:
+        for _ in range(_FRAME_NUMBERS):
+            _, position = read_uvarint(data, position)
+    except (IndexError, FormatError):
+        return b""
+    return data[:position]
 
 
 def encode_framed(

@@ -1,0 +1,212 @@
+"""Whatever is one newer than the newest that kforensics knows is said to be so, by every command that it matters to.
+
+It is never damage, nor taken for a release that is known; nothing that depends on it is calm, and a start that was to be inferred is unknown.
+"""
+
+import json
+import re
+import struct
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import CONTROL_TABLES, ControlType, encode_control_record
+from kforensics.formats.messages.frame import FRAME_VERSION
+from kforensics.formats.messages.group import GROUP_TABLES
+from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
+from kforensics.formats.messages.share import SHARE_TABLES
+from kforensics.formats.messages.txn import TXN_TABLES
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
+from kforensics.source.mapped import open_evidence
+from tests.builders.directories import copied, with_short_indexes
+from tests.builders.messages import encode_coordinator_record
+
+CALM = {"agree", "behind", "same-ends", "nothing-lost", "no-setback", "none-open", "starts-unchanged", "starts-and-repairs"}
+NEWER = re.compile(r"newer than .{0,40}which kforensics knows|newer than kforensics knows")
+NEWEST_RECORD = max(METADATA_TABLES)
+JUDGING = ("diff", "explain", "predict")
+
+
+@pytest.fixture(scope="session")
+def cluster(incident, tmp_path_factory):
+    """Brokers and controllers of 4.4.0 that were stopped cleanly, of which every command is calm."""
+    root = tmp_path_factory.mktemp("newer") / "cluster"
+    with_short_indexes(incident("controller-change-4.4") / "snapshots/99-final", root)
+    for path in [root, *root.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return root
+
+
+@pytest.fixture
+def edited(cluster, tmp_path):
+    return copied(cluster, tmp_path / "cluster")
+
+
+def answer(capsys, command, *arguments):
+    """The document of a command, and all that it says of it."""
+    run([command, *map(str, arguments), "--format", "json"])
+    out = capsys.readouterr().out
+    return json.loads(out), out
+
+
+def end_of(log):
+    """The offset behind the last batch, where it ends, its leader epoch and its time."""
+    with open_evidence(log) as file:
+        tables = [window.batches for window in walk_segment(file, level=Level.CRC) if len(window.batches)]
+    if not tables:
+        return 0, 0, 0, 1_795_000_000_000
+    last = tables[-1][-1]
+    return (
+        int(last["last_offset"]) + 1,
+        int(last["position"] + last["length"]),
+        int(last["partition_leader_epoch"]),
+        int(last["max_timestamp"]),
+    )
+
+
+def append(logs, *records, attributes=0):
+    """Append a batch of records, key and value of each, to copies of a log; the offset of the first in each."""
+    for log in logs:
+        offset, position, epoch, time = end_of(log)
+        rows = [(time, key, value) for key, value in records]
+        batch = build_record_batch(offset, rows, partition_leader_epoch=epoch, attributes=attributes)
+        log.write_bytes(log.read_bytes()[:position] + encode_record_batch(batch))
+        yield offset
+
+
+def metadata_logs(root):
+    """The last segment of the metadata log of each node that is not behind."""
+    found = [sorted(folder.glob("*.log"))[-1] for folder in sorted(root.glob("*/__cluster_metadata-0"))]
+    ends = [end_of(log)[0] for log in found]
+    return [log for log, end in zip(found, ends, strict=True) if end == max(ends)]
+
+
+def with_tag(value, tag):
+    """A flexible message without tagged fields, with one behind it."""
+    assert value[-1] == 0
+    return value[:-1] + bytes((1, tag, 1, 0))
+
+
+FEATURE = KEY = 12
+PARTITION_CHANGE = 5
+CHANGE = {"partition_id": 0, "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "isr": (11,)}
+RECORDS = {
+    "record type": bytes((FRAME_VERSION, NEWEST_RECORD + 1, 0)),
+    "frame version": bytes((FRAME_VERSION + 1, 2, 0)) + b"\0",
+    **{
+        f"version of {table.name}": bytes((FRAME_VERSION, key, table.versions[-1] + 1)) + b"\0" * 40
+        for key, table in METADATA_TABLES.items()
+        if table.versions[-1] + 1 < 0x80
+    },
+    "tag of FeatureLevelRecord": with_tag(
+        encode_metadata_record(FEATURE, 0, {"name": "group.version", "feature_level": 1}), 9
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_of_the_metadata_log(edited, capsys, name):
+    (offset, *_) = set(append(metadata_logs(edited), (None, RECORDS[name])))
+    log = metadata_logs(edited)[0]
+
+    for command in ("metadata", "diff", "explain", "predict"):
+        document, said = answer(capsys, command, edited)
+        assert document["answer"]["state"] not in CALM | {"will-not-start", "damaged", "lost", "at-risk"}, command
+        assert NEWER.search(said), command
+        assert f"offset {offset}" in said, command
+    document, said = answer(capsys, "dump", log, "--records")
+    assert document["answer"]["state"] == "unknown"
+    assert NEWER.search(said)
+    document, _ = answer(capsys, "verify", edited)
+    assert document["answer"]["state"] != "damaged"
+
+
+@pytest.mark.parametrize("feature", [*NEWEST_FEATURE_LEVELS, "brand.new.version"])
+def test_levels_of_features(edited, capsys, feature):
+    if feature == "kraft.version":
+        pytest.skip("no record of the metadata but a control record has it")
+    level = NEWEST_FEATURE_LEVELS.get(feature, 0) + 1
+    value = encode_metadata_record(FEATURE, 0, {"name": feature, "feature_level": level})
+    list(append(metadata_logs(edited), (None, value)))
+
+    document, said = answer(capsys, "predict", edited)
+    assert document["answer"]["state"] == "unknown"
+    assert (document["kafka"], document["starts"][0]["loads_logs"]) == ("4.4 or later", False)
+    assert NEWER.search(document["answer"]["headline"])
+    assert "4.3" not in said
+    # What is in force is no secret, and the rest of the metadata is understood.
+    for command in ("metadata", "diff", "explain"):
+        document, _ = answer(capsys, command, edited)
+        assert document["answer"]["state"] in CALM | {"unknown"}
+
+
+def test_a_newer_level_is_refused_by_a_release_that_is_named(edited, capsys):
+    level = NEWEST_FEATURE_LEVELS["metadata.version"] + 1
+    value = encode_metadata_record(FEATURE, 0, {"name": "metadata.version", "feature_level": level})
+    list(append(metadata_logs(edited), (None, value)))
+
+    document, said = answer(capsys, "predict", edited, "--kafka", "4.4.0")
+    assert (document["answer"]["state"], document["kafka"]) == ("will-not-start", "4.4.0")
+    assert f"No MetadataVersion with feature level {level}" in said
+    document, said = answer(capsys, "metadata", edited)
+    assert f'"level": {level}' in said.replace('"level":', '"level":')
+
+
+def checkpoint(version):
+    return f"{version}\n0\n".encode()
+
+
+FILES = {
+    "meta.properties": lambda data: data.replace(b"version=1", b"version=2"),
+    "replication-offset-checkpoint": lambda _: checkpoint(1),
+    "recovery-point-offset-checkpoint": lambda _: checkpoint(1),
+    "log-start-offset-checkpoint": lambda _: checkpoint(1),
+    "cleaner-offset-checkpoint": lambda _: checkpoint(1),
+    "registrations-0/leader-epoch-checkpoint": lambda _: checkpoint(1),
+    "registrations-0/partition.metadata": lambda data: data.replace(b"version: 0", b"version: 1"),
+    "registrations-0/*.snapshot": lambda data: struct.pack(">h", 2) + data[2:],
+    "__cluster_metadata-0/quorum-state": lambda data: re.sub(rb'"data_version":\d', b'"data_version":2', data),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_versions_of_files(edited, capsys, name):
+    (path,) = list((edited / "broker-11").glob(name))[-1:]
+    before = path.read_bytes()
+    path.write_bytes(FILES[name](before))
+    assert path.read_bytes() != before
+
+    for command, arguments in (("verify", [edited]), ("dump", [path])):
+        document, said = answer(capsys, command, *arguments)
+        assert document["answer"]["state"] == "unknown", command
+        assert NEWER.search(said), command
+    for command in ("ls", "metadata", "groups", "transactions"):
+        document, _ = answer(capsys, command, edited)
+        assert document["answer"]["state"] not in {"damaged", "will-not-start"}, command
+    for command in JUDGING:
+        document, said = answer(capsys, command, edited)
+        assert document["answer"]["state"] not in {"damaged", "will-not-start", "lost", "at-risk"}, command
+        if name not in UNREAD_BY_DIFF:
+            assert command == "predict" or NEWER.search(said), command
+    document, said = answer(capsys, "predict", edited / "broker-11")
+    if name not in UNREAD_BY_A_START:
+        assert document["answer"]["state"] == "unknown"
+        assert NEWER.search(said)
+        document, _ = answer(capsys, "predict", edited / "broker-11", "--kafka", "4.4.0")
+        assert document["kafka"] == "4.4.0"
+
+
+UNREAD_BY_DIFF = {
+    "cleaner-offset-checkpoint",
+    "meta.properties",
+    "__cluster_metadata-0/quorum-state",
+    "registrations-0/*.snapshot",
+}
+UNREAD_BY_A_START = {
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+    # Since 3.7 any version of it is read.
+    "registrations-0/partition.metadata",
+}
