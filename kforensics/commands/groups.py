@@ -143,7 +143,15 @@ def run(request: GroupsRequest) -> Result[Groups]:
         changes=lambda: map(shown, _changes(request, logs, of_shares)),
     )
     count = played.setback_count + len(of_shares)
-    judged = _judged(body, shares, redaction, setback_count=count, skipped=skipped, unread=len(problems))
+    judged = _judged(
+        body,
+        shares,
+        redaction,
+        setback_count=count,
+        skipped=skipped,
+        why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
+        unread=len(problems),
+    )
     result = Result(
         command="groups",
         inputs=given.inputs.described,
@@ -247,6 +255,7 @@ def _judged(
     *,
     setback_count: int,
     skipped: int,
+    why_skipped: str,
     unread: int,
 ) -> JudgedGroups:
     return JudgedGroups(
@@ -257,10 +266,12 @@ def _judged(
         asked={str(renaming(redaction, GROUP)(one)) for one in body.request.groups},
         unread=unread,
         skipped=skipped,
+        why_skipped=why_skipped,
         complete_since_ms=body.complete_since_ms,
         at_ms=body.request.at_ms,
         share_topic=shares.topic,
         skipped_of_shares=shares.skipped,
+        why_skipped_of_shares=shares.why_skipped,
     )
 
 

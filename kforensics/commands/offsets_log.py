@@ -59,7 +59,7 @@ class OffsetsLog:
         )
         self._alike = tuple(place for place, found in outlines if found.end == self.outline.end)
         """The replicas whose logs end as that one does."""
-        self.skipped = 0
+        self.skipped, self.why_skipped = 0, ""
         self.groups: set[Name] = set()
         self.keys: set[CommitKey] = set()
         self.inferred_ms: int | None = None
@@ -165,7 +165,7 @@ class OffsetsLog:
         """
         reader = GroupLogReader(self.outline.log)
         yield from replay.play(reader.events(), self._detours, self._read)
-        self.skipped = reader.skipped
+        self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
 
     def settle(self, replay: Replay) -> Iterator[Change]:
         """Yield the changes that set a position back, of a replay of the log for the positions at its end.
@@ -175,7 +175,8 @@ class OffsetsLog:
         """
         reader = GroupLogReader(self.outline.log)
         yield from replay.settle(reader.parts(until_ms=self._until_ms), self._detours, self._read)
-        self.skipped, (self.groups, self.keys) = reader.skipped, reader.names()
+        self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
+        self.groups, self.keys = reader.names()
 
     def _read(self, detour: Detour) -> Iterator[GroupEvent]:
         reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)

@@ -195,6 +195,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
+        why_skipped=states.why_skipped,
         lacking=lacking,
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     ).answer()

@@ -210,3 +210,71 @@ UNREAD_BY_A_START = {
     # Since 3.7 any version of it is read.
     "registrations-0/partition.metadata",
 }
+
+
+def coordinator_values(tables, fields):
+    """Keys and values of one more than the newest record type, and each value in a version that is one more than the newest."""
+    newest = max(tables.keys)
+    yield f"record type {newest + 1}", struct.pack(">h", newest + 1) + b"\0\x01g", struct.pack(">h", 0) + bytes(8)
+    for number, table in tables.values.items():
+        if number in tables.keys and number not in UNUSED:
+            version = table.versions[-1] + 1
+            key = encode_coordinator_record(tables, number, fields(tables.keys[number]))[0]
+            yield f"version {version} of {table.name}", key, struct.pack(">h", version) + bytes(40)
+
+
+UNUSED = {0, 4, 7, 9, 13, 15, 16, 21, 23}
+"""Types that say nothing of positions or members, whatever their values hold, and that of the oldest commits, whose values are read as of the next type, too."""
+
+
+def key_fields(table):
+    """Values for the fields of a key."""
+    values = {"string": "g", "int32": 0, "uuid": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    return {field.name: values.get(str(field.type), "g") for field in table.fields}
+
+
+OF_GROUPS = list(coordinator_values(GROUP_TABLES, key_fields))
+OF_TRANSACTIONS = list(coordinator_values(TXN_TABLES, key_fields))
+OF_SHARES = list(coordinator_values(SHARE_TABLES, key_fields))
+
+
+@pytest.mark.parametrize(("name", "key", "value"), OF_GROUPS, ids=[name for name, *_ in OF_GROUPS])
+def test_records_of_consumer_groups(edited, capsys, name, key, value):
+    logs = sorted(edited.glob("broker-*/__consumer_offsets-0/*.log"))
+    list(append(logs, (key, value)))
+
+    document, said = answer(capsys, "groups", edited)
+    assert document["answer"]["state"] == "unknown"
+    assert any(NEWER.search(line) for line in document["answer"]["unknown"]), said
+    document, said = answer(capsys, "dump", logs[0], "--records")
+    assert document["answer"]["state"] == "unknown"
+    assert NEWER.search(said)
+
+
+@pytest.mark.parametrize(
+    ("command", "topic", "records"),
+    [("transactions", "__transaction_state", OF_TRANSACTIONS), ("groups", "__share_group_state", OF_SHARES)],
+)
+def test_records_of_other_coordinators(edited, capsys, command, topic, records):
+    for _, key, value in records:
+        for broker in ("broker-11", "broker-12"):
+            folder = edited / broker / f"{topic}-0"
+            folder.mkdir(exist_ok=True)
+            batch = build_record_batch(0, [(1_795_000_000_000, key, value)], partition_leader_epoch=0)
+            (folder / f"{0:020}.log").write_bytes(encode_record_batch(batch))
+        document, _ = answer(capsys, command, edited)
+        assert document["answer"]["state"] == "unknown"
+        assert any(NEWER.search(line) for line in document["answer"]["unknown"])
+
+
+def test_control_records_of_the_metadata_log(edited, capsys):
+    number = max(CONTROL_TABLES) + 1
+    key, value = struct.pack(">hh", 0, number), struct.pack(">h", 0) + b"\0"
+    voters = encode_control_record(ControlType.KRAFT_VERSION, {"k_raft_version": 1})
+    control = 0x20
+    list(append(metadata_logs(edited), (key, value), voters, attributes=control))
+
+    for command in ("metadata", "diff", "explain"):
+        document, said = answer(capsys, command, edited)
+        assert document["answer"]["state"] == "unknown" or command == "metadata"
+        assert f"control type {number} is newer than" in said

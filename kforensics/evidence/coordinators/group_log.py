@@ -270,6 +270,8 @@ class GroupLogReader:
         self._groups: set[Name] = set()
         self.skipped = 0
         """Records of unknown type or version, or that can't be decoded."""
+        self.why_skipped = ""
+        """Why the first of them is, in words."""
 
     def names(self) -> tuple[set[Name], set[CommitKey]]:
         """Return the groups that records read so far name, and the positions of their commits, those that were removed among them."""
@@ -419,8 +421,7 @@ class GroupLogReader:
         if known is None:
             known = self._parse_key(key)
             if known is None:
-                self.skipped += 1
-                return None
+                return self._skip(key, value)
         record_type, commit_key, group, member = known
         if commit_key is not None:
             return self._commit(key, commit_key, value, producer, at)
@@ -431,9 +432,12 @@ class GroupLogReader:
             return GroupChange(group, record_type, member, None, at)
         parsed = parse_group_record(key, value).value
         if not isinstance(parsed, Decoded):
-            self.skipped += 1
-            return None
+            return self._skip(key, value)
         return GroupChange(group, record_type, member, parsed.fields, at)
+
+    def _skip(self, key: bytes | None, value: bytes | None) -> None:
+        self.skipped += 1
+        self.why_skipped = self.why_skipped or parse_group_record(key, value).why_not_understood
 
     def _parse_key(self, key: bytes | None) -> tuple[int, CommitKey | None, Name, Name] | None:
         parsed = parse_group_record(key, None).key
@@ -472,8 +476,7 @@ class GroupLogReader:
                 return Commit(commit_key, _INT64(value, 2)[0], committed, -1, epoch, producer, at)
         parsed = parse_group_record(key, value).value
         if not isinstance(parsed, Decoded):
-            self.skipped += 1
-            return None
+            return self._skip(key, value)
         fields = parsed.fields
         return Commit(
             commit_key,

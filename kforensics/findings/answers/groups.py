@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kforensics.damage import Absent
+from kforensics.findings.answers.inputs import skipped_words
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
@@ -32,7 +33,9 @@ class JudgedGroups:
     unread: int
     """Places that could not be read."""
     skipped: int
-    """Records of `__consumer_offsets` of unknown types or versions."""
+    """Records of `__consumer_offsets` that are not understood."""
+    why_skipped: str
+    """Why the first of them is not, in words."""
     complete_since_ms: int | Absent
     """From when on every commit is here."""
     at_ms: int | None = None
@@ -40,7 +43,9 @@ class JudgedGroups:
     share_topic: CoordinatorTopic | None = None
     """What is known of `__share_group_state`."""
     skipped_of_shares: int = 0
-    """Records of it of unknown types or versions."""
+    """Records of it that are not understood."""
+    why_skipped_of_shares: str = ""
+    """Why the first of them is not, in words."""
 
     @cached_property
     def _past(self) -> list[tuple[GroupView, GroupPosition]]:
@@ -130,7 +135,7 @@ class JudgedGroups:
         if self.unread:
             yield f"What {counted(self.unread, 'place')} that could not be read {form(self.unread, 'holds', 'hold')}."
         if self.skipped:
-            yield f"What {counted(self.skipped, 'record')} of {self.topic.name} of unknown types or versions {form(self.skipped, 'says', 'say')}."
+            yield skipped_words(self.skipped, self.topic.name, self.why_skipped)
 
     def _of_shares(self, topic: CoordinatorTopic) -> Iterator[str]:
         shares = [
@@ -144,7 +149,7 @@ class JudgedGroups:
             why = [f"{listed(parts, most=MOST_NAMED)}: {reason}" for reason, parts in topic.reasons()]
             yield f"Where {names} {form(len(shares), 'reads', 'read')}: not all of {topic.name} is shown to be here{'; ' if why else ''}{'; '.join(why)}."
         if self.skipped_of_shares:
-            yield f"What {counted(self.skipped_of_shares, 'record')} of {topic.name} of unknown types or versions {form(self.skipped_of_shares, 'says', 'say')}."
+            yield skipped_words(self.skipped_of_shares, topic.name, self.why_skipped_of_shares)
 
     def _now(self) -> Iterator[str]:
         if self._past:

@@ -39,6 +39,11 @@ class CoordinatorRecord(NamedTuple):
     key: Decoded | Undecoded
     value: Decoded | Undecoded | None
 
+    @property
+    def why_not_understood(self) -> str:
+        """The reason why key or value could not be decoded, in words; empty where both are."""
+        return next((one.reason for one in (self.key, self.value) if isinstance(one, Undecoded)), "")
+
 
 def parse_framed(
     data: bytes, tables: Mapping[int, Message], preview_tables: Mapping[int, Message]
