@@ -9,7 +9,7 @@ from kforensics.commands.record_lines import LineMaker, line_windows, write_line
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_item
 from kforensics.commands.result import Conclusion, Result
-from kforensics.damage import Damage, Gravity
+from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.content.items import (
     DumpItem,
@@ -96,7 +96,9 @@ class DumpFile:
                         unread += 1
                         if unread <= MOST_UNREAD:
                             content.complain(self, f"offset {item.record.offset}: {reason}")
-                    if isinstance(item, Damage) and item.gravity is Gravity.DAMAGE:
+                    if isinstance(item, Damage) and item.kind is DamageKind.UNSUPPORTED:
+                        content.complain(self, f"at byte {item.span.position}: {item.found}")
+                    elif isinstance(item, Damage) and item.gravity is Gravity.DAMAGE:
                         content.damaged.add(self.shown)
                     yield redact_item(item, request.pseudonyms) if request.pseudonyms else item
                 if unread > MOST_UNREAD:

@@ -10,6 +10,7 @@ import struct
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.formats.log.headers import CRC_COVERED_POSITION, CRC_POSITION, HEADER_UP_TO_MAGIC, NEWEST_MAGIC
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import CONTROL_TABLES, ControlType, encode_control_record
 from kforensics.formats.messages.frame import FRAME_VERSION
@@ -17,6 +18,8 @@ from kforensics.formats.messages.group import GROUP_TABLES
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from kforensics.formats.messages.share import SHARE_TABLES
 from kforensics.formats.messages.txn import TXN_TABLES
+from kforensics.formats.primitives.checksum import crc32c
+from kforensics.formats.primitives.compression import Codec
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
 from kforensics.source.mapped import open_evidence
@@ -26,6 +29,7 @@ from tests.builders.messages import encode_coordinator_record
 CALM = {"agree", "behind", "same-ends", "nothing-lost", "no-setback", "none-open", "starts-unchanged", "starts-and-repairs"}
 NEWER = re.compile(r"newer than .{0,40}which kforensics knows|newer than kforensics knows")
 NEWEST_RECORD = max(METADATA_TABLES)
+MAGIC = HEADER_UP_TO_MAGIC - 1
 JUDGING = ("diff", "explain", "predict")
 
 
@@ -278,3 +282,59 @@ def test_control_records_of_the_metadata_log(edited, capsys):
         document, said = answer(capsys, command, edited)
         assert document["answer"]["state"] == "unknown" or command == "metadata"
         assert f"control type {number} is newer than" in said
+
+
+def batches_of(log):
+    with open_evidence(log) as file:
+        return [
+            (int(row["position"]), int(row["length"]))
+            for window in walk_segment(file, level=Level.CRC)
+            for row in window.batches
+        ]
+
+
+@pytest.mark.parametrize("first", [0, 3])
+def test_batches_of_another_magic(edited, capsys, first):
+    for log in edited.glob("broker-*/registrations-0/*.log"):
+        data = bytearray(log.read_bytes())
+        for position, _ in batches_of(log)[first:]:
+            data[position + MAGIC] = NEWEST_MAGIC + 1
+        log.write_bytes(data)
+
+    for command, arguments in (("verify", [edited]), ("ls", [edited]), ("dump", [log]), ("dump", [log, "--records"])):
+        document, said = answer(capsys, command, *arguments)
+        assert document["answer"]["state"] == "unknown", command
+        assert NEWER.search(said), command
+        assert document["exit_code"] == 3
+    for command in ("diff", "explain"):
+        document, said = answer(capsys, command, edited)
+        assert document["answer"]["state"] not in CALM, command
+        assert NEWER.search(said), command
+    document, _ = answer(capsys, "predict", edited)
+    assert document["answer"]["state"] != "will-not-start"
+
+
+def test_a_flipped_bit_in_the_magic_of_one_batch_is_damage(edited, capsys):
+    (log, *_) = edited.glob("broker-*/registrations-0/*.log")
+    data = bytearray(log.read_bytes())
+    data[batches_of(log)[-1][0] + MAGIC] ^= 1
+    log.write_bytes(data)
+
+    document, said = answer(capsys, "verify", edited)
+    assert document["answer"]["state"] == "damaged"
+    assert not NEWER.search(said)
+
+
+def test_a_codec(edited, capsys):
+    for log in edited.glob("broker-*/registrations-0/*.log"):
+        data = bytearray(log.read_bytes())
+        position, length = batches_of(log)[-1]
+        data[position + CRC_COVERED_POSITION + 1] |= Codec.ZSTD + 1
+        checksum = crc32c(bytes(data[position + CRC_COVERED_POSITION : position + length]))
+        data[position + CRC_POSITION : position + CRC_POSITION + 4] = struct.pack(">I", checksum)
+        log.write_bytes(data)
+
+    for command, arguments in (("verify", [edited]), ("dump", [log])):
+        document, said = answer(capsys, command, *arguments)
+        assert document["answer"]["state"] == "unknown", command
+        assert NEWER.search(said), command
