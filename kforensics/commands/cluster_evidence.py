@@ -1,11 +1,12 @@
 """Facts about the cluster beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from kforensics.commands.newer_features import newer_features
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
@@ -136,7 +137,7 @@ def gather_cluster_evidence(
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         possible_protocols=possible_protocols(inputs),
         given=given_brokers(inputs, places.lost),
-        problems=(*(logged.problems if logged else ()), *(newest.unread_problems if newest else ())),
+        problems=(*(logged.problems if logged else ()), *(_newer_metadata(newest) if newest else ())),
         logs_not_read=not_read,
     )
 
@@ -157,6 +158,14 @@ def _read_metadata_logs(inputs: Inputs) -> "tuple[MetadataHistory, ...]":
     from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415 - the records of the metadata log
 
     return tuple(map(read_metadata_log, found))
+
+
+def _newer_metadata(newest: "MetadataHistory") -> Iterator[Problem]:
+    """Yield what of the metadata is not understood, or newer than known."""
+    yield from newest.unread_problems
+    for change, words in newer_features(newest):
+        message = f"offset {change.when.offset}: {words}"
+        yield Problem(input=newest.input, path=change.when.citation.path, message=message)
 
 
 def _facts(

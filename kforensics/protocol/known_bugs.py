@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from kforensics.protocol.versions import KafkaVersion, parse_version
 
-
 NOT_FIXED = KafkaVersion(9_999, 0)
 """Above every release: no fix is known, so what comes next has the bug, too."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from kforensics.commands.newer_features import newer_features
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError, NewerThanKnown, UsageError, newer_than_known
 from kforensics.evidence.broker_logs import LogFile
@@ -23,7 +24,6 @@ from kforensics.protocol.loading.versions import (
     loading_rules,
 )
 from kforensics.protocol.versions import (
-    NEWEST_FEATURE_LEVELS,
     NEWEST_KNOWN,
     NEWEST_LEVEL,
     KafkaVersion,
@@ -176,11 +176,7 @@ def _newer_metadata(history: MetadataHistory | None, without: Collection[str] = 
     """Yield features and records of the metadata log that are newer than known, in words."""
     if history is None:
         return
-    levels = {change.name: change.level for change in history.features}
-    for name, level in levels.items():
-        newest = NEWEST_FEATURE_LEVELS.get(name, 0)
-        if level > newest and name not in without:
-            yield newer_than_known(name, level, newest)
+    yield from (one.words for one in newer_features(history) if one.change.name not in without)
     for one in history.unread:
         if one.is_newer:
             yield f"offset {one.offset} of the metadata log: {one.words}"

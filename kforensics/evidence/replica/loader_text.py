@@ -63,7 +63,11 @@ def _checkpoint_fields(
         return []
     version = _integer(lines[0], 32)
     if version != CHECKPOINT_VERSION:
-        newer = "" if version is None or version < 0 else newer_than_known("checkpoint version", version, CHECKPOINT_VERSION)
+        newer = (
+            ""
+            if version is None or version < 0
+            else newer_than_known("checkpoint version", version, CHECKPOINT_VERSION)
+        )
         return _malformed(f"Unrecognised version or malformed line: {lines[0]}", newer)
     if len(lines) == 1:
         return []

@@ -8,6 +8,7 @@ from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import Unaccounted
 from kforensics.findings.answers.model import Answer, State
+from kforensics.protocol.versions import NEWEST_LEVEL, level_name
 from kforensics.words import counted, listed
 
 
@@ -93,7 +94,8 @@ def _newest(comparison: LogComparison) -> str:
     newest = comparison.newest
     node = "a node" if isinstance(newest.node_id, Absent) else f"node {newest.node_id}"
     version = newest.metadata_version
-    feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
+    newer = f" ({level_name(version)})" if isinstance(version, int) and version > NEWEST_LEVEL else ""
+    feature = "" if isinstance(version, Absent) else f", metadata.version {version}{newer}"
     logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
     if newest.start_offset == newest.end_offset:
         return f"Metadata log of {node}{logs}: no record behind its snapshot at offset {newest.end_offset}{feature}."

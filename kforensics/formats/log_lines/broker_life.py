@@ -7,7 +7,7 @@ Fields: `broker`, `broker_epoch`, `incarnation`, `previous_incarnation`, `record
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.shape import Shape, shape
 
-_DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process)"
+_DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process|prepar|tak)"
 
 
 BROKER_SHAPES: tuple[Shape, ...] = (
@@ -49,5 +49,6 @@ BROKER_SHAPES: tuple[Shape, ...] = (
         b"Fencing broker ",
         rb"{broker}(?: at epoch {broker_epoch})? because (?P<reason>[^\n(]{1,200}?)\.? *(?:\(|$)",
     ),
+    shape(Kind.CONTROLLER_UNREGISTERED, b"Replayed UnregisterControllerRecord(controllerId=", rb"{broker}\)"),
     shape(Kind.BROKER_UNFENCED, b"The request from broker ", rb"{broker} to unfence has been granted"),
 )

@@ -70,6 +70,7 @@ class LogEventKind(StrEnum):
     BROKER_REGISTERED = "broker-registered"
     BROKER_FENCED = "broker-fenced"
     BROKER_UNFENCED = "broker-unfenced"
+    CONTROLLER_UNREGISTERED = "controller-unregistered"
     CONTROLLER_ELECTED = "controller-elected"
     VERSION = "version"
     CONFIGURATION = "configuration"

@@ -202,9 +202,7 @@ REGISTER_CONTROLLER = message(
     api_key=27,
 )
 CLEAR_ELR = message("ClearElrRecord", field("topic_name", STRING), flexible="0+", api_key=28)
-UNREGISTER_CONTROLLER = message(
-    "UnregisterControllerRecord", field("controller_id", INT32), flexible="0+", api_key=29
-)
+UNREGISTER_CONTROLLER = message("UnregisterControllerRecord", field("controller_id", INT32), flexible="0+", api_key=29)
 
 METADATA_TABLES = by_api_key(one for one in tuple(globals().values()) if isinstance(one, Message))
 """Every record since 3.0, all that is declared above, by api key."""

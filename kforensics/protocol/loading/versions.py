@@ -151,7 +151,9 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         ValueError: another version, whose loader these rules do not model.
     """
     if version < OLDEST_MODELLED or version >= FIRST_NOT_MODELLED:
-        raise ValueError(f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to {NEWEST_MODELLED.major}.{NEWEST_MODELLED.minor}")
+        raise ValueError(
+            f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to {NEWEST_MODELLED.major}.{NEWEST_MODELLED.minor}"
+        )
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
         reads_whole_txn_versions=version >= (4, 4),

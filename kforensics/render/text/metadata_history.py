@@ -14,6 +14,7 @@ from kforensics.evidence.metadata.events import EventSelection, MetadataEvent
 from kforensics.evidence.metadata.partitions import Rows
 from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
+from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, columns
 from kforensics.render.times import utc_text
@@ -266,6 +267,8 @@ def _other_words(kind: EventKind, detail: Mapping[str, Any]) -> str:
             )
         case EventKind.CONFIG_CHANGE:
             return _config_words(detail)
+        case EventKind.FEATURE_CHANGE if detail["level"] > NEWEST_FEATURE_LEVELS.get(detail["name"], 0):
+            return f"name {escape_text(detail['name'])}, level {detail['level']}, newer than kforensics knows"
         case EventKind.SNAPSHOT:
             complete = "" if detail["is_complete"] else ", incomplete: not used"
             return f"covers every record below {detail['end_offset']}{complete}"
