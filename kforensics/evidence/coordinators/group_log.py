@@ -421,7 +421,8 @@ class GroupLogReader:
         if known is None:
             known = self._parse_key(key)
             if known is None:
-                return self._skip(key, value)
+                self._skip(key, value)
+                return None
         record_type, commit_key, group, member = known
         if commit_key is not None:
             return self._commit(key, commit_key, value, producer, at)
@@ -432,7 +433,8 @@ class GroupLogReader:
             return GroupChange(group, record_type, member, None, at)
         parsed = parse_group_record(key, value).value
         if not isinstance(parsed, Decoded):
-            return self._skip(key, value)
+            self._skip(key, value)
+            return None
         return GroupChange(group, record_type, member, parsed.fields, at)
 
     def _skip(self, key: bytes | None, value: bytes | None) -> None:
@@ -476,7 +478,8 @@ class GroupLogReader:
                 return Commit(commit_key, _INT64(value, 2)[0], committed, -1, epoch, producer, at)
         parsed = parse_group_record(key, value).value
         if not isinstance(parsed, Decoded):
-            return self._skip(key, value)
+            self._skip(key, value)
+            return None
         fields = parsed.fields
         return Commit(
             commit_key,
