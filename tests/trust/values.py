@@ -1,6 +1,6 @@
 """Every command over evidence whose values are odd and whose bytes are valid: times, offsets, epochs, ids and counts at the edges of what a field holds.
 
-    python -m tests.trust.values --runs 200 [--seed 1] [--invocations 12] [--recording GLOB] [--work DIR]
+    python -m tests.trust.values --runs 200 [--seed 1] [--invocations 12] [--recording GLOB]
 
 A run takes a recording of `fixtures/` (its last snapshot, an earlier one and its log files), or the captures of it, changes one to four values in it as
 `tests.trust.value_changes` does, and asks commands about it in this process. Of each it demands an exit code from 0 to 3, no exception, documents that the
@@ -12,7 +12,6 @@ import fnmatch
 import functools
 import hashlib
 import json
-import os
 import re
 import resource
 import shutil
@@ -26,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -344,16 +343,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--invocations", type=int, default=12)
     parser.add_argument("--recording", default="*")
-    parser.add_argument("--work", type=Path, default=Path(gettempdir()) / f"kforensics-values-{os.getpid()}")
     options = parser.parse_args(arguments)
-    options.work.mkdir(parents=True, exist_ok=True)
     names = recordings(options.recording)
     seen: Counter[str] = Counter()
     commands: Counter[str] = Counter()
     started = time.monotonic()
-    with bounded():
+    with bounded(), TemporaryDirectory(prefix="kforensics-values-") as work:
         for seed in range(options.seed, options.seed + options.runs):
-            done = one_run(seed, names, options.work, count=options.invocations)
+            done = one_run(seed, names, Path(work), count=options.invocations)
             commands.update(done.commands)
             for one in done.defects:
                 key = one.what[:160]
@@ -363,7 +360,6 @@ def main(arguments: Sequence[str]) -> int:
                         f"seed {seed}: {one.what}\n    {' '.join(one.arguments)}\n    " + "\n    ".join(done.changes),
                         flush=True,
                     )
-    shutil.rmtree(options.work)
     print(
         f"{options.runs:,} runs from seed {options.seed}, {commands.total():,} commands ({', '.join(f'{name} {number}' for name, number in sorted(commands.items()))}), "
         f"{time.monotonic() - started:.0f} s: {len(seen)} defects"
