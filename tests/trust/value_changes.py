@@ -54,6 +54,9 @@ WIDER = (*EDGES, 2**63, 2**64 - 1, 2**64, -(2**63) - 1, 10**30)
 LINES = Path(__file__).parents[2] / "fixtures" / "fuzz" / "server-log"
 _HEAD = re.compile(rb"\[?20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}")
 _PARTITION = re.compile(rb"(?<=[ =])[A-Za-z_.]+-\d{1,3}(?=[ ,.\])])")
+SMALLEST_MESSAGE = 80
+"""Bytes of a batch that holds more than a record without a field."""
+
 NUMBER = re.compile(rb"-?[0-9]{1,19}")
 TOPIC_IDS = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "_____________________w")
 BATCH_FIELDS = tuple(name for name in BATCH_HEADER.names if name not in {"batch_length", "magic", "crc"})
@@ -97,8 +100,10 @@ def change_batch(random: Random, path: Path) -> str:
     found = list(batches_of(data))
     if not found:
         raise Unfit
+    what = random.choice(("header", "header", "header", "record", "message", "message"))
+    if what == "message":  # a record that says nothing is in most batches of a metadata log
+        found = [(start, end) for start, end in found if end - start >= SMALLEST_MESSAGE] or found
     chosen = random.sample(found, min(len(found), random.choice((1, 1, 1, 2, 5))))
-    what = random.choice(("header", "header", "header", "record", "message"))
     names = random.sample(BATCH_FIELDS, random.choice((1, 1, 2)))
     out, at = bytearray(), 0
     for start, end in sorted(chosen):
@@ -183,7 +188,7 @@ def _changed_message(random: Random, record: BodyRecord, tables: str | Coordinat
                 return record._replace(value=_metadata_value(random, record.value or b""))
             assert isinstance(tables, CoordinatorTables)
             return _coordinator_record(random, record, tables)
-        except (struct.error, OverflowError, KeyError, Unfit):
+        except (struct.error, OverflowError, KeyError, IndexError, ValueError, TypeError, AttributeError, Unfit):
             continue
     return record
 
@@ -211,12 +216,30 @@ def _coordinator_record(random: Random, record: BodyRecord, tables: CoordinatorT
 
 def _changed_fields(random: Random, fields: Mapping[str, Any]) -> dict[str, Any]:
     copied: dict[str, Any] = _deep(fields)
-    numbers = [(holder, key) for holder, key in leaves(copied) if type(holder[key]) is int]
-    if not numbers:
-        raise Unfit
+    places = list(leaves(copied))
+    numbers = [(holder, key) for holder, key in places if type(holder[key]) is int]
+    texts = [(holder, key) for holder, key in places if isinstance(holder[key], str)]
+    lists = [value for value in _all_values(copied) if isinstance(value, list)]
+    what = random.choice([*([numbers] * 3 if numbers else []), *([texts] if texts else []), *([lists] if lists else [])])
+    if what is lists:
+        some = random.choice(lists)
+        changed = random.choice(([], some[1:], [*some, *some], some[:1] * 2, list(reversed(some))))
+        some[:] = changed
+        return copied
+    if what is texts:
+        holder, key = random.choice(texts)
+        other, name = random.choice(texts)
+        holder[key] = random.choice((other[name], other[name], "", *TOPIC_IDS))
+        return copied
     holder, key = random.choice(numbers)
     holder[key] = edge(random, holder[key], bits=random.choice((8, 16, 32, 64)))
     return copied
+
+
+def _all_values(value: Any) -> Iterator[Any]:
+    yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _all_values(item)
 
 
 def _deep(value: Any) -> Any:
