@@ -522,3 +522,15 @@ def test_a_broker_s_own_metadata_log_does_not_show_that_no_group_committed_after
 
     assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
     assert [one.answer.headline for one in (controller, brokers)] == ["No group has committed anything."] * 2
+
+
+@pytest.mark.parametrize("lines", ["0\n1\n-5 0\n", "0\n1\n2147483648 0\n", "9\n", "0\n1\n0 9223372036854775808\n"])
+def test_an_epoch_file_that_a_broker_would_refuse_names_no_epoch(coordinators, tmp_path, lines):
+    paths, before = everything(coordinators("groups-1.1"))
+    final = copied(paths[0], tmp_path / "final")
+    for path in final.rglob("__consumer_offsets-*/leader-epoch-checkpoint"):
+        path.write_text(lines)
+
+    found = groups(final, *paths[1:], before=before)
+
+    assert positions(found) == positions(groups(*paths, before=before))

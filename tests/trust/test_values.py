@@ -16,7 +16,16 @@ from tests.trust.values import bounded, one_run
 RECORDINGS = ("unclean-election", "incidents/min-isr-4.1.tar.xz", "incidents/hw-loss-0.10.tar.xz")
 INVOCATIONS = 6
 MICROSECONDS = 1_700_000_000_000_000
-COMMANDS = ("ls", "dump --records", "verify", "diff", "explain", "predict --kafka 3.9.0", "trace -t orders --key k", "trace -t orders -p 0 --offset 3")
+COMMANDS = (
+    "ls",
+    "dump --records",
+    "verify",
+    "diff",
+    "explain",
+    "predict --kafka 3.9.0",
+    "trace -t orders --key k",
+    "trace -t orders -p 0 --offset 3",
+)
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + times(4, 12)))
@@ -87,21 +96,28 @@ def test_a_batch_at_a_negative_offset_is_damage(tmp_path, capsys, untouched, com
         assert f"offset {base:,}: unknown, committed: unknown" in " ".join(shown.split())
 
 
-def test_a_file_that_was_changed_after_the_year_2262_is_walked(tmp_path, capsys, untouched):
+@pytest.mark.parametrize("time_ns", [-(10**9), 2**63 + 10**9])
+def test_files_of_any_time_are_read_and_captured(tmp_path, capsys, untouched, time_ns):
     root = _evidence(tmp_path / "in", build_record_batch(0, [(1, b"k", b"v")]))
-    late_ns = 2**63 + 10**9
-    path = next(root.rglob("*.log"))
-    os.utime(path, ns=(late_ns, late_ns))
-    if path.stat().st_mtime_ns != late_ns:
+    for path in root.rglob("*"):
+        os.utime(path, ns=(time_ns, time_ns))
+    if next(root.rglob("*.log")).stat().st_mtime_ns != time_ns:
         pytest.skip("this file system keeps no such time")
 
-    for command in ("ls", "verify", "diff", "explain", "seal", "groups", "transactions"):
+    for command in ("ls --files", "verify", "diff", "explain", "seal", "groups", "transactions"):
         _answered(root, capsys, command, untouched)
+    capture = tmp_path / "broker-1.kfc"
+    _answered(root / "broker-1", capsys, f"capture --out {capture}", untouched)
+    for command in ("ls --files", "diff", "explain"):
+        _answered(capture, capsys, command, untouched)
 
 
 def test_windows_of_any_time_are_taken(tmp_path, capsys):
     root = _evidence(tmp_path / "in", build_record_batch(0, [(1_700_000_000_000, b"k", b"v")]))
-    for since, told in (("0001-01-01T00:00:00+14:00", "since -62135647200000 ms"), (str(MICROSECONDS), f"since {MICROSECONDS} ms")):
+    for since, told in (
+        ("0001-01-01T00:00:00+14:00", "since -62135647200000 ms"),
+        (str(MICROSECONDS), f"since {MICROSECONDS} ms"),
+    ):
         assert run(["explain", str(root), f"--since={since}", "--format", "json"]) in {0, 1, 3}
         document = json.loads(capsys.readouterr().out)
         assert document["answer"]["state"] == "unknown"

@@ -70,7 +70,7 @@ def edge(random: Random, old: int, *, bits: int | None = None, others: Sequence[
     """A value that a field of so many bits can hold: one of the edges, next to the old one, a thousand times it, or that of another place."""
     near = [old + 1, old - 1, old + 2, old - 100, old * 1000, old * 1_000_000, -old, *others]
     near += [random.randrange(8), random.randrange(100), random.randrange(300), old // 2]
-    pool = [*near, *near, *(WIDER if bits is None else EDGES)]
+    pool = [*near, *near, *near, *(WIDER if bits is None else EDGES)]
     fitting = [value for value in pool if value != old and (bits is None or -(1 << bits - 1) <= value < 1 << bits - 1)]
     return random.choice(fitting)
 
@@ -220,7 +220,9 @@ def _changed_fields(random: Random, fields: Mapping[str, Any]) -> dict[str, Any]
     numbers = [(holder, key) for holder, key in places if type(holder[key]) is int]
     texts = [(holder, key) for holder, key in places if isinstance(holder[key], str)]
     lists = [value for value in _all_values(copied) if isinstance(value, list)]
-    what = random.choice([*([numbers] * 3 if numbers else []), *([texts] if texts else []), *([lists] if lists else [])])
+    what = random.choice(
+        [*([numbers] * 3 if numbers else []), *([texts] if texts else []), *([lists] if lists else [])]
+    )
     if what is lists:
         some = random.choice(lists)
         changed = random.choice(([], some[1:], [*some, *some], some[:1] * 2, list(reversed(some))))
@@ -381,11 +383,29 @@ def change_text(random: Random, path: Path) -> str:
     return "numbers"
 
 
+_OFTEN = tuple(
+    b"[2026-11-21 06:34:17,481] INFO " + line
+    for line in (
+        b"[UnifiedLog partition=orders-0, dir=/d] Incremented log start offset to 40 due to client delete records request (kafka.log.UnifiedLog)",
+        b"[UnifiedLog partition=orders-0, dir=/d] Incremented log start offset to 32 due to segment deletion (kafka.log.UnifiedLog)",
+        b"[UnifiedLog partition=orders-0, dir=/d] Truncating to offset 30 (kafka.log.UnifiedLog)",
+        b"[Log partition=orders-0, dir=/d] Truncating to 50 has no effect as the largest offset in the log is 31 (kafka.log.Log)",
+        b"[Broker id=1] Follower orders-0 starts at leader epoch 2 from offset 25 with high watermark 25. Previous leader epoch was 1. (state.change.logger)",
+        b"[Broker id=1] Leader orders-0 starts at leader epoch 3 from offset 30 with high watermark 0 ISR [1] addingReplicas [] removingReplicas []. Previous leader epoch was 2. (state.change.logger)",
+        b"Truncating log orders-0 to offset 45. (kafka.log.Log)",
+        b"[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Truncating partition orders-0 with TruncationState(offset=16, completed=true) due to leader epoch and offset EpochEndOffset(errorCode=0, partition=0, leaderEpoch=1, endOffset=16) (kafka.server.ReplicaFetcherThread)",
+        b"[LogLoader partition=orders-0, dir=/d] Corruption found in segment 0, truncating to offset 20 (kafka.log.LogLoader)",
+        b"Recovering unflushed segment 0 in log orders-0. (kafka.log.Log)",
+        b"[LogLoader partition=orders-0, dir=/d] Deleting all segments because logEndOffset (9) is smaller than logStartOffset (20) (kafka.log.LogLoader)",
+    )
+)
+
+
 @cache
 def known_lines() -> Sequence[bytes]:
     """Lines of many kinds and versions, of which those that name a partition come often."""
     lines = [line for path in sorted(LINES.iterdir()) for line in path.read_bytes().splitlines() if _HEAD.match(line)]
-    return [*lines, *(line for line in lines for _ in range(3) if _PARTITION.search(line))]
+    return [*lines, *_OFTEN * 10]
 
 
 def _put_line(random: Random, lines: list[bytes], tree: Path) -> None:

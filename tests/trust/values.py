@@ -2,7 +2,7 @@
 
     python -m tests.trust.values --runs 200 [--seed 1] [--invocations 12] [--recording GLOB]
 
-A run takes a recording of `fixtures/` (its last snapshot, an earlier one and its log files), or the captures of it, changes one to four values in it as
+A run takes a recording of `fixtures/` (its last snapshot, an earlier one and its log files), or the captures of it, changes one to twelve values in it as
 `tests.trust.value_changes` does, and asks commands about it in this process. Of each it demands an exit code from 0 to 3, no exception, documents that the
 schemas allow, and evidence that is as it was. Prints each defect once, with the seed that makes it anew, and how many runs there were; exit code 1 where there was one.
 """
@@ -137,7 +137,7 @@ def changed_tree(random: Random, name: str, work: Path, target: Path) -> list[st
     """Make a changed copy of a recording; return what was changed."""
     if random.random() >= CAPTURED:
         copied(unpacked(name, work), target)
-        return [change_something(random, target) for _ in range(random.choice((1, 1, 2, 3, 4)))]
+        return [change_something(random, target) for _ in range(random.choice((1, 2, 4, 8, 12)))]
     shutil.copytree(captured(name, work), target)
     files = sorted(target.rglob("*.kfc"))
     path = random.choice(files)
