@@ -71,7 +71,7 @@ def test_times(text, milliseconds):
     assert milliseconds == parse_time(text, "--since")
 
 
-@pytest.mark.parametrize("text", ["", "soon", "20261121", "9" * 16, "2026-13-01", "١٢٣"])
+@pytest.mark.parametrize("text", ["", "soon", "20261121", "9" * 19, "2026-13-01", "١٢٣"])
 def test_no_times(text):
     with pytest.raises(UsageError, match="--since"):
         parse_time(text, "--since")
