@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import signal
 import sys
 from contextlib import suppress
 
@@ -11,6 +12,10 @@ def main() -> None:
     """Run the command line as a process of its own, and exit."""
     exit_codes: list[int] = []
     atexit.register(_leave, exit_codes)  # what is registered first is called last
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # until all is loaded an interrupt ends the process without a traceback
     gc.disable()  # nothing that is loaded is garbage: a search for some takes 7 ms
     from kforensics.cli.app import main as run  # noqa: PLC0415 - loaded while no garbage is looked for
 

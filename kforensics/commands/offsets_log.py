@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import cast
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection, weight_of
 from kforensics.damage import Absent
@@ -14,7 +15,8 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Content, Need
+from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
+from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
@@ -260,7 +262,9 @@ def _last_epoch(place: PartitionPlace) -> int:
         found = read_needed(place.state.listings.root / place.path, Need(EPOCH_FILE, Content.EPOCHS))
     except EvidenceError:
         return -1
-    return max((one.leader_epoch for one in found), default=-1) if isinstance(found, tuple) else -1
+    return (
+        -1 if isinstance(found, LoadFailure) else max((one.leader_epoch for one in cast("Epochs", found)), default=-1)
+    )
 
 
 def offsets_logs(

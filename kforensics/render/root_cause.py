@@ -4,8 +4,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.root_cause import RootCause
-from kforensics.render.times import utc_text
-from kforensics.words import counted, form, listed
+from kforensics.words import counted, form, listed, utc_text
 
 MOST_NAMED = 4
 

@@ -128,7 +128,7 @@ def test_the_first_line_says_the_finding(coordinators):
     result = groups(*paths, before=before)
 
     assert result.answer.headline == (
-        "BILLING WAS SET BACK: orders-0 from 91 to 0 at 2026-11-22 11:01:40, while the group was empty: a reset, not a member. 3 more."
+        "BILLING WAS SET BACK: orders-0 from 91 to 0 at 2026-11-22 11:01:40 UTC, while the group was empty: a reset, not a member. 3 more."
     )
     assert (result.answer.state, result.exit_code) == ("set-back", 1)
     assert result.answer.unknown == ()
@@ -406,7 +406,7 @@ def test_calm_about_a_time_ends_at_it_and_says_nothing_of_one_before_the_history
     assert (early.answer.state, early.exit_code) == ("unknown", 3)
     assert any("the history is complete since" in words for words in early.answer.unknown)
     assert later.answer.state == "no-setback"
-    assert re.search(r"none was set back since [-0-9]+ [:0-9]+ until ", later.answer.headline)
+    assert re.search(r"none was set back since [-0-9]+ [:0-9]+ UTC until ", later.answer.headline)
 
 
 def test_an_unclean_election_on_record_leaves_it_unknown_where_the_log_of_the_leader_before_it_is_not_here(
@@ -522,3 +522,15 @@ def test_a_broker_s_own_metadata_log_does_not_show_that_no_group_committed_after
 
     assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
     assert [one.answer.headline for one in (controller, brokers)] == ["No group has committed anything."] * 2
+
+
+@pytest.mark.parametrize("lines", ["0\n1\n-5 0\n", "0\n1\n2147483648 0\n", "9\n", "0\n1\n0 9223372036854775808\n"])
+def test_an_epoch_file_that_a_broker_would_refuse_names_no_epoch(coordinators, tmp_path, lines):
+    paths, before = everything(coordinators("groups-1.1"))
+    final = copied(paths[0], tmp_path / "final")
+    for path in final.rglob("__consumer_offsets-*/leader-epoch-checkpoint"):
+        path.write_text(lines)
+
+    found = groups(final, *paths[1:], before=before)
+
+    assert positions(found) == positions(groups(*paths, before=before))

@@ -1,6 +1,5 @@
 """The answer of `groups`: which groups are past the end of a log, which were set back, and by whom."""
 
-import datetime as dt
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.words import counted, form, listed, name_text
+from kforensics.words import counted, form, listed, name_text, utc_words
 
 MOST_NAMED = 4
 
@@ -56,7 +55,7 @@ class JudgedGroups:
         doubts = list(self._doubts())
         if self.at_ms is not None and isinstance(self.complete_since_ms, int) and self.at_ms < self.complete_since_ms:
             doubts.append(
-                f"What groups had committed by {_time(self.at_ms)}: the history is complete since {_time(self.complete_since_ms)}."
+                f"What groups had committed by {utc_words(self.at_ms)}: the history is complete since {utc_words(self.complete_since_ms)}."
             )
         if self.share_topic is not None:
             doubts += self._of_shares(self.share_topic)
@@ -93,16 +92,14 @@ class JudgedGroups:
                     return "No commit of a group is here; whether one was set back is unknown."
                 are = form(len(self.groups), "is", "are")
                 return f"No set-back in the commits of {counted(len(self.groups), 'group')} that {are} here; whether there was one is unknown."
-        until = "" if self.at_ms is None else f" until {_time(self.at_ms)}"
+        until = "" if self.at_ms is None else f" until {utc_words(self.at_ms)}"
         if isinstance(self.complete_since_ms, Absent):
             return (
                 f"No group {'has' if self.at_ms is None else 'had'} committed anything{until}."
                 if not self.groups
                 else f"{counted(len(self.groups), 'group')}, and none was set back{until}."
             )
-        return (
-            f"{counted(len(self.groups), 'group')}, and none was set back since {_time(self.complete_since_ms)}{until}."
-        )
+        return f"{counted(len(self.groups), 'group')}, and none was set back since {utc_words(self.complete_since_ms)}{until}."
 
     def _doubts(self) -> Iterator[str]:
         is_past = self.at_ms is not None
@@ -189,7 +186,7 @@ def _set_back(worst: Change, count: int) -> str:
     more = f" {count - 1:,} more." if count > 1 else ""
     return (
         f"{_loud(key.group)} WAS SET BACK: {name_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
-        f"{_time(worst.time_ms)}, {_by_whom(worst)}.{more}"
+        f"{utc_words(worst.time_ms)}, {_by_whom(worst)}.{more}"
     )
 
 
@@ -218,10 +215,3 @@ def _by_whom(change: Change) -> str:
 
 def _lag(one: GroupPosition) -> int:
     return 0 if isinstance(one.lag, Absent) else one.lag
-
-
-def _time(time_ms: int) -> str:
-    try:
-        return dt.datetime.fromtimestamp(time_ms / 1000, tz=dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):
-        return f"{time_ms} ms"

@@ -294,6 +294,6 @@ def _fate(
     if is_stray:
         return Fate.STRAY
     if one.ending == "-future" and place is not None:
-        own = place.directories[place.replicas.index(node_id)] if place.directories else Absent.UNKNOWN
+        own = dict(zip(place.replicas, place.directories, strict=False)).get(node_id, Absent.UNKNOWN)
         return Fate.PROMOTED if own == one.directory_id else Fate.KEPT
     return Fate.KEPT

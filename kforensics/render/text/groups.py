@@ -13,9 +13,8 @@ from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.words import counted
+from kforensics.words import counted, utc_text
 
 MOST_GROUPS = 20
 """Groups that are shown without -v."""

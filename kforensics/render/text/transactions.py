@@ -14,9 +14,8 @@ from kforensics.reconcile.transactions.partition import JudgedTransaction, Parti
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.words import counted, listed
+from kforensics.words import counted, listed, utc_text
 
 MOST_PARTITIONS = 20
 """Replicas that are shown without -v."""

@@ -2,8 +2,9 @@
 
 import pytest
 
+from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement
-from kforensics.reconcile.history.losses import lost_batches
+from kforensics.reconcile.history.losses import find_losses, lost_batches
 from tests.builders.history import log_copy
 from tests.builders.logs import MemoryReader, batch, record, replica
 
@@ -38,3 +39,36 @@ def test_what_a_copy_holds_where_a_cleaner_emptied_the_leaders_log_is_lost_if_it
 
     assert agreement.divergence(copies[1].view, copies[0].view) is None
     assert lost == [one.base_offset for one in lost_batches(copies[0], copies[1:], agreement, reader)]
+
+
+class _Certain:
+    """A judge to whom all is committed."""
+
+    def runs(self, _view, offsets):
+        return (CommittedRun(offsets=offsets, certainty="certain", reason="acknowledged", citations=()),)
+
+
+@pytest.mark.parametrize(
+    ("deleted_below", "lost"),
+    [
+        # The log start fell inside of a batch: what was deleted on request is left out to the very offset.
+        (25, [(25, 39, 15)]),
+        # It is above a whole batch.
+        (30, [(30, 39, 10)]),
+        (34, [(34, 39, 6)]),
+        # All that the leader lacks was deleted.
+        (40, []),
+        (2**63 - 1, []),
+    ],
+)
+def test_batches_below_a_log_start_that_a_client_set_are_not_lost(deleted_below, lost):
+    kept, gone = batch(0, 19, 0), [batch(20, 29, 0, crc=1), batch(30, 39, 0, crc=2)]
+    leader, copy = replica(2, [kept]), replica(1, [kept, *gone])
+    copies = log_copy(leader), log_copy(copy, rank=0, is_final=False)
+    reader = MemoryReader({})
+    batches = lost_batches(copies[0], copies[1:], Agreement(reader, [one.view for one in copies]), reader)
+    assert [20, 30] == [one.base_offset for one in batches]
+
+    losses = find_losses(copies[0], batches, _Certain(), reader, deleted_below=lambda _batch: deleted_below)
+
+    assert lost == [(*one.offsets, one.records) for one in losses]
