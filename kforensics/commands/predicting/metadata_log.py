@@ -18,7 +18,7 @@ from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import Need
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
-from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal
+from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal, refuse_voters
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
@@ -45,6 +45,8 @@ def start_metadata_log(
     version: KafkaVersion,
     reads: dict[Path, dict[Need, object]],
     scans: ScansAhead,
+    *,
+    configured_voters: str | None,
 ) -> MetadataStart | None:
     """Open the metadata log of an input.
 
@@ -56,6 +58,7 @@ def start_metadata_log(
         version: of the binary.
         reads: what has been read; more is added.
         scans: its segments may be scanned by several processes.
+        configured_voters: `controller.quorum.voters` of the node; none where its settings are not known.
 
     Returns:
         What comes of it; nothing where the input has none.
@@ -86,7 +89,7 @@ def start_metadata_log(
         snapshot_end=Absent.NOT_APPLICABLE,
         lost=LostRecords(),
     )
-    refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version)
+    refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version, configured_voters)
     if isinstance(outcome, Unpredictable):
         return MetadataStart(replace(load, unknown=outcome.reason), refusal)
     if not isinstance(outcome.failure, Absent):
@@ -143,7 +146,9 @@ def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
     ]
 
 
-def _quorum_refusal(one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion) -> Refusal | None:
+def _quorum_refusal(
+    one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion, configured_voters: str | None
+) -> Refusal | None:
     """Why `quorum-state` ends the start."""
     if "quorum-state" not in content.files:
         return None
@@ -157,4 +162,4 @@ def _quorum_refusal(one: FoundInput, path: str, content: DirectoryContent, versi
         return Refusal(
             "IllegalStateException", f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
         )
-    return None
+    return refuse_voters(state.current_voters, configured_voters, version)

@@ -152,7 +152,14 @@ class _NodeStarter:
                     self._directories.append(StartedDirectory(within, found))
             if node.is_kraft and self._metadata is None and conditions.version >= FIRST_KRAFT:
                 self._metadata = start_metadata_log(
-                    node.first, number, one, self._log_dirs, conditions.version, reads, self._scans
+                    node.first,
+                    number,
+                    one,
+                    self._log_dirs,
+                    conditions.version,
+                    reads,
+                    self._scans,
+                    configured_voters=self._known.in_file.get("controller.quorum.voters"),
                 )
 
     def _is_asked_for(self, name: str) -> bool:
