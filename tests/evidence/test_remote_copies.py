@@ -22,7 +22,7 @@ STARTED, FINISHED, DELETING, DELETED = range(4)
 
 def _id(segment, partition):
     named = {"name": "archive", "id": TOPIC, "partition": partition}
-    return {"remote_log_segment_id": {"topic_id_partition": named, "id": f"{segment:A>22}"}}
+    return {"remote_log_segment_id": {"topic_id_partition": named, "id": f"{segment:A<22}"}}
 
 
 def started(segment, first, last, partition=0):

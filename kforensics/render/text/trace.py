@@ -17,6 +17,7 @@ from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.times import utc_text
 from kforensics.render.trace_words import until_words
 from kforensics.render.view import View
+from kforensics.units import OffsetRange
 from kforensics.words import byte_count, counted
 
 MOST_RECORDS = 20
@@ -106,5 +107,5 @@ def _row(one: SearchedPartition) -> list[str]:
         escape_text(str(one.partition)),
         f"{counted(one.replicas, 'copy', 'copies')}, {counted(one.segments, 'segment')}, {byte_count(one.bytes)}",
         f"offsets {', '.join(runs) or 'none'}{more}",
-        counted(len(one.gaps), "gap"),
+        counted(sum(isinstance(gap.offsets, OffsetRange) for gap in one.gaps), "gap"),  # the others are doubts
     ]
