@@ -7,7 +7,7 @@ from pathlib import Path
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.record_lines import LineMaker, line_windows, write_lines
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_item
+from kforensics.commands.redaction.records import redact_item, without_quoted
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.errors import EvidenceError
@@ -104,7 +104,8 @@ class DumpFile:
                 if unread > MOST_UNREAD:
                     content.complain(self, f"{unread - MOST_UNREAD:,} more records are newer than kforensics knows")
         except EvidenceError as error:
-            content.complain(self, error.problem)
+            words = error.problem
+            content.complain(self, without_quoted(words, request.pseudonyms) if request.pseudonyms else words)
 
     @property
     def is_plain(self) -> bool:

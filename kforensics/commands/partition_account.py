@@ -21,6 +21,7 @@ from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
+from kforensics.evidence.remote_copies import remote_copies
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
@@ -37,7 +38,7 @@ from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
-from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
@@ -121,6 +122,9 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
             _moments(evidence, gathered.histories, settings),
             since_ms=options.since_ms,
             is_stopped=options.is_stopped,
+            remote_copies=remote_copies(
+                place for group in coordinators.live(REMOTE_LOG_TOPIC).values() for place in group
+            ),
             without_directory=places.brokers_without_directory(
                 frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()
             ),

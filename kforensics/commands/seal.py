@@ -31,7 +31,7 @@ from kforensics.evidence.seal.state import Change, Difference
 from kforensics.findings.answers.seal import check_answer, manifest_answer
 from kforensics.findings.seal import seal_findings
 from kforensics.source.capture import is_capture
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import open_evidence, open_named
 from kforensics.words import utc_text
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def check(request: SealCheckRequest) -> Result[CheckedManifest]:
                 raise UsageError("a capture is checked by its own manifest: name it alone")
             found = check_capture(request.manifest)
         else:
-            file = stack.enter_context(open_evidence(request.manifest))
+            file = stack.enter_context(open_named(request.manifest))
             found = check_seal(file, request.paths, jobs=request.jobs or default_jobs())
         is_open = stack.pop_all()
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.source.foreign import Entry, ForeignPath
+from kforensics.source.mapped import scan_directory
 from kforensics.source.naming import (
     LOST_AND_FOUND,
     FileKind,
@@ -253,7 +254,7 @@ def list_directory(root: Path, relative: str) -> Listing:
     entries = []
     obstacles = []
     try:
-        with os.scandir(f"{root}/{relative}" if relative else root) as scan:
+        with scan_directory(f"{root}/{relative}" if relative else root) as scan:
             for item in scan:
                 try:
                     status = item.stat(follow_symlinks=False)
@@ -292,7 +293,7 @@ def directory_names(root: Path, relative: str) -> tuple[str, ...]:
     folder = root / relative
     if isinstance(folder, ForeignPath):
         return tuple(entry.name for entry in folder.entries())
-    with os.scandir(folder) as scan:
+    with scan_directory(folder) as scan:
         return tuple(item.name for item in scan)
 
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import stat
@@ -24,6 +25,7 @@ from kforensics.evidence import parallel
 from kforensics.source.mapped import EvidenceFile
 from tests import salvaged
 from tests.builders.directories import copied
+from tests.trust.hostile import sound_batch, write_partition
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -838,3 +840,31 @@ def test_replicas_that_are_not_given_are_named_where_everything_is_saved(fixture
 
     assert lacking in alone["answer"]["unknown"]
     assert lacking not in whole["answer"]["unknown"]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "segments"])
+@pytest.mark.parametrize("topic", ["a" * 249, "b." * 120 + "payments", f"x.{'c' * 240}"])
+def test_topics_with_the_longest_names_come_out_beside_the_others(topic, form, tmp_path, capsys):
+    for name in (f"{topic}-0", f"{topic[:-1]}-0", "orders-1"):
+        write_partition(tmp_path / "evidence", name, b"".join(sound_batch(offset) for offset in range(5)))
+
+    code, document = salvage(capsys, tmp_path / "evidence", "--what", "all", "--form", form, "-o", tmp_path / "out")
+
+    assert code == 0, document
+    assert "can't be written" not in json.dumps(document)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    paths = {}
+    for one in manifest["partitions"]:
+        assert one["records"] == 5
+        paths[one["topic"]] = [file["path"] for file in one["files"]]
+    assert set(paths) == {topic, topic[:-1], "orders"}, "the manifest has whole names"
+    named = [path for some in paths.values() for path in some]
+    assert len(set(named)) == len(named)
+    for path in named:
+        assert (tmp_path / "out" / path).is_file()
+        assert max(map(len, path.split("/"))) <= 255
+    if form == "segments":
+        assert all(path.startswith(f"{topic}-0/") for path in paths[topic]), "a broker loads it by its name"
+    if form == "jsonl":
+        files = runpy.run_path(str(tmp_path / "out" / "put_back.py"))["files_of"](manifest, with_alternates=False)
+        assert {(topic, 0), ("orders", 1)} < {(one, partition) for one, partition, _, _ in files}

@@ -19,7 +19,7 @@ from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import Need
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
-from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal
+from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal, refuse_voters
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
@@ -48,6 +48,7 @@ def start_metadata_log(
     scans: ScansAhead,
     *,
     is_inferred: bool = False,
+    configured_voters: str | None,
 ) -> MetadataStart | None:
     """Open the metadata log of an input.
 
@@ -60,6 +61,7 @@ def start_metadata_log(
         reads: what has been read; more is added.
         scans: its segments may be scanned by several processes.
         is_inferred: the version is that of the evidence: where a file is newer than known, nothing is said of the log.
+        configured_voters: `controller.quorum.voters` of the node; none where its settings are not known.
 
     Returns:
         What comes of it; nothing where the input has none.
@@ -93,6 +95,7 @@ def start_metadata_log(
     refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version)
     if is_inferred and (newer := newer_file(disk)):
         outcome = Unpredictable(newer)
+    refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version, configured_voters)
     if isinstance(outcome, Unpredictable):
         return MetadataStart(replace(load, unknown=outcome.reason), refusal)
     if not isinstance(outcome.failure, Absent):
@@ -149,7 +152,9 @@ def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
     ]
 
 
-def _quorum_refusal(one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion) -> Refusal | None:
+def _quorum_refusal(
+    one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion, configured_voters: str | None
+) -> Refusal | None:
     """Why `quorum-state` ends the start."""
     if "quorum-state" not in content.files:
         return None
@@ -163,4 +168,4 @@ def _quorum_refusal(one: FoundInput, path: str, content: DirectoryContent, versi
         return Refusal(
             "IllegalStateException", f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
         )
-    return None
+    return refuse_voters(state.current_voters, configured_voters, version)

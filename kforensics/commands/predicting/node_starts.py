@@ -180,6 +180,7 @@ class _NodeStarter:
                     reads,
                     self._scans,
                     is_inferred=conditions.is_inferred,
+                    configured_voters=self._known.in_file.get("controller.quorum.voters"),
                 )
 
     def _is_asked_for(self, name: str) -> bool:

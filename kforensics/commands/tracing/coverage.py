@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kforensics.reconcile.incident.model import PartitionIncident
 
 _JUDGED_HERE = frozenset(
-    {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE}
+    {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE, DoubtKind.REMOTE}
 )
 """Doubts about what the search itself shows: which replicas there are, and which offsets were read."""
 
@@ -31,7 +31,7 @@ _MOST_FILES = 2
 _WORDS = {
     GapReason.COMPACTED: "a cleaner removed records here",
     GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no copy is shown to be of this log",
-    GapReason.REMOTE: "in remote storage, not on these disks",
+    GapReason.REMOTE: "not on these disks: only remote storage, which was not searched, can hold them",
     GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
     GapReason.NEVER_SEEN: "no input holds them",
 }

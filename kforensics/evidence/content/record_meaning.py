@@ -14,7 +14,7 @@ from kforensics.formats.messages.remote_log import parse_remote_log_record
 from kforensics.formats.messages.schema import Decoded, Undecoded, not_understood
 from kforensics.formats.messages.share import parse_share_record
 from kforensics.formats.messages.txn import parse_txn_record
-from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 Message = Decoded | Undecoded
 
@@ -110,5 +110,5 @@ _DECODERS: Mapping[str, Decoder] = {
     OFFSETS_TOPIC: _decode_group,
     TRANSACTIONS_TOPIC: _decode_coordinator(parse_txn_record),
     SHARE_TOPIC: _decode_coordinator(parse_share_record),
-    "__remote_log_metadata": _decode_remote_log,
+    REMOTE_LOG_TOPIC: _decode_remote_log,
 }

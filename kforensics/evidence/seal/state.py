@@ -13,8 +13,8 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Problem
-from kforensics.source.mapped import open_evidence
-from kforensics.source.tree import TreeEntry, link_target, walk_tree
+from kforensics.source.mapped import link_target, open_evidence
+from kforensics.source.tree import TreeEntry, walk_tree
 from kforensics.source.walk import Obstacle
 from kforensics.words import utc_second
 

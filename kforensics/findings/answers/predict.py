@@ -61,7 +61,7 @@ def _states(found: PredictedCluster) -> Iterator[State]:
         due = log.due if isinstance(log.due, DueSegments) and log.due.is_setting_known else None
         if log.outcome == "unknown":
             yield State.UNKNOWN
-        elif log.lost.records or (due is not None and due.is_whole_log) or found.is_unserved(log):
+        elif log.lost.records or (due is not None and (due.is_whole_log or due.misdated)) or found.is_unserved(log):
             yield State.LOSES
         else:
             yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
@@ -99,6 +99,7 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.lost
         or any(one.lost_before for one in found.metadata_logs)
         or found.aged
+        or found.misdated
         or found.brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in found.reached)
         or (found.order is not None and found.order.missing)

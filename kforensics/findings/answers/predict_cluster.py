@@ -97,6 +97,11 @@ class PredictedCluster:
         return [log for log in self.reached if isinstance(log.due, DueSegments) and log.due.is_whole_log]
 
     @cached_property
+    def misdated(self) -> list[PredictedLog]:
+        """The logs of which retention takes records that are not old, because of their time index."""
+        return [log for log in self.reached if isinstance(log.due, DueSegments) and log.due.misdated]
+
+    @cached_property
     def ended_early(self) -> list[PredictedLog]:
         """The logs that ended further back before any start, as files beside them show: their last records may be lost."""
         found = {

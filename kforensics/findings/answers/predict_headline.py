@@ -80,6 +80,9 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     if any(one.lost_before for one in found.metadata_logs):
         yield f"; {_INCOMPLETE_METADATA}"
     due = [log.due for log in found.reached if isinstance(log.due, DueSegments)]
+    misdated = sum(len(one.misdated) for one in due)
+    if misdated:
+        yield f"; retention then deletes {counted(misdated, 'segment')} of records that are not old, by wrong times in {form(misdated, 'its time index', 'their time indexes')}"
     whole = [one for one in due if one.is_whole_log]
     known = [one for one in whole if one.is_setting_known]
     if known:

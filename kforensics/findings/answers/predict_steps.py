@@ -22,7 +22,7 @@ def predict_steps(found: PredictedCluster, state: State) -> Iterator[str]:
         state: of the whole.
     """
     has_strays = any(log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached for log in found.logs)
-    if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged:
+    if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
         yield _COPY_FIRST
         yield from _keep(found)
     if found.order:
@@ -31,6 +31,11 @@ def predict_steps(found: PredictedCluster, state: State) -> Iterator[str]:
 
 def _keep(found: PredictedCluster) -> Iterator[str]:
     """Yield how to keep what a start removes, and what to mend before it."""
+    if found.misdated:
+        yield (
+            f"Raise retention before the start: it takes records of {listed([log.path for log in found.misdated], most=4)} that are not old, because the time indexes "
+            "of their segments end with an earlier time than their records have (zeros are 1970), and a start does not rebuild them."
+        )
     if found.aged:
         yield (
             f"Raise retention before the start if these records are to stay: all of {listed([log.path for log in found.aged], most=4)}. "

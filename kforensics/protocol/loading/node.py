@@ -28,6 +28,8 @@ UNREADABLE_LEVEL = "IllegalArgumentException"
 """What applying a metadata.version throws that the release does not know (4.0)."""
 FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
 """The first release that reads `quorum-state` of data version 1 (KIP-853)."""
+FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
+"""The first release that no longer holds the configured voters against those in `quorum-state` (KIP-853)."""
 
 
 class NodeDirectory(NamedTuple):
@@ -161,6 +163,26 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
             return Refusal("RuntimeException", words)
         seen[one.directory_id] = one.path
     return None
+
+
+def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, version: KafkaVersion) -> Refusal | None:
+    """Judge the voters of the quorum that a node knows by those that it is configured with (`QuorumState.initialize`, 2.8 to 3.8).
+
+    Args:
+        stored: in its `quorum-state`.
+        configured: `controller.quorum.voters`; none where that is not known.
+        version: of the binary.
+    """
+    if version >= FIRST_WITH_VOTERS_IN_LOG or isinstance(stored, Absent) or not stored or not configured:
+        return None
+    ids = [one.partition("@")[0].strip() for one in configured.split(",")]
+    if not all(one.isdecimal() for one in ids) or set(map(int, ids)) == set(stored):
+        return None
+    words = f"Configured voter set: [{', '.join(ids)}] is different from the voter set read from the state file: [{', '.join(map(str, stored))}]"
+    return Refusal(
+        "IllegalStateException",
+        f"{words}. Check if the quorum configuration is up to date, or wipe out the local state file if necessary",
+    )
 
 
 def newest_level(version: KafkaVersion) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import REMOTE_LOG_TOPIC, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_copies import LogCopy
@@ -31,6 +31,7 @@ class DoubtKind(StrEnum):
     UNREADABLE = "unreadable"
     ORDER = "order"
     LOGGED_END = "logged-end"
+    REMOTE = "remote"
 
 
 class Doubt(NamedTuple):
@@ -93,6 +94,8 @@ class Moments:
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
     since_ms: int | None = None
     """The time from which on the user asks; None where he asks for all that the inputs show."""
+    remote_copies: Mapping[tuple[str, int], tuple[OffsetRange, ...]] = field(default_factory=dict)
+    """The offsets that are in remote storage by finished copies on record, by topic id and partition."""
     is_stopped: bool = False
     """The user says that no broker ran when the directories as they are now were copied."""
 
@@ -161,6 +164,7 @@ def doubts_of(
                     *_of_replicas(account, copies, moments, with_earlier_topic),
                     *(one.doubt for one in elections if not one.witnesses),
                     *_of_damage(leader, copies),
+                    *_of_remote(leader, copies, moments),
                 )
             )
         ),
@@ -529,3 +533,26 @@ def _of_damage(leader: "LogCopy | None", copies: "Sequence[LogCopy]") -> Iterato
                 f"what {lost.words} of {copy.view.replica.owner} held, which {lost.are} unaccounted for by its own files",
                 "the files that were taken away, or an earlier copy of its log directory",
             )
+
+
+def _of_remote(leader: "LogCopy | None", copies: "Sequence[LogCopy]", moments: Moments) -> Iterator[Doubt]:
+    """Yield the offsets of the leader's log that are on no local disk, and of which no finished copy in remote storage is on record."""
+    if leader is None or leader.view.log_start_offset >= leader.view.content_start_offset:
+        return
+    replica = leader.view.replica
+    held = [
+        OffsetRange(copy.view.content_start_offset, copy.view.log_end_offset - 1)
+        for copy in copies
+        if copy.is_final and not copy.is_remnant and copy.view.log_end_offset > copy.view.content_start_offset
+    ]
+    if isinstance(replica.topic_id, str):
+        held += moments.remote_copies.get((replica.topic_id, replica.topic_partition.partition), ())
+    below = OffsetRange(leader.view.log_start_offset, leader.view.content_start_offset - 1)
+    for offsets in below.without(held):
+        yield Doubt(
+            DoubtKind.REMOTE,
+            f"whether remote storage holds offsets {offsets.first} to {offsets.last}, which are on no disk and of which no finished copy is on record",
+            f"the partitions of {REMOTE_LOG_TOPIC} with the copies of its segments",
+            offsets=offsets,
+        )
+        return

@@ -59,6 +59,8 @@ class DueSegments:
     """The settings are those of the metadata, of `server.properties` or of the command line, not Kafka's defaults."""
     is_whole_log: bool
     """Nothing is left of the log."""
+    misdated: tuple[int, ...] = ()
+    """Of these by time: those that their time index makes older than their records are, which are not due."""
 
 
 class FurtherEnd(NamedTuple):

@@ -195,7 +195,7 @@ class FateJudge:
             fate.append(
                 Fate(
                     FateKind.REMOTE,
-                    f"the log on local disks begins at offset {self._leader.content_start_offset:,}, what is below in remote storage, which was not searched",
+                    f"the log on local disks begins at offset {self._leader.content_start_offset:,}, and only remote storage, which was not searched, can hold what is below",
                     (self._leader.replica.cite(),),
                 )
             )

@@ -13,6 +13,7 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_voters,
     unclean_for_controller,
 )
 from kforensics.protocol.versions import KafkaVersion
@@ -176,3 +177,26 @@ def test_what_becomes_of_directories_that_the_metadata_do_not_assign(version, lo
 def test_what_the_controller_takes_for_an_unclean_stop(epochs, registered, version, words):
     found = unclean_for_controller(epochs, registered, version)
     assert (words in found) if words else not found
+
+
+@pytest.mark.parametrize(
+    ("stored", "configured", "version", "is_refused"),
+    [
+        ((0, 1, 2), "0@a:9093,1@b:9093,2@c:9093,3@d:9093", KafkaVersion(3, 4), True),
+        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 8, 1), True),
+        ((0, 1, 2), " 2@x:1, 1@b:9093,0@0.0.0.0:0", KafkaVersion(3, 4), False),
+        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 9), False),
+        ((), "0@a:9093", KafkaVersion(3, 4), False),
+        (Absent.NOT_APPLICABLE, "0@a:9093", KafkaVersion(3, 4), False),
+        ((0, 1, 2), None, KafkaVersion(3, 4), False),
+        ((0, 1, 2), "", KafkaVersion(3, 4), False),
+        ((0, 1, 2), "${VOTERS}", KafkaVersion(3, 4), False),
+    ],
+)
+def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_8(stored, configured, version, is_refused):
+    refusal = refuse_voters(stored, configured, version)
+
+    assert (refusal is not None) == is_refused
+    if refusal is not None:
+        assert refusal.exception == "IllegalStateException"
+        assert "voter set read from the state file: [0, 1, 2]" in refusal.reason
