@@ -162,6 +162,8 @@ class Replica:
     """Offsets that name the `.snapshot` files."""
     is_read_whole: bool = True
     """Its directory could be listed and all of its segments read: else what is not here need not be missing."""
+    unread_files: tuple[str, ...] = ()
+    """Segments in use, `leader-epoch-checkpoint`, or the directory itself, that could not be read: what the log holds and where it ends is unknown."""
     orphan_indexes: tuple[tuple[int, str], ...] = ()
     """Base offset and path of indexes whose segment is not there, and of `leader-epoch-checkpoint` where it begins below every segment."""
     deleted_segments: tuple[Segment, ...] = ()

@@ -60,7 +60,7 @@ def searched(
         account: what is known of changes of its leaders.
     """
     choice = report.leader if report is not None else None
-    leader = choice.view if choice is not None else None
+    leader = report.leader_log if report is not None else None
     own = [one for one in scanned if is_of(one.replica, current)]
     covered = _covered(own, leader)
     truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
@@ -143,7 +143,8 @@ def _holes(
     partition: TopicPartition, own: Sequence[ScannedReplica], leader: LoadedLog | None, covered: Sequence[OffsetRange]
 ) -> Iterator[SearchGap]:
     if leader is None:
-        yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
+        if not any(one.kind is CopyKind.LIVE for one in own):
+            yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
         return
     damage = [
         one.offsets_lost

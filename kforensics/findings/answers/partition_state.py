@@ -147,7 +147,7 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         problems: what could not be read of it.
     """
     concerns = tuple(_concerns(report))
-    if problems:
+    if problems or any(one.verdict is Verdict.UNREADABLE for one in report.replicas):
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
@@ -185,7 +185,8 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
         return
     if is_of_ends:
         yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
-    live = [one for one in report.replicas if _is_replica(one)]
+    given = [one for one in report.replicas if _is_replica(one)]
+    live = [one for one in given if one.verdict is not Verdict.UNREADABLE]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
         partial = [one.view for one in live if one.view.missing and not report.is_voter(one.view)]
@@ -193,9 +194,10 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
             owners = tuple(dict.fromkeys(map(report.owner_of, partial)))
             yield Concern(state=State.AGREE, kind=ConcernKind.OBSERVERS, owners=owners)
         live = [one for one in live if report.is_voter(one.view)]
+        given = [one for one in given if report.is_voter(one.view)]
     yield from _emptied(report, live)
     yield from _gone(report, live)
-    yield from _not_compared(report, live)
+    yield from _not_compared(report, live, given)
     yield from _sole_holders(report, live)
     yield from _truncations(report, live)
     yield from _elections(report)
@@ -314,7 +316,9 @@ def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Co
             yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
 
 
-def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+def _not_compared(
+    report: PartitionReport, live: Sequence[ReplicaReport], given: Sequence[ReplicaReport]
+) -> Iterator[Concern]:
     others = [one for one in report.replicas if one.verdict is Verdict.DIFFERENT_TOPIC]
     if others and isinstance(report.assigned, Absent):
         yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in others))
@@ -328,7 +332,7 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         needed = [broker for broker in report.missing_replicas if broker in electable]
         detail = ", ".join(map(str, needed))
         yield Concern(state=State.UNKNOWN, kind=ConcernKind.MISSING, owners=names, detail=detail)
-    if not live:
+    if not given:
         # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
         if not report.missing_replicas and not any(one.is_certain for one in report.emptied):
             yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
@@ -345,10 +349,10 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         views = [one.view for one in report.logged_past_end]
         yield _concern(report, State.UNKNOWN, ConcernKind.LOGGED_END, views, detail=detail, records=records)
     if isinstance(report.assigned, Absent):
-        kind = ConcernKind.ALONE if len(live) == 1 else ConcernKind.ASSIGNMENT
-        yield _concern(report, State.UNKNOWN, kind, (one.view for one in live))
-    elif len(live) == 1 and len(report.assigned) > 1 and not report.emptied and not report.missing_replicas:
-        yield _concern(report, State.UNKNOWN, ConcernKind.ALONE, (one.view for one in live))
+        kind = ConcernKind.ALONE if len(given) == 1 else ConcernKind.ASSIGNMENT
+        yield _concern(report, State.UNKNOWN, kind, (one.view for one in given))
+    elif len(given) == 1 and len(report.assigned) > 1 and not report.emptied and not report.missing_replicas:
+        yield _concern(report, State.UNKNOWN, ConcernKind.ALONE, (one.view for one in given))
     for one in live:
         if one.view.damaged and len(live) == 1:
             lost = one.view.damaged[0].offsets
@@ -510,6 +514,8 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
         state = State.AT_RISK if is_sure and _is_whole(report) else State.MAYBE_AT_RISK
         yield _concern(report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end)
+    if any(one.verdict is Verdict.UNREADABLE for one in report.replicas):
+        return  # what recovery discards may be in the log that could not be read
     for one in live:
         view = one.view
         if view.truncated_by_recovery is None:
@@ -539,9 +545,9 @@ def _left_bytes(report: PartitionReport, live: Sequence[ReplicaReport]) -> Itera
 
 
 def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
-    if len(live) < 2:
-        return
     leader = report.leader
+    if len(live) < 2 or (leader is not None and report.leader_log is None):
+        return
     is_led = leader is not None and leader.is_known
     best = leader.view if is_led and leader is not None else max((o.view for o in live), key=lambda v: v.log_end_offset)
     alone = next((holder for holder in report.sole_holders if holder.view is best), None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.damage import Absent
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
 from kforensics.units import OffsetRange, TopicPartition
+from kforensics.words import listed
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_copies import LogCopy
@@ -138,6 +139,7 @@ def doubts_of(
     needed_in_sync: int | Absent = Absent.UNKNOWN,
     whole_returns: Sequence[WholeReturn] = (),
     with_earlier_topic: Collection[int | Absent] = (),
+    unread: "Sequence[LogCopy]" = (),
 ) -> Doubts:
     """Return everything that keeps the partition from being proven whole.
 
@@ -150,15 +152,18 @@ def doubts_of(
         needed_in_sync: how many replicas had to be in sync before anything was committed.
         whole_returns: followers that truncated nothing when they came back.
         with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
+        unread: copies of which a file could not be read.
     """
+    now_unread = {copy.broker_id for copy in unread if copy.is_final}
     elections = tuple(_of_elections(account, copies, moments, whole_returns, needed_in_sync))
     return Doubts(
         open=tuple(
             dict.fromkeys(
                 (
-                    *_of_leader(account, leader, is_known=is_leader_known),
+                    *_of_unread(unread),
+                    *(() if now_unread and leader is None else _of_leader(account, leader, is_known=is_leader_known)),
                     *_of_account(account, moments.since_ms),
-                    *_of_replicas(account, copies, moments, with_earlier_topic),
+                    *_of_replicas(account, copies, moments, {*with_earlier_topic, *now_unread}),
                     *(one.doubt for one in elections if not one.witnesses),
                     *_of_damage(leader, copies),
                 )
@@ -202,6 +207,18 @@ def _of_leader(account: LeadershipAccount, leader: "LogCopy | None", *, is_known
             (gap.settled_by for gap in account.gaps), "the metadata log, or state-change.log and controller.log"
         )
     yield Doubt(DoubtKind.LEADER, "which replica leads", settled)
+
+
+def _of_unread(unread: "Sequence[LogCopy]") -> Iterator[Doubt]:
+    for copy in unread:
+        replica = copy.view.replica
+        holds, ends = ("holds", "ends") if copy.is_final else ("held", "ended")
+        files = listed([path.rpartition("/")[2] for path in replica.unread_files], most=3)
+        yield Doubt(
+            DoubtKind.UNREADABLE,
+            f"what the log of {replica.owner} {holds}, and where it {ends}: it could not be read whole ({files})",
+            f"these files of {replica.owner}, read as the broker's user or from a copy",
+        )
 
 
 def _of_account(account: LeadershipAccount, since_ms: int | None) -> Iterator[Doubt]:

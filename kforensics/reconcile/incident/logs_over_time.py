@@ -21,6 +21,7 @@ from kforensics.reconcile.history.log_copies import (
     taken_before_their_lines,
 )
 from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
+from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata, recorded_epochs
@@ -63,7 +64,9 @@ class LogsOverTime:
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.elected_before = self._elected_before(found.topic_id)
-        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
+        self.unread = found.unread
+        unread = {copy.broker_id for copy in found.unread if is_in_use(copy)}
+        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader, unread=unread)
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
@@ -92,7 +95,7 @@ class LogsOverTime:
         self.logged_past_end = self._logged_past_end()
         self.whole_account = self._whole_account()
         self.leader_basis = self._leader_basis(is_before_its_term=bool(before_term))
-        held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
+        held = {copy.broker_id for copy in (*self.copies, *self.unread) if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
         self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
 

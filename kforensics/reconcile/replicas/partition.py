@@ -106,9 +106,13 @@ class PartitionJudge:
         brokers = {v.replica.broker_id for v in every}
         outside = {b for b in brokers if isinstance(b, int) and known and b not in known}
         # Of a deleted topic no directory is a replica any more: nothing is truncated there.
-        self.live = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
+        assigned = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
+        self.live = [v for v in assigned if not v.replica.unread_files]
         self.outside = [v for v in every if v.replica.broker_id in outside or self.is_deleted]
-        self.future = [v for v in views if v.replica.state == "future"]
+        future = [v for v in views if v.replica.state == "future"]
+        self.future = [v for v in future if not v.replica.unread_files]
+        self.unread = [v for v in (*assigned, *future) if v.replica.unread_files]
+        """Replicas of which a file could not be read: where their logs end is unknown, so that none is compared with them."""
         self.compared = LogPairs(self.reader, [*self.live, *self.outside, *self.future])
         self._reports: dict[tuple[int, int], ReplicaReport] = {}
 
@@ -167,11 +171,13 @@ class PartitionJudge:
             EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
         """
         electable = self.electable()
-        eligible = [v for v in self.live if isinstance(electable, Absent) or v.replica.broker_id in electable]
+        unread = [v for v in self.unread if v.replica.state == "live"]
+        live = [*self.live, *unread]
+        eligible = [v for v in live if isinstance(electable, Absent) or v.replica.broker_id in electable]
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
-        candidates = eligible if self.is_quorum else self.live
+        candidates = eligible if self.is_quorum else live
         leader = choose_leader(
-            candidates or self.live or self.future or self.outside,
+            candidates or live or self.future or self.outside,
             wanted=wanted_leader,
             leaderships=self.leaderships,
             is_stopped=self.is_stopped and not self.is_quorum,
@@ -183,6 +189,9 @@ class PartitionJudge:
                 else "log files of other brokers, which are not given, may name a later leader"
             )
             leader = leader._replace(is_known=False, reason=f"{leader.reason}; {why}")
+        if leader is not None and unread and not leader.is_known:
+            leader = None  # the log that could not be read may be the one that leads
+        is_leader_read = leader is not None and leader.view not in unread
         judge = (
             CommitJudge(
                 [*self.live, *self.outside, *self.future],
@@ -192,7 +201,7 @@ class PartitionJudge:
                 is_quorum=self.is_quorum,
                 is_recreated=bool(self.set_aside or self.of_other_topics),
             )
-            if leader
+            if is_leader_read
             else None
         )
         emptied, missing = self._directories()
@@ -209,13 +218,18 @@ class PartitionJudge:
                 for v in self.outside
                 if self.is_deleted or v is not leader.view
             ]
-            reports = self._high_watermark_lost(reports, is_whole=not missing)
+            reports = self._high_watermark_lost(reports, is_whole=not missing and not unread)
             odd_ones = self._odd_ones(reports)
             reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
             choices = LeaderChoices(self, judge, epoch, emptied)
             sole, what_if = choices.nothing_to_lose() or (self._sole_holders(judge), choices.what_if())
+            if unread:
+                # They may hold what of those read one alone does: only what follows this very leader is sure.
+                sole, what_if = (), tuple(one for one in what_if if one.leader is leader.view)
+        not_judged = self.unread if judge is not None else [*self.live, *self.future, *self.unread]
+        reports += [ReplicaReport(view=v, verdict=Verdict.UNREADABLE) for v in not_judged]
         reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
-        unassigned = self._unassigned_holders(judge) if judge is not None else ()
+        unassigned = self._unassigned_holders(judge) if judge is not None and not unread else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -298,7 +312,8 @@ class PartitionJudge:
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Return assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
-        holders = {v.replica.broker_id for v in (*self.live, *self.outside)}
+        unread = [v for v in self.unread if v.replica.state == "live"]
+        holders = {v.replica.broker_id for v in (*self.live, *unread, *self.outside)}
         if self.is_quorum:
             # Observers may hold a copy, and need not.
             return (), () if isinstance(self.assigned, Absent) else tuple(sorted(set(self.assigned) - holders))
@@ -311,7 +326,7 @@ class PartitionJudge:
 
     def _with_what_is_left(self, emptied: EmptiedReplica) -> EmptiedReplica:
         """Name the directory that its broker holds in place of a live one."""
-        left = [v.replica.state for v in self.future if v.replica.broker_id == emptied.broker_id]
+        left = [v.replica.state for v in (*self.future, *self.unread) if v.replica.broker_id == emptied.broker_id]
         left += [one.state for one in self.set_aside if one.broker_id == emptied.broker_id]
         if not left or emptied.is_certain:
             return emptied

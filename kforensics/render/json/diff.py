@@ -125,7 +125,7 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         **fields_of(replica, "broker_id", "input", "path", "state", "topic_id"),
         "log_start_offset": view.log_start_offset,
         "local_log_start_offset": view.content_start_offset,
-        "log_end_offset": view.log_end_offset,
+        "log_end_offset": Absent.UNREADABLE if replica.unread_files else view.log_end_offset,
         "high_watermark": _number(replica.high_watermark),
         "recovery_point": _number(replica.recovery_point),
         "epochs": view.batch_epochs,

@@ -120,7 +120,7 @@ def _block(
     drawn = [
         lane
         for lane, replica in zip(lanes, report.replicas, strict=True)
-        if replica.verdict is not Verdict.DIFFERENT_TOPIC
+        if replica.verdict is not Verdict.DIFFERENT_TOPIC and not replica.view.replica.unread_files
     ]
     scale = scale_of(drawn, _LANE_WIDTH)
     marks = UNICODE_MARKS if unicode else ASCII_MARKS
@@ -182,6 +182,11 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
     name = view.replica.owner
     if view.replica.state != "live":
         name += f" ({view.replica.state})"
+    if view.replica.unread_files:
+        led = " (leader)" if report.leader is not None and view is report.leader.view else ""
+        files = listed([escape_text(path.rpartition("/")[2]) for path in view.replica.unread_files], most=3)
+        yield hanging(f"{name:<11} not compared{led}: its log could not be read whole ({files})")
+        return
     recorded = view.replica.high_watermark
     recorded_words = "none" if isinstance(recorded, Absent) else str(recorded.value)
     is_led = report.leader is not None and view is report.leader.view and not report.is_deleted
