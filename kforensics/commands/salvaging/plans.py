@@ -471,7 +471,7 @@ def _chosen(task: Task, found: LogCopies, scope: Scope, facts: ClusterFacts | No
     live = [copy.view for copy in found.live] or _views(found.copies)
     leaderships = facts.leaderships(task.partition, found.topic_id) if facts is not None else ()
     choice = choose_leader(live, wanted=scope.leader, leaderships=leaderships)
-    if choice is not None and (choice.view.replica.unread_files or (found.unread and not choice.is_known)):
+    if choice is not None and (not choice.view.replica.is_log_known or (found.unread and not choice.is_known)):
         return None, "unknown"
     leader = next((copy for copy in found.copies if choice is not None and copy.view is choice.view), None)
     source = "unknown" if choice is None else "guessed" if choice.source == "inferred" else choice.source

@@ -100,7 +100,10 @@ def collect_replica(
     deleted = [segment for state in left_over for segment in _segments(place, files, state, problems, scanned or {})]
     is_whole = not problems
     replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
-    replica = replace(replica, unread_files=_unread_of(place, problems)) if problems else replica
+    if problems:
+        replica = replace(replica, unread_files=_unread_of(place, problems))
+    if place.is_left_out:
+        replica = replace(replica, is_read_whole=False, is_left_out=True)
     if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))

@@ -13,7 +13,7 @@ from kforensics.findings.answers.diff_concerns import (
 )
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and undamaged"
 
@@ -44,6 +44,9 @@ def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]
         yield "Who will lead: the newest record of the leader does not tell; state it with --leader."
     elif guesses or found.of(ConcernKind.LEADER, State.UNKNOWN):
         yield f"Who leads: give {_settled_by(found)}, or state it with --leader."
+    left_out = found.of(ConcernKind.LEFT_OUT, State.UNKNOWN)
+    if left_out:
+        yield f"What {joined_by_and(owners_of(left_out))} {form(len(owners_of(left_out)), 'holds', 'hold')} of {names_of(left_out)}: give copies with their .log files."
     gone = found.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
     if gone:
         losers = joined_by_and(owners_of(gone))

@@ -20,6 +20,7 @@ from kforensics.reconcile.incident.conclusion import (
     records_lost,
     were,
 )
+from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -340,7 +341,8 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     )
     # That another log of a broker ends too early is said where that log is.
     of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
-    incident, doubt = next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
+    unread = ((one, doubt) for one in affected for doubt in one.doubts if doubt.kind is DoubtKind.UNREADABLE)
+    incident, doubt = next(unread, None) or next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
     return f"the inputs do not show {doubt.words} ({incident.partition})"
 
 

@@ -41,6 +41,7 @@ class ConcernKind(StrEnum):
     DAMAGE = "damage"
     OTHER_TOPIC = "other-topic"
     NO_REPLICA = "no-replica"
+    LEFT_OUT = "left-out"
     UNREAD = "unread"
     OUTDATED = "outdated"
     LOGGED_END = "logged-end"
@@ -147,7 +148,7 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         problems: what could not be read of it.
     """
     concerns = tuple(_concerns(report))
-    if problems or any(one.verdict is Verdict.UNREADABLE for one in report.replicas):
+    if problems or any(one.view.replica.unread_files for one in report.replicas):
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
@@ -186,7 +187,7 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     if is_of_ends:
         yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
     given = [one for one in report.replicas if _is_replica(one)]
-    live = [one for one in given if one.verdict is not Verdict.UNREADABLE]
+    live = [one for one in given if one.view.replica.is_log_known]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
         partial = [one.view for one in live if one.view.missing and not report.is_voter(one.view)]
@@ -196,7 +197,11 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
         live = [one for one in live if report.is_voter(one.view)]
         given = [one for one in given if report.is_voter(one.view)]
     yield from _emptied(report, live)
-    yield from _gone(report, live)
+    left_out = [one.view for one in given if one.view.replica.is_left_out]
+    if left_out:
+        yield _concern(report, State.UNKNOWN, ConcernKind.LEFT_OUT, left_out)
+    lacking = [one for one in given if one.view.replica.has_no_log and not one.view.replica.is_left_out]
+    yield from _gone(report, live, lacking)
     yield from _not_compared(report, live, given)
     yield from _sole_holders(report, live)
     yield from _truncations(report, live)
@@ -289,27 +294,25 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
             yield Concern(state=state, kind=kind, owners=(f"broker {one.broker_id}",), detail=one.reason)
 
 
-def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+def _gone(
+    report: PartitionReport, live: Sequence[ReplicaReport], without_log: Sequence[ReplicaReport]
+) -> Iterator[Concern]:
     """Replicas whose own files name offsets that their log does not hold: what they lack was not copied too late, it is missing."""
     electable = frozenset() if isinstance(report.electable, Absent) else report.electable
-    for one in live:
+    for one in (*live, *without_log):
         replica = one.view.replica
         lacks = one.view.missing
-        claimed = replica.checkpoint_epochs
-        if not lacks and is_empty(replica) and not replica.segments and replica.is_read_whole and claimed:
-            began = 0 if isinstance(claimed, Absent) else claimed[-1].start_offset
-            if began:
-                detail = f"it has no segment, and a leader epoch began in it at offset {began:,}"
-                yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=detail)
-        if not lacks:
+        words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files" if lacks else ""
+        if replica.has_no_log:
+            words = f"no .log file of it is here{f', and {words}' if words else ''}"
+        if not words:
             continue
-        words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files"
         others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
         if is_empty(replica) and others and replica.broker_id in electable:
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
             isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
-            detail = f"its log is empty, {words}, and {isr}"
-            yield _concern(report, State.AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(
+            detail = f"its log is empty, unless the copy left it out, {words}, and {isr}"
+            yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(
                 is_sole=is_sole
             )
         else:
@@ -514,7 +517,7 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
         state = State.AT_RISK if is_sure and _is_whole(report) else State.MAYBE_AT_RISK
         yield _concern(report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end)
-    if any(one.verdict is Verdict.UNREADABLE for one in report.replicas):
+    if not all(one.view.replica.is_log_known for one in report.replicas):
         return  # what recovery discards may be in the log that could not be read
     for one in live:
         view = one.view

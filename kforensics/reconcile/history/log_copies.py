@@ -55,7 +55,7 @@ class LogCopies:
     other_topics: tuple[Replica, ...]
     topic_id: str | Absent
     unread: tuple[LogCopy, ...] = ()
-    """Copies of which a file could not be read: what they hold, and where they end, is unknown."""
+    """Copies that could not be read, or whose log is not here: what they hold, and where they end, is unknown."""
 
     @property
     def live(self) -> tuple[LogCopy, ...]:
@@ -87,7 +87,7 @@ def copies_of(
             others.append(replica)
             continue
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
-            known = unread if replica.unread_files else copies
+            known = copies if replica.is_log_known else unread
             known.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
         if replica.deleted_segments:
             # The checkpointed high watermark is of the log as it is now and says nothing of what was discarded before.
@@ -170,7 +170,7 @@ def final_leader(
         copies: the final ones of the partition, in use, one a broker.
         leaderships: the recorded states of the partition, the oldest first.
         wanted: the broker that the caller names; ignored where it holds no copy here.
-        unread: brokers that hold one which could not be read: it decides where such a broker led last, or may have.
+        unread: brokers that hold one whose log is not known: it decides where such a broker led last, or may have.
     """
     by_broker = {copy.broker_id: copy for copy in copies}
     if wanted in by_broker:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.damage import Absent
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import listed
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_copies import LogCopy
@@ -152,7 +151,7 @@ def doubts_of(
         needed_in_sync: how many replicas had to be in sync before anything was committed.
         whole_returns: followers that truncated nothing when they came back.
         with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
-        unread: copies of which a file could not be read.
+        unread: copies whose log is not known.
     """
     now_unread = {copy.broker_id for copy in unread if copy.is_final}
     elections = tuple(_of_elections(account, copies, moments, whole_returns, needed_in_sync))
@@ -213,11 +212,10 @@ def _of_unread(unread: "Sequence[LogCopy]") -> Iterator[Doubt]:
     for copy in unread:
         replica = copy.view.replica
         holds, ends = ("holds", "ends") if copy.is_final else ("held", "ended")
-        files = listed([path.rpartition("/")[2] for path in replica.unread_files], most=3)
         yield Doubt(
             DoubtKind.UNREADABLE,
-            f"what the log of {replica.owner} {holds}, and where it {ends}: it could not be read whole ({files})",
-            f"these files of {replica.owner}, read as the broker's user or from a copy",
+            f"what the log of {replica.owner} {holds}, and where it {ends}: it {replica.lack}",
+            f"a complete and readable copy of the directory of {replica.owner}",
         )
 
 

@@ -107,12 +107,12 @@ class PartitionJudge:
         outside = {b for b in brokers if isinstance(b, int) and known and b not in known}
         # Of a deleted topic no directory is a replica any more: nothing is truncated there.
         assigned = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
-        self.live = [v for v in assigned if not v.replica.unread_files]
+        self.live = [v for v in assigned if v.replica.is_log_known]
         self.outside = [v for v in every if v.replica.broker_id in outside or self.is_deleted]
         future = [v for v in views if v.replica.state == "future"]
-        self.future = [v for v in future if not v.replica.unread_files]
-        self.unread = [v for v in (*assigned, *future) if v.replica.unread_files]
-        """Replicas of which a file could not be read: where their logs end is unknown, so that none is compared with them."""
+        self.future = [v for v in future if v.replica.is_log_known]
+        self.unread = [v for v in (*assigned, *future) if not v.replica.is_log_known]
+        """Replicas whose log could not be read, or is not here: where it ends is unknown, so that none is compared with it."""
         self.compared = LogPairs(self.reader, [*self.live, *self.outside, *self.future])
         self._reports: dict[tuple[int, int], ReplicaReport] = {}
 
@@ -190,7 +190,7 @@ class PartitionJudge:
             )
             leader = leader._replace(is_known=False, reason=f"{leader.reason}; {why}")
         if leader is not None and unread and not leader.is_known:
-            leader = None  # the log that could not be read may be the one that leads
+            leader = None  # the one whose log is not known may lead
         is_leader_read = leader is not None and leader.view not in unread
         judge = (
             CommitJudge(
@@ -512,9 +512,10 @@ class PartitionJudge:
         out = []
         for report in reports:
             recorded = report.view.replica.high_watermark
-            past = not isinstance(recorded, Absent) and recorded.value > end
-            if past and not isinstance(recorded, Absent):
-                verdict = max(report.verdict, Verdict.LOST, key=WORST.__getitem__)
+            if not isinstance(recorded, Absent) and recorded.value > end:
+                # A copy of a running broker ends so as well: nothing shows that anything is lost.
+                is_sure = self.is_stopped or report.view.replica.clean_shutdown
+                verdict = max(report.verdict, Verdict.LOST, key=WORST.__getitem__) if is_sure else report.verdict
                 report = replace(report, verdict=verdict, past_end=recorded)  # noqa: PLW2901
             out.append(report)
         return out

@@ -155,9 +155,9 @@ class PartitionReport:
 
     @property
     def leader_log(self) -> LoadedLog | None:
-        """The log that the others follow; none where no leader is taken, or its log could not be read."""
+        """The log that the others follow; none where no leader is taken, or its log is not known."""
         leader = self.leader
-        return None if leader is None or leader.view.replica.unread_files else leader.view
+        return leader.view if leader is not None and leader.view.replica.is_log_known else None
 
     @property
     def costly_elections(self) -> tuple[WhatIf, ...]:
