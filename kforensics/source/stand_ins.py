@@ -13,7 +13,9 @@ from kforensics.source.naming import FileKind, parse_file_name
 HEAD_LENGTH = 1024
 """The bytes at either end of a file that are looked at."""
 
-_LFS = re.compile(rb"version https?://\S+/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?oid (\w+):([0-9a-f]{64})\nsize ([0-9]{1,19})\n?")
+_LFS = re.compile(
+    rb"version https?://\S+/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?oid (\w+):([0-9a-f]{64})\nsize ([0-9]{1,19})\n?"
+)
 _BINARY = {
     FileKind.SEGMENT: "Kafka log",
     FileKind.OFFSET_INDEX: "index",

@@ -241,9 +241,7 @@ def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
         replica: with its segments.
     """
     return tuple(
-        one
-        for one in unaccounted_offsets(replica)
-        if one.sign is not Sign.ABOVE_END or replica.clean_shutdown
+        one for one in unaccounted_offsets(replica) if one.sign is not Sign.ABOVE_END or replica.clean_shutdown
     )
 
 
