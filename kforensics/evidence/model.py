@@ -179,6 +179,11 @@ class Replica:
     """Whether its records, or digests that show which are equal, can be read."""
 
     @property
+    def is_unnamed(self) -> bool:
+        """Whether no `meta.properties` says of which broker it is."""
+        return isinstance(self.broker_id, Absent)
+
+    @property
     def has_no_log(self) -> bool:
         """Whether no segment is here, with the first of which a broker makes the directory: they were removed, or left out of the copy."""
         is_formatted = self.topic_partition.topic in METADATA_TOPICS and not self.checkpoint_epochs

@@ -35,7 +35,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         )
     aside = set() if report.replicas else {directory.broker_id for directory in report.set_aside}
     missing = [str(broker) for broker in report.missing_replicas if broker not in aside]
-    if missing:
+    if missing and not any(one.view.replica.is_unnamed for one in report.replicas):
         yield finding(
             "KF213",
             severity=Severity.NOTE,

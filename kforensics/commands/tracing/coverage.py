@@ -236,7 +236,7 @@ def _membership(
         yield _gap(
             partition=partition,
             reason="missing-replica",
-            detail=f"it also belongs to broker {names}, of which no directory of it is among the inputs",
+            detail=f"it also belongs to broker {names}, of which no directory of it is among the inputs{_unless_unnamed(scanned)}",
         )
     elif isinstance(report.assigned, Absent):
         given = sorted({str(one.replica.broker_id) for one in scanned if one.kind is CopyKind.LIVE})
@@ -257,6 +257,10 @@ def _membership(
             reason="unknown-leader",
             detail="no input shows its leader, so the lineage of its log is guessed",
         )
+
+
+def _unless_unnamed(scanned: Sequence[ScannedReplica]) -> str:
+    return ", unless it is the one without meta.properties" if any(one.replica.is_unnamed for one in scanned) else ""
 
 
 def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:

@@ -8,6 +8,7 @@ from kforensics.findings.answers.diff_concerns import (
     Concerns,
     first_ones,
     joined_by_and,
+    joined_names,
     names_of,
     owners_of,
 )
@@ -31,6 +32,9 @@ def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]
         needed = sorted({part for _, one in missing for part in one.detail.split(", ") if part})
         last = f" ({', '.join(needed)} can be elected)" if needed else ""
         yield f"What is on {whose}{last}, assigned {names_of(missing)}: give its data directories too."
+    unnamed = found.of(ConcernKind.UNNAMED, State.UNKNOWN)
+    if unnamed:
+        yield f"Of which broker the directory of {names_of(unnamed)} is, {joined_names(owners_of(unnamed), 'or')} perhaps: its meta.properties says it, and is not here or can't be read."
     for kind in (ConcernKind.ASSIGNMENT, ConcernKind.ALONE):
         items = [item for item in found.of(kind, State.UNKNOWN) if not any(one is item for one in missing)]
         if items:

@@ -33,6 +33,7 @@ class ConcernKind(StrEnum):
     OUTSIDE = "outside"
     PROTOCOL = "protocol"
     DIVERGENCE = "divergence"
+    UNNAMED = "unnamed"
     MISSING = "missing"
     ALONE = "alone"
     TAIL = "tail"
@@ -326,15 +327,17 @@ def _not_compared(
     if others and isinstance(report.assigned, Absent):
         yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in others))
     if report.missing_replicas:
-        kind = "controller" if report.is_quorum else "broker"
+        node = "controller" if report.is_quorum else "broker"
         names = tuple(
-            f"{OTHER_DISKS if broker in report.without_disk else ''}{kind} {broker}"
+            f"{OTHER_DISKS if broker in report.without_disk else ''}{node} {broker}"
             for broker in report.missing_replicas
         )
         electable = () if isinstance(report.electable, Absent) else report.electable
         needed = [broker for broker in report.missing_replicas if broker in electable]
         detail = ", ".join(map(str, needed))
-        yield Concern(state=State.UNKNOWN, kind=ConcernKind.MISSING, owners=names, detail=detail)
+        # A directory that does not say whose it is may be the one that is missing.
+        kind = ConcernKind.UNNAMED if any(one.view.replica.is_unnamed for one in given) else ConcernKind.MISSING
+        yield Concern(state=State.UNKNOWN, kind=kind, owners=names, detail=detail)
     if not given:
         # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
         if not report.missing_replicas and not any(one.is_certain for one in report.emptied):

@@ -16,6 +16,10 @@ WRITTEN_WITHIN_MS = 60_000
 """A broker writes a record within this time of the record's own timestamp; a file whose time is later has that of its copying."""
 
 
+NO_META = "the meta.properties of the directory of which it is not known whose it is"
+"""The input that says whose directory it is."""
+
+
 class DoubtKind(StrEnum):
     """The reason why a partition can't be called whole."""
 
@@ -199,7 +203,9 @@ def _of_leader(account: LeadershipAccount, leader: "LogCopy | None", *, is_known
     if is_known:
         return
     last = account.last_leader
-    if isinstance(last, int) and last != leader.broker_id:
+    if isinstance(last, int) and isinstance(leader.broker_id, Absent):
+        settled = NO_META
+    elif isinstance(last, int) and last != leader.broker_id:
         settled = f"the directory of broker {last}"
     else:
         settled = next(
@@ -262,6 +268,9 @@ def _of_replicas(
                 f"where the replica of broker {broker} is, whose directories are there and hold none",
                 f"an earlier copy of the disks of broker {broker}",
             )
+        elif any(isinstance(one, Absent) for one in held):
+            words = f"whether the directory without meta.properties is that of broker {broker}, a replica"
+            yield Doubt(DoubtKind.REPLICA, words, NO_META)
         else:
             yield Doubt(
                 DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"

@@ -303,7 +303,9 @@ def _holders(report: PartitionReport) -> Iterator[Line]:
         yield _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}")
     if report.missing_replicas:
         missing = listed([f"broker {broker}" for broker in report.missing_replicas])
-        yield _labelled("not given", f"{missing}: assigned to it, and no directory of it is among the inputs")
+        is_unnamed = any(one.view.replica.is_unnamed for one in report.replicas)
+        unless = ", unless it is the one without meta.properties" if is_unnamed else ""
+        yield _labelled("not given", f"{missing}: assigned to it, and no directory of it is among the inputs{unless}")
 
 
 def _other_leaders(report: PartitionReport) -> Iterator[Line]:
