@@ -187,7 +187,8 @@ class Replica:
     def has_no_log(self) -> bool:
         """Whether no segment is here, with the first of which a broker makes the directory: they were removed, or left out of the copy."""
         is_formatted = self.topic_partition.topic in METADATA_TOPICS and not self.checkpoint_epochs
-        return not self.segments and not self.deleted_segments and not self.unread_files and not is_formatted
+        is_served = self.state in {"live", "future"}
+        return is_served and not self.segments and not self.unread_files and not is_formatted
 
     @property
     def is_log_known(self) -> bool:

@@ -153,7 +153,7 @@ class EvidenceFile:
         """
         filled = self._fill(position, buffer)
         if position == 0 and filled and buffer[0]:
-            problem = stand_in(self.path, self.size, self._bytes_of)
+            problem = stand_in(self.path, self.size, bytes(buffer[: min(filled, 8)]), self._bytes_of)
             if problem is not None:
                 raise EvidenceUnreadable(str(self.path), problem)
         return filled
@@ -391,9 +391,10 @@ def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
         os.close(descriptor)
     read_counts.add(count)
     is_whole = count == len(data)
-    if is_whole and count and data[0] and stand_in(path, count, lambda at, length: bytes(data[at : at + length])):
+    whole = bytes(data)
+    if not is_whole or (whole[:1] > b"\0" and stand_in(path, count, whole, lambda at, length: whole[at : at + length])):
         return None
-    return bytes(data) if is_whole else None
+    return whole
 
 
 def open_below(root: Path, relative: str) -> EvidenceFile:

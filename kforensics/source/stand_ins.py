@@ -13,6 +13,7 @@ from kforensics.source.naming import FileKind, parse_file_name
 HEAD_LENGTH = 1024
 """The bytes at either end of a file that are looked at."""
 
+_FIRST = b"version "
 _LFS = re.compile(
     rb"version https?://\S+/spec/v1\n(?:[a-z0-9.-]+ [^\n]*\n)*?oid (\w+):([0-9a-f]{64})\nsize ([0-9]{1,19})\n?"
 )
@@ -27,21 +28,22 @@ _BINARY = {
 _NOT_TEXT = re.compile(r"[^\t\n\f\r\x1b\x20-\x7e\x80-\U0010ffff]")
 
 
-def stand_in(path: PurePath | str, size: int, read: Callable[[int, int], bytes]) -> str | None:
+def stand_in(path: PurePath | str, size: int, begun: bytes, read: Callable[[int, int], bytes]) -> str | None:
     """Return what a file is that is not the one its name says, as the predicate of a sentence; None where nothing speaks against it.
 
     Args:
         path: of the file.
         size: of the file in bytes.
+        begun: its first bytes, a few at least; of nearly all files they tell that nothing else has to be read.
         read: gives the bytes of a position and a length.
     """
-    head = read(0, HEAD_LENGTH)
-    pointer = _LFS.fullmatch(head) if size < HEAD_LENGTH else None
-    if pointer is not None:
-        algorithm, digest, length = (one.decode() for one in pointer.groups())
-        return f"it is a Git LFS pointer to a file of {int(length):,} bytes ({algorithm} {digest}), not that file: git lfs pull fetches it"
+    if size < HEAD_LENGTH and _FIRST.startswith(begun[: len(_FIRST)]):
+        pointer = _LFS.fullmatch(read(0, HEAD_LENGTH))
+        if pointer is not None:
+            algorithm, digest, length = (one.decode() for one in pointer.groups())
+            return f"it is a Git LFS pointer to a file of {int(length):,} bytes ({algorithm} {digest}), not that file: git lfs pull fetches it"
     what = _BINARY.get(parse_file_name(str(path).rpartition("/")[2]).kind)
-    if what is None or not _is_text(head) or not _is_text(read(max(size - HEAD_LENGTH, 0), HEAD_LENGTH)):
+    if what is None or not (_is_text(read(0, HEAD_LENGTH)) and _is_text(read(max(size - HEAD_LENGTH, 0), HEAD_LENGTH))):
         return None
     return f"it is text and no {what}: something else was put in its place"
 

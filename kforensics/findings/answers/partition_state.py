@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.unaccounted import is_empty
+from kforensics.evidence.model import Problem, Replica
+from kforensics.evidence.replica.unaccounted import is_empty, unaccounted_offsets
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -302,22 +302,29 @@ def _gone(
     electable = frozenset() if isinstance(report.electable, Absent) else report.electable
     for one in (*live, *without_log):
         replica = one.view.replica
-        lacks = one.view.missing
+        others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
+        # That a log is empty which its own checkpoints call longer, the copy of a running broker explains where all others are as short.
+        lacks = one.view.missing or (unaccounted_offsets(replica) if others and is_empty(replica) else ())
         words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files" if lacks else ""
         if replica.has_no_log:
-            words = f"no .log file of it is here{f', and {words}' if words else ''}"
+            words = f"no .log file of it is here, and {words or _began(replica)}".removesuffix(", and ")
         if not words:
             continue
-        others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
         if is_empty(replica) and others and replica.broker_id in electable:
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
             isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
-            detail = f"its log is empty, unless the copy left it out, {words}, and {isr}"
-            yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(
-                is_sole=is_sole
-            )
+            # A copy that lacks the file may have left it out.
+            state = State.MAYBE_AT_RISK if replica.has_no_log else State.AT_RISK
+            detail = f"its log is empty, {words}, and {isr}"
+            yield _concern(report, state, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(is_sole=is_sole)
         else:
             yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
+
+
+def _began(replica: Replica) -> str:
+    claimed = replica.checkpoint_epochs
+    began = 0 if isinstance(claimed, Absent) or not claimed else claimed[-1].start_offset
+    return f"a leader epoch began in it at offset {began:,}" if began else ""
 
 
 def _not_compared(

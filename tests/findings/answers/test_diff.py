@@ -577,7 +577,7 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
     report = judged(log(1, 60), stated_replicas=(1, 2), given={2: lost})
 
     assert State.UNKNOWN is partition_state(report)
-    assert "broker 2 does not hold the log of" in answer(report).headline
+    assert "the log of t-0 on broker 2 is not here" in answer(report).headline
     assert ["KF116"] == [one.code for one in partition_findings(report)]
 
 
