@@ -342,7 +342,11 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             broker_id=broker,
             citations=(view.replica.cite("leader-epoch-checkpoint"),),
         )
-    if isinstance(view.replica.topic_id, Absent) and not isinstance(report.topic_id, Absent):
+    if (
+        isinstance(view.replica.topic_id, Absent)
+        and view.replica.is_log_known
+        and not isinstance(report.topic_id, Absent)
+    ):
         yield finding(
             "KF215",
             severity=Severity.NOTE,

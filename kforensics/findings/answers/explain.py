@@ -232,13 +232,18 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             else f"brokers {listed(brokers, most=MOST_NAMED)}, which do not lead"
         )
         maybe = "" if all(loss.was_committed == "certain" for loss in held) else "possibly "
-        text = f"{records_lost(held)} of {_names(affected)} that {were(held)} {maybe}committed {are(held)} only on {where}."
+        shown = (
+            ", as far as the logs given show"
+            if missing_replicas_of(held, {one.partition: one for one in affected})
+            else ""
+        )
+        text = f"{records_lost(held)} of {_names(affected)} that {were(held)} {maybe}committed {are(held)} only on {where}{shown}."
     else:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{were(losses)} committed" if sure else "may have been committed"
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
-        why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away)
+        why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away, affected)
         lost = f"in no log in use of those given ({why})" if away else "lost"
         if held:
             many = sum(loss.records for loss in gone)
@@ -258,8 +263,10 @@ def _is_unnamed(affected: Sequence[PartitionIncident]) -> bool:
     )
 
 
-def _not_given(brokers: Sequence[int]) -> str:
+def _not_given(brokers: Sequence[int], affected: Sequence[PartitionIncident]) -> str:
     names = listed([str(broker) for broker in brokers], most=MOST_NAMED)
+    if any(doubt.kind is DoubtKind.UNREADABLE for one in affected for doubt in one.doubts):
+        return f"what the log of broker {names} holds is not known"
     return (
         f"no replica of broker {names} is among the inputs"
         if len(brokers) == 1

@@ -149,12 +149,17 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         problems: what could not be read of it.
     """
     concerns = tuple(_concerns(report))
-    if problems or any(one.view.replica.unread_files for one in report.replicas):
+    if problems or any(_is_unread(one) for one in report.replicas):
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
     judged = JudgedPartition(partition=report.partition, concerns=concerns)
     return judged if report.account is None else judged.led_by(report.account)
+
+
+def _is_unread(one: ReplicaReport) -> bool:
+    """Whether a file that decides about a replica could not be read: of its log, or the checkpoint of its high watermark."""
+    return bool(one.view.replica.unread_files) or (one.verdict is Verdict.UNREADABLE and one.compared_with is not None)
 
 
 RISKS: Mapping[Risk, str] = {

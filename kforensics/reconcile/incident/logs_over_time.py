@@ -95,9 +95,10 @@ class LogsOverTime:
         self.logged_past_end = self._logged_past_end()
         self.whole_account = self._whole_account()
         self.leader_basis = self._leader_basis(is_before_its_term=bool(before_term))
-        held = {copy.broker_id for copy in (*self.copies, *self.unread) if copy.is_final and not copy.is_remnant}
+        held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
-        self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
+        unknown = {copy.broker_id for copy in self.unread if copy.is_final and isinstance(copy.broker_id, int)}
+        self.missing_replicas = tuple(sorted((self.account.replicas - held - here) | unknown))
 
     def _judge(self) -> CommitJudge | None:
         # The newest last: of a broker's logs the judge takes the last one for what it led with.

@@ -220,7 +220,6 @@ class PartitionJudge:
             ]
             reports = self._high_watermark_lost(reports, is_whole=not missing and not unread)
             odd_ones = self._odd_ones(reports)
-            reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
             choices = LeaderChoices(self, judge, epoch, emptied)
             sole, what_if = choices.nothing_to_lose() or (self._sole_holders(judge), choices.what_if())
             if unread:
@@ -228,6 +227,7 @@ class PartitionJudge:
                 sole, what_if = (), tuple(one for one in what_if if one.leader is leader.view)
         not_judged = self.unread if judge is not None else [*self.live, *self.future, *self.unread]
         reports += [ReplicaReport(view=v, verdict=Verdict.UNREADABLE) for v in not_judged]
+        reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
         reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None and not unread else ()
         return PartitionReport(
@@ -443,6 +443,12 @@ class PartitionJudge:
     def _judged(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         protocol = self.protocol_of(view)
         outcome = follower_outcome(view, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
+        if view.replica.high_watermark is Absent.UNREADABLE:
+            # From where on it may truncate to its high watermark is not known where that makes a difference.
+            at_end = replace(view, high_watermark=view.log_end_offset)
+            other = follower_outcome(at_end, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
+            if other.offset != outcome.offset:
+                return ReplicaReport(view=view, verdict=Verdict.UNREADABLE, protocol=protocol, compared_with=leader)
         divergence = self.compared.divergence(view, leader)
         truncation = expected_truncation(
             view,

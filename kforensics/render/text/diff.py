@@ -9,7 +9,7 @@ from rich.text import Text
 from kforensics.commands.diff import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input
+from kforensics.evidence.model import CheckpointValue, Input
 from kforensics.findings.answers.diff_concerns import joined_by_and
 from kforensics.findings.answers.model import State
 from kforensics.findings.model import Finding
@@ -189,7 +189,8 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
         yield hanging(f"{name:<11} not compared{led}: its log {escape_text(view.replica.lack)}")
         return
     recorded = view.replica.high_watermark
-    recorded_words = "none" if isinstance(recorded, Absent) else str(recorded.value)
+    recorded_words = str(recorded.value) if isinstance(recorded, CheckpointValue) else "none"
+    recorded_words = "unreadable" if recorded is Absent.UNREADABLE else recorded_words
     is_led = report.leader is not None and view is report.leader.view and not report.is_deleted
     role = "  leader" if is_led else ""
     if replica.verdict is Verdict.DIFFERENT_TOPIC:
@@ -310,7 +311,8 @@ def _holders(report: PartitionReport) -> Iterator[Line]:
 
 def _other_leaders(report: PartitionReport) -> Iterator[Line]:
     interesting = [w for w in report.what_if if w.truncations or w.kept_divergent or any(w.rank)]
-    if not interesting or report.leader is None:
+    # Where a log is not known, what another leader would lose is not known either.
+    if not interesting or report.leader is None or not all(one.view.replica.is_log_known for one in report.replicas):
         return
     for choice in report.what_if:
         if choice.leader is report.leader.view:
