@@ -5,6 +5,7 @@ offset, and no other binary file of a broker with anything that could be read as
 """
 
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from pathlib import PurePath
 
@@ -49,10 +50,10 @@ def stand_in(path: PurePath | str, size: int, begun: bytes, read: Callable[[int,
 
 
 def _is_text(data: bytes) -> bool:
-    for cut in range(4):  # either end may lie inside of a character
-        try:
-            words = data[cut : len(data) - cut].decode()
-        except UnicodeDecodeError:
-            continue
-        return bool(words) and _NOT_TEXT.search(words) is None
-    return False
+    """Whether bytes are text of UTF-8 whose first and last characters may be cut."""
+    begun = next((at for at, one in enumerate(data[:4]) if not 0x80 <= one < 0xC0), 0)
+    try:
+        words = getincrementaldecoder("utf-8")().decode(data[begun:])
+    except UnicodeDecodeError:
+        return False
+    return bool(words) and _NOT_TEXT.search(words) is None

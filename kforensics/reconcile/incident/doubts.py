@@ -551,5 +551,5 @@ def _of_damage(leader: "LogCopy | None", copies: "Sequence[LogCopy]") -> Iterato
             yield Doubt(
                 DoubtKind.DAMAGE,
                 f"what {lost.words} of {copy.view.replica.owner} held, which {lost.are} unaccounted for by its own files",
-                "the files that were taken away, or an earlier copy of its log directory",
+                "the files that were removed or left out of the copy, or an earlier copy of its log directory",
             )
