@@ -191,15 +191,23 @@ class Replica:
         return is_served and not self.segments and not self.unread_files and not is_formatted
 
     @property
+    def lacks_end(self) -> bool:
+        """Whether its last segment is not here, by the index that is: it was removed, or left out of the copy."""
+        end = self.lineage.log_end_offset
+        return bool(self.segments) and any(base >= end for base, _ in self.orphan_indexes)
+
+    @property
     def is_log_known(self) -> bool:
-        """Whether all of its log is here and could be read: else what it holds, and where it ends, is unknown."""
-        return not self.unread_files and not self.has_no_log
+        """Whether its log is here up to its end, and could be read: else what it holds, and where it ends, is unknown."""
+        return not self.unread_files and not self.has_no_log and not self.lacks_end
 
     @property
     def lack(self) -> str:
         """Why its log is not known, as the predicate of a sentence about it."""
-        if self.unread_files == (self.path,) or self.has_no_log:
-            return "is not here: removed, or left out of the copy" if self.has_no_log else "could not be read"
+        if not self.unread_files:
+            return f"is not here{'' if self.has_no_log else ' to its end'}: removed, or left out of the copy"
+        if self.unread_files == (self.path,):
+            return "could not be read"
         names = dict.fromkeys(path.rpartition("/")[2] for path in self.unread_files)
         return f"could not be read whole ({listed(list(names), most=3)})"
 

@@ -206,7 +206,11 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
     left_out = [one.view for one in given if one.view.replica.is_left_out]
     if left_out:
         yield _concern(report, State.UNKNOWN, ConcernKind.LEFT_OUT, left_out)
-    lacking = [one for one in given if one.view.replica.has_no_log and not one.view.replica.is_left_out]
+    lacking = [
+        one
+        for one in given
+        if not (one.view.replica.is_log_known or one.view.replica.unread_files or one.view.replica.is_left_out)
+    ]
     yield from _gone(report, live, lacking)
     yield from _not_compared(report, live, given)
     yield from _sole_holders(report, live)
@@ -318,9 +322,10 @@ def _gone(
         if is_empty(replica) and others and replica.broker_id in electable:
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
             isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
-            # A copy that lacks the file may have left it out.
-            state = State.MAYBE_AT_RISK if replica.has_no_log else State.AT_RISK
-            detail = f"its log is empty, {words}, and {isr}"
+            state, why = State.AT_RISK, "its log is empty"
+            if replica.has_no_log:
+                state, why = State.MAYBE_AT_RISK, "its log was removed, or the copy left it out"
+            detail = f"{why}, {words}, and {isr}"
             yield _concern(report, state, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(is_sole=is_sole)
         else:
             yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
