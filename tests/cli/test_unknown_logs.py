@@ -234,3 +234,39 @@ def test_a_directory_without_meta_properties_may_be_the_one_that_is_missing(clus
         assert "meta.properties" in said, command
         assert "broker 1 is not among the inputs" not in said, command
         assert "add the directory of broker 1" not in said, command
+
+
+@pytest.fixture
+def stopped(incident, tmp_path):
+    """A cluster that was stopped; the log of `orders-ok-0` is of seven segments on brokers 1 and 2."""
+    return copied(incident("benign-rolling-restart-4.x") / "snapshots" / "99-final", tmp_path / "stopped")
+
+
+@pytest.mark.parametrize("base", [0, 60, 120])
+def test_of_a_segment_that_a_copy_left_out_nothing_is_known(stopped, capsys, base):
+    """Neither do replicas differ by it, nor is it alone on another, nor is it lost where an earlier copy has it."""
+    before = copied(stopped, stopped.parent / "before")
+    shutil.rmtree(stopped / "broker-3")
+    for broker in (1, 2):
+        (stopped / f"broker-{broker}" / "orders-ok-0" / f"{base:020}.log").unlink()
+
+    code, found = document(capsys, "diff", stopped, "--topic", "orders-ok", "--partition", "0")
+    assert (3, "unknown") == (code, found["answer"]["state"])
+    assert "left out of the copy" in found["answer"]["headline"]
+    assert not CLAIMS.search(found["answer"]["headline"])
+    (partition,) = found["partitions"]
+    assert partition["verdict"] not in {"silent-divergence", "lost"}
+    assert [] == partition["sole_holders"]
+
+    _, found = document(capsys, "explain", stopped, "--before", before, "--topic", "orders-ok", "--partition", "0")
+    assert "unknown" == found["answer"]["state"]
+    assert [] == found["losses"]
+
+
+def test_no_damage_is_seen_behind_a_segment_that_can_not_be_read(stopped, refused, capsys):
+    refused.add(str(stopped / "broker-2" / "orders-ok-0" / f"{120:020}.log"))
+
+    code, found = document(capsys, "verify", stopped / "broker-2")
+
+    assert (3, "unknown") == (code, found["answer"]["state"])
+    assert [] == [one for one in found["findings"] if one["code"] == "KF116"]
