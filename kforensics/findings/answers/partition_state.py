@@ -312,23 +312,26 @@ def _gone(
     for one in (*live, *without_log):
         replica = one.view.replica
         others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
-        # That a log is empty which its own checkpoints call longer, the copy of a running broker explains where all others are as short.
+        # What its checkpoints name of a log of 0 bytes came after it was copied, or went with a power loss, unless it was stopped cleanly.
         lacks = one.view.missing or (unaccounted_offsets(replica) if others and is_empty(replica) else ())
         words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files" if lacks else ""
         if replica.has_no_log:
             words = f"no .log file of it is here, and {words or _began(replica)}".removesuffix(", and ")
         if not words:
             continue
+        is_sure = bool(one.view.missing) or report.is_stopped
         if is_empty(replica) and others and replica.broker_id in electable:
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
             isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
-            state, why = State.AT_RISK, "its log is empty"
-            if replica.has_no_log:
-                state, why = State.MAYBE_AT_RISK, "its log was removed, or the copy left it out"
+            state = State.AT_RISK if is_sure and not replica.has_no_log else State.MAYBE_AT_RISK
+            why = "its log was removed, or the copy left it out" if replica.has_no_log else "its log is empty"
             detail = f"{why}, {words}, and {isr}"
             yield _concern(report, state, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(is_sole=is_sole)
-        else:
+        elif is_sure or replica.has_no_log:
             yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
+        else:
+            count = last + 1 - lacks[0].first if isinstance(last := lacks[-1].last, int) else 0
+            yield _concern(report, State.UNKNOWN, ConcernKind.TAIL, (one.view,), records=count)
 
 
 def _began(replica: Replica) -> str:
