@@ -126,9 +126,9 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF116": FindingKind(
         title="a missing segment",
-        meaning="Its index, a checkpoint or the segments around it show that it was there: a broker deletes them together, so it was taken away or lost. "
-        "A start does not bring it back: the broker begins an empty log, or serves the log with a hole.",
-        advice="Look for the file in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
+        meaning="Its index, a checkpoint or the segments around it show that it was there: a broker deletes them together, so it was removed, or the copy left it out. "
+        "A start without it does not bring it back: the broker begins an empty log, or serves the log with a hole.",
+        advice="Look for the file on the broker's disk, in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
         told_apart_by=ToldApartBy.FILE,
     ),
     "KF117": FindingKind(

@@ -35,7 +35,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         )
     aside = set() if report.replicas else {directory.broker_id for directory in report.set_aside}
     missing = [str(broker) for broker in report.missing_replicas if broker not in aside]
-    if missing:
+    if missing and not any(one.view.replica.is_unnamed for one in report.replicas):
         yield finding(
             "KF213",
             severity=Severity.NOTE,
@@ -342,7 +342,11 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             broker_id=broker,
             citations=(view.replica.cite("leader-epoch-checkpoint"),),
         )
-    if isinstance(view.replica.topic_id, Absent) and not isinstance(report.topic_id, Absent):
+    if (
+        isinstance(view.replica.topic_id, Absent)
+        and view.replica.is_log_known
+        and not isinstance(report.topic_id, Absent)
+    ):
         yield finding(
             "KF215",
             severity=Severity.NOTE,

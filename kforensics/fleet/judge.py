@@ -401,7 +401,9 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
         "damaged_places": damaged_places(replica),
         "verdict": report.verdict.value if report else None,
         "log_start_offset": report.view.log_start_offset if report else replica.lineage.log_start_offset,
-        "log_end_offset": report.view.log_end_offset if report else replica.lineage.log_end_offset,
+        "log_end_offset": None
+        if not replica.is_log_known
+        else (report.view.log_end_offset if report else replica.lineage.log_end_offset),
         "protocol": None if isinstance(protocol, Absent) else protocol.name.value,
         "truncate_to": expected.offset if expected else None,
         "records_cut": expected.counts.records if expected else None,

@@ -18,6 +18,7 @@ from typing import Self
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.pace import Pace
+from kforensics.source.stand_ins import stand_in
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LISTING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -151,8 +152,21 @@ class EvidenceFile:
             buffer: where the bytes are written; bytes that are held are taken from there.
 
         Raises:
-            EvidenceUnreadable: the operating system refuses, as at a bad sector; the message names the byte.
+            EvidenceUnreadable: the operating system refuses, as at a bad sector, and the message names the byte; or the file only stands in for the one of its name.
         """
+        filled = self._fill(position, buffer)
+        if position == 0 and filled and buffer[0]:
+            problem = stand_in(self.path, self.size, bytes(buffer[: min(filled, 8)]), self._bytes_of)
+            if problem is not None:
+                raise EvidenceUnreadable(str(self.path), problem)
+        return filled
+
+    def _bytes_of(self, position: int, length: int) -> bytes:
+        buffer = bytearray(length)
+        return bytes(buffer[: self._fill(position, memoryview(buffer))])
+
+    def _fill(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer with the bytes of the file, whatever they are."""
         filled = 0
         if held_ranges:
             length = max(min(len(buffer), self.size - position), 0)
@@ -275,7 +289,7 @@ class EvidenceFile:
         digest = hashlib.sha256()
         buffer = memoryview(bytearray(min(WINDOW_LENGTH, self.size + 1)))  # most files are small
         position = 0
-        while count := self.read_into(position, buffer):
+        while count := self._fill(position, buffer):
             digest.update(buffer[:count])
             position += count
         return digest.hexdigest()
@@ -379,7 +393,11 @@ def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
     finally:
         os.close(descriptor)
     read_counts.add(count)
-    return bytes(data) if count == len(data) else None
+    is_whole = count == len(data)
+    whole = bytes(data)
+    if not is_whole or (whole[:1] > b"\0" and stand_in(path, count, whole, lambda at, length: whole[at : at + length])):
+        return None
+    return whole
 
 
 def open_named(path: Path) -> EvidenceFile:

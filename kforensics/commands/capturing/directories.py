@@ -312,6 +312,8 @@ class Directories:
             found = Problem(input=self._input_of(folder), path=met.path, message=met.message)
             if found not in self.plan.problems:  # it was met first when the names were looked at
                 self.taken.problems.append(found)
+        if not folder.may_vanish and any(met.path == folder.relative for met in folder.obstacles):
+            return  # a directory without entries would be an empty one
         indexes = {
             f"{name.removesuffix('.log')}{ending}": content
             for name, scan in scans.items()

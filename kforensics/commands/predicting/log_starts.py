@@ -40,6 +40,7 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedLog,
 )
 from kforensics.units import TopicPartition
+from kforensics.words import listed
 
 NOTHING_LOST = LostRecords()
 RETENTION_DELAY_MS = 30_000
@@ -122,6 +123,10 @@ class LogStarts:
                 outcome = Unpredictable(newer)
             if self._outcomes is not None and key is not None and not disk.unreadable:
                 self._outcomes[key] = outcome
+        if disk.unreadable and isinstance(outcome, LoadOutcome) and not isinstance(outcome.failure, Absent):
+            # It fails as where the broker can't read them either; they are read here without its rights, or on a copy.
+            names = listed(sorted(disk.unreadable), most=3)
+            return LogLoad(key_of(*directory.place), directory.name, Unpredictable(f"{names} can't be read here"))
         return LogLoad(key_of(*directory.place), directory.name, outcome)
 
     def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
@@ -204,7 +209,6 @@ class LogStarts:
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
             fate=fate,
             is_reached=is_reached,
-            is_unreadable=bool(directory.disk.unreadable),
             before=before,
         )
         if isinstance(outcome, Unpredictable):

@@ -92,12 +92,17 @@ def start_metadata_log(
         snapshot_end=Absent.NOT_APPLICABLE,
         lost=LostRecords(),
     )
-    refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version)
     if is_inferred and (newer := newer_file(disk)):
         outcome = Unpredictable(newer)
-    refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version, configured_voters)
+    try:
+        refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version, configured_voters)
+    except EvidenceError as error:
+        return MetadataStart(replace(load, unknown=f"quorum-state: {error.problem}"), None)
     if isinstance(outcome, Unpredictable):
         return MetadataStart(replace(load, unknown=outcome.reason), refusal)
+    if disk.unreadable and not isinstance(outcome.failure, Absent):
+        name, why = min(disk.unreadable.items())
+        return MetadataStart(replace(load, unknown=f"{name}: {why}"), refusal)
     if not isinstance(outcome.failure, Absent):
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
@@ -155,13 +160,11 @@ def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
 def _quorum_refusal(
     one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion, configured_voters: str | None
 ) -> Refusal | None:
-    """Why `quorum-state` ends the start."""
+    """Why `quorum-state` ends the start; raise `EvidenceError` where it can't be read here."""
     if "quorum-state" not in content.files:
         return None
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))
-    except EvidenceError as error:
-        return Refusal("UncheckedIOException", f"{path}: {error.problem}")
     except FormatError as error:
         return Refusal("UncheckedIOException", f"{path}: {error}")
     if state.data_version and version < FIRST_OF_QUORUM_STATE_1:

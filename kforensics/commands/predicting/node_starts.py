@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from kforensics.commands.loading import bytes_scanned
@@ -21,6 +21,7 @@ from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.settings import Settings
 from kforensics.commands.predicting.surroundings import Surroundings
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
@@ -42,7 +43,7 @@ from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, Sta
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.logs.predicted_load import PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import FurtherEnd, PredictedLog, PredictedStart
 from kforensics.source.walk import Obstacle, join
 
 MOST_STARTS = 4
@@ -243,15 +244,23 @@ class _NodeStarter:
                     directory.release()
                 if needed is not None:
                     loads.append(needed)
-            end = start_of(
-                log_dirs,
-                loads,
-                (
-                    (key_of(*directory.place), directory.name)
-                    for directory, fate in zip(self._directories, becoming, strict=True)
-                    if self._is_live(fate)
-                ),
-                self._rules,
+            own = logs[len(logs) - len(self._directories) :]
+            is_left_out = _are_left_out(own)
+            if is_left_out:
+                logs[len(logs) - len(own) :] = map(_unknown, own)
+            end: Start | Unpredictable = (
+                Unpredictable(LOGS_LEFT_OUT)
+                if is_left_out
+                else start_of(
+                    log_dirs,
+                    loads,
+                    (
+                        (key_of(*directory.place), directory.name)
+                        for directory, fate in zip(self._directories, becoming, strict=True)
+                        if self._is_live(fate)
+                    ),
+                    self._rules,
+                )
             )
             if Fate.EXITS in becoming and isinstance(end, Start) and not _exits(end):
                 name = self._directories[becoming.index(Fate.EXITS)].name
@@ -464,6 +473,27 @@ class _NodeStarter:
                 self._problems.append(
                     Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
                 )
+
+
+def _are_left_out(logs: Sequence[PredictedLog]) -> bool:
+    """Whether no segment of any log is here, and files speak of records in one of them."""
+    return not any(log.before.segments for log in logs) and any(
+        isinstance(log.further_end, FurtherEnd) or log.has_only_indexes for log in logs
+    )
+
+
+def _unknown(log: PredictedLog) -> PredictedLog:
+    return replace(
+        log,
+        outcome="unknown",
+        exception=Absent.UNKNOWN,
+        message="no .log file of it is here",
+        after=Absent.UNKNOWN,
+        files=(),
+        due=Absent.NOT_APPLICABLE,
+        further_end=Absent.NOT_APPLICABLE,
+        has_only_indexes=False,
+    )
 
 
 def _exits(end: Start | Unpredictable) -> bool:

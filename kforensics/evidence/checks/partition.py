@@ -169,7 +169,7 @@ class _PartitionCheck:
             if path in own:
                 self._found.add(path, (damage,))
         elsewhere = (
-            *(check_checkpoints(self._context, segments) if segments else ()),
+            *(check_checkpoints(self._context, segments) if segments and not self._found.problems else ()),
             *((path, damage) for path, damage in missing if path not in own),
         )
         ranges = [found for segment in segments if (found := sound_range(segment)) is not None]

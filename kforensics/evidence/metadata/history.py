@@ -68,6 +68,8 @@ class MetadataHistory:
     damage: tuple[tuple[str, Damage], ...]
     """The damage, with the path of the file."""
     problems: tuple[Problem, ...]
+    is_log_known: bool = True
+    """All of its segments could be read: else where it ends is unknown."""
 
     @property
     def last_epoch(self) -> int:

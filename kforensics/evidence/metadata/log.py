@@ -77,6 +77,7 @@ class _LogReader:
     batches: list[BatchTable] = field(default_factory=list)
     start_offset: int | None = None
     next_offset: int = 0
+    is_log_known: bool = True
 
     def read(self) -> MetadataHistory:
         for end_offset, raft_epoch, path in self.files.snapshots:
@@ -86,6 +87,7 @@ class _LogReader:
                 self._read_segment(path)
             except EvidenceError as error:
                 self._problem(path, error.problem)
+                self.is_log_known = False
         if self.start_offset is None:
             self._open_with_newest_snapshot()
         if self.files.directory and not self.files.segments and self.next_offset:
@@ -121,6 +123,7 @@ class _LogReader:
             unread=tuple(self.unread),
             damage=tuple(self.damage),
             problems=tuple(self.problems),
+            is_log_known=self.is_log_known,
         )
 
     @property

@@ -100,9 +100,27 @@ def collect_replica(
     deleted = [segment for state in left_over for segment in _segments(place, files, state, problems, scanned or {})]
     is_whole = not problems
     replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
+    if problems:
+        replica = replace(replica, unread_files=_unread_of(place, problems))
+    if place.is_left_out:
+        replica = replace(replica, is_read_whole=False, is_left_out=True)
     if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def _unread_of(place: PartitionPlace, problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Return what of the log itself could not be read: what other files say of it is known all the same."""
+    return tuple(
+        one.path
+        for one in problems
+        if one.message is not CHANGED_MEANWHILE and (one.path == place.path or _is_of_log(one.path))
+    )
+
+
+def _is_of_log(path: str) -> bool:
+    name = parse_file_name(path.rpartition("/")[2])
+    return name.kind in {FileKind.SEGMENT, FileKind.LEADER_EPOCH_CHECKPOINT} and not name.is_transient
 
 
 def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy | None:

@@ -34,6 +34,7 @@ _SHORT = {
     ConcernKind.OUTSIDE: "a directory that is no replica any more holds records alone",
     ConcernKind.PROTOCOL: "what is truncated depends on the Kafka version",
     ConcernKind.DIVERGENCE: "replicas hold different content at the same offset",
+    ConcernKind.UNNAMED: "a directory without meta.properties may be that of an assigned replica",
     ConcernKind.MISSING: "an assigned replica is not among the inputs",
     ConcernKind.ALONE: "one replica is given",
     ConcernKind.TAIL: "its end may have been copied at another moment than that of other replicas",
@@ -42,6 +43,7 @@ _SHORT = {
     ConcernKind.DAMAGE: "the only replica given is damaged",
     ConcernKind.OTHER_TOPIC: "replicas belong to another topic of the same name",
     ConcernKind.NO_REPLICA: "no live replica is among the inputs",
+    ConcernKind.LEFT_OUT: "its .log files are not here",
     ConcernKind.UNREAD: "files could not be read",
     ConcernKind.OUTDATED: "log lines name a later leader epoch",
     ConcernKind.LOGGED_END: "log lines name offsets past the end of a log",
@@ -72,6 +74,8 @@ _SENTENCES = {
     ConcernKind.DAMAGE: "the only replica of {partition} given can't give {detail}: its bytes are damaged; {partitions} in all.",
     ConcernKind.OTHER_TOPIC: "replicas of {partitions} belong to another topic of the same name and were not compared.",
     ConcernKind.NO_REPLICA: "no live replica of {partitions} is among the inputs.",
+    ConcernKind.UNNAMED: "a directory with {partitions} has no meta.properties that says whose it is: it may be that of {owners}, which should hold {partitions}.",
+    ConcernKind.LEFT_OUT: "no .log file of any partition on {owners} is here: the copy left them out, and nothing can be said of the records of {partitions}.",
     ConcernKind.UNREAD: "files of {partitions} could not be read.",
     ConcernKind.UNCOMMITTED: "Nothing committed is at risk: {owners} will truncate records of {partitions} that were never committed.",
     ConcernKind.ENDS: "By leader epochs and ends all replicas agree: {partitions}, every assigned replica given.",
@@ -179,14 +183,9 @@ def _emptied(found: Concerns, items: Sequence[Item]) -> str:
 def _gone(items: Sequence[Item]) -> str:
     partition, one = items[0]
     owners = joined_by_and(dict.fromkeys(owner for tp, other in items if tp == partition for owner in other.owners))
-    does, they = ("do", "they") if " and " in owners else ("does", "it")
     others = len({tp for tp, _ in items}) - 1
-    more = (
-        f" {counted(others, 'other partition')} {form(others, 'has', 'have')} lost a log or a part of it, too."
-        if others
-        else ""
-    )
-    return f"{owners} {does} not hold the log of {partition} that {they} had: {one.detail}.{more}"
+    more = f" The same of {counted(others, 'other partition')}." if others else ""
+    return f"the log of {partition} on {owners} is not here, or not whole (removed, or left out of the copy): {one.detail}.{more}"
 
 
 def _discard(found: Concerns, items: Sequence[Item]) -> str:

@@ -20,6 +20,7 @@ from kforensics.reconcile.incident.conclusion import (
     records_lost,
     were,
 )
+from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -231,13 +232,18 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             else f"brokers {listed(brokers, most=MOST_NAMED)}, which do not lead"
         )
         maybe = "" if all(loss.was_committed == "certain" for loss in held) else "possibly "
-        text = f"{records_lost(held)} of {_names(affected)} that {were(held)} {maybe}committed {are(held)} only on {where}."
+        shown = (
+            ", as far as the logs given show"
+            if missing_replicas_of(held, {one.partition: one for one in affected})
+            else ""
+        )
+        text = f"{records_lost(held)} of {_names(affected)} that {were(held)} {maybe}committed {are(held)} only on {where}{shown}."
     else:
         sure = all(loss.was_committed == "certain" for loss in losses)
         verb = f"{were(losses)} committed" if sure else "may have been committed"
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
-        why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away)
+        why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away, affected)
         lost = f"in no log in use of those given ({why})" if away else "lost"
         if held:
             many = sum(loss.records for loss in gone)
@@ -257,8 +263,10 @@ def _is_unnamed(affected: Sequence[PartitionIncident]) -> bool:
     )
 
 
-def _not_given(brokers: Sequence[int]) -> str:
+def _not_given(brokers: Sequence[int], affected: Sequence[PartitionIncident]) -> str:
     names = listed([str(broker) for broker in brokers], most=MOST_NAMED)
+    if any(doubt.kind is DoubtKind.UNREADABLE for one in affected for doubt in one.doubts):
+        return f"what the log of broker {names} holds is not known"
     return (
         f"no replica of broker {names} is among the inputs"
         if len(brokers) == 1
@@ -340,7 +348,10 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     )
     # That another log of a broker ends too early is said where that log is.
     of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
-    incident, doubt = next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
+    unread = ((one, doubt) for one in affected for doubt in one.doubts if doubt.kind is DoubtKind.UNREADABLE)
+    incident, doubt = (
+        next(unread, None) or next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
+    )
     return f"the inputs do not show {doubt.words} ({incident.partition})"
 
 

@@ -97,6 +97,8 @@ def _newest(comparison: LogComparison) -> str:
     newer = f" ({level_name(version)})" if isinstance(version, int) and version > NEWEST_LEVEL else ""
     feature = "" if isinstance(version, Absent) else f", metadata.version {version}{newer}"
     logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    if not newest.is_log_known:
+        return f"Metadata log of {node}{logs}: it could not be read whole, and where it ends is unknown{feature}."
     if newest.start_offset == newest.end_offset:
         return f"Metadata log of {node}{logs}: no record behind its snapshot at offset {newest.end_offset}{feature}."
     return (

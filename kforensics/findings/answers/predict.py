@@ -10,7 +10,7 @@ from kforensics.findings.answers.predict_steps import after_starts, predict_step
 from kforensics.findings.answers.predict_unknowns import predict_unknowns
 from kforensics.findings.answers.start_order import discarded_by_leaders
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
+from kforensics.reconcile.logs.predicted_load import DueSegments
 
 
 def predict_answer(found: PredictedCluster) -> Answer:
@@ -54,7 +54,7 @@ def _states(found: PredictedCluster) -> Iterator[State]:
         if isinstance(start.result, Absent):
             yield State.UNKNOWN
         elif start.result is not StartResult.STARTS:
-            yield State.UNKNOWN if _unreadable_only(found, start) else State.WILL_NOT_START
+            yield State.WILL_NOT_START
     for log in found.logs:
         if not log.is_reached:
             continue
@@ -72,14 +72,6 @@ def _states(found: PredictedCluster) -> Iterator[State]:
             yield State.LOSES if one.lost.only_here else State.STARTS_AND_REPAIRS
     if found.starts:
         yield State.STARTS_UNCHANGED
-
-
-def _unreadable_only(found: PredictedCluster, start: PredictedStart) -> bool:
-    """Whether a start fails for nothing but files that can't be read here."""
-    failed = [
-        log for log in found.logs if (log.node, log.start) == (start.input, start.number) and log.outcome == "fails"
-    ]
-    return start.loads_logs and bool(failed) and all(log.is_unreadable for log in failed)
 
 
 def _state(found: PredictedCluster, outcome: State) -> State:

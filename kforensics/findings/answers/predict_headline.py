@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.answers.start_order import discarded_by_leaders, name_brokers
@@ -55,6 +56,8 @@ def _starts(found: PredictedCluster, state: State) -> str:
     version = f"Kafka {listed(kafka)}"
     if state is State.WILL_NOT_START:
         return _not_starting(found, version) + (f" {_lost(found, version)}" if found.losing else "")
+    if found.starts and all(start.reason == LOGS_LEFT_OUT for start in found.starts):
+        return f"What {version} does to these logs is not known: no .log file of any partition is here."
     nodes, are_all = found.without_marker()
     loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
     if found.losing:

@@ -1,6 +1,6 @@
 """Every copy of a partition's log that any input holds: as it is now, as it was in earlier snapshots, and what renamed files still keep."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
@@ -54,6 +54,8 @@ class LogCopies:
     copies: tuple[LogCopy, ...]
     other_topics: tuple[Replica, ...]
     topic_id: str | Absent
+    unread: tuple[LogCopy, ...] = ()
+    """Copies that could not be read, or whose log is not here: what they hold, and where they end, is unknown."""
 
     @property
     def live(self) -> tuple[LogCopy, ...]:
@@ -77,6 +79,7 @@ def copies_of(
     everything = [*((final_rank, replica) for replica in final), *before]
     current = _current_id(final, topic_id)
     copies: list[LogCopy] = []
+    unread: list[LogCopy] = []
     others: list[Replica] = []
     for rank, replica in everything:
         is_final = rank == final_rank
@@ -84,14 +87,15 @@ def copies_of(
             others.append(replica)
             continue
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
-            copies.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
+            known = copies if replica.is_log_known else unread
+            known.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
         if replica.deleted_segments:
             # The checkpointed high watermark is of the log as it is now and says nothing of what was discarded before.
             remnant = replace(
                 replica, segments=replica.deleted_segments, deleted_segments=(), high_watermark=Absent.NOT_APPLICABLE
             )
             copies.append(LogCopy(view=load_log(remnant), rank=rank, is_final=is_final, is_remnant=True))
-    return LogCopies(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
+    return LogCopies(copies=tuple(copies), other_topics=tuple(others), topic_id=current, unread=tuple(unread))
 
 
 def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:
@@ -152,7 +156,11 @@ def _is_truncated_later(copy: LogCopy, line: LoggedTruncation) -> bool:
 
 
 def final_leader(
-    copies: Sequence[LogCopy], leaderships: Sequence[Leadership], *, wanted: int | None = None
+    copies: Sequence[LogCopy],
+    leaderships: Sequence[Leadership],
+    *,
+    wanted: int | None = None,
+    unread: Collection[int | Absent] = (),
 ) -> LogCopy | None:
     """Return the log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
 
@@ -162,6 +170,7 @@ def final_leader(
         copies: the final ones of the partition, in use, one a broker.
         leaderships: the recorded states of the partition, the oldest first.
         wanted: the broker that the caller names; ignored where it holds no copy here.
+        unread: brokers that hold one whose log is not known: it decides where such a broker led last, or may have.
     """
     by_broker = {copy.broker_id: copy for copy in copies}
     if wanted in by_broker:
@@ -169,6 +178,8 @@ def final_leader(
     last = next((state.leader for state in reversed(leaderships) if isinstance(state.leader, int)), Absent.UNKNOWN)
     if last in by_broker:
         return by_broker[last]
+    if unread:
+        return None
     choice = choose_leader([copy.view for copy in copies], wanted=None, leaderships=())
     return next((copy for copy in copies if choice is not None and copy.view is choice.view), None)
 

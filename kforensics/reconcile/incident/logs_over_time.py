@@ -21,6 +21,7 @@ from kforensics.reconcile.history.log_copies import (
     taken_before_their_lines,
 )
 from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
+from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata, recorded_epochs
@@ -63,7 +64,9 @@ class LogsOverTime:
         self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.elected_before = self._elected_before(found.topic_id)
-        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
+        self.unread = found.unread
+        unread = {copy.broker_id for copy in found.unread if is_in_use(copy)}
+        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader, unread=unread)
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
@@ -94,7 +97,8 @@ class LogsOverTime:
         self.leader_basis = self._leader_basis(is_before_its_term=bool(before_term))
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
-        self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
+        unknown = {copy.broker_id for copy in self.unread if copy.is_final and isinstance(copy.broker_id, int)}
+        self.missing_replicas = tuple(sorted((self.account.replicas - held - here) | unknown))
 
     def _judge(self) -> CommitJudge | None:
         # The newest last: of a broker's logs the judge takes the last one for what it led with.

@@ -171,7 +171,7 @@ class PartitionIncident:
     candidates: tuple[Candidate, ...] = ()
     """Those that may lead, where the guess is a tie."""
     missing_replicas: tuple[int, ...] = ()
-    """Brokers that may hold a replica and whose directories are not among the inputs."""
+    """Brokers that may hold a replica and whose directories are not among the inputs, or whose logs are not known."""
     doubts: tuple[Doubt, ...] = ()
     """The doubts that keep the partition from being proven whole."""
     dispelled: tuple[Reliance, ...] = ()

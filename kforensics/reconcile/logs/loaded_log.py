@@ -119,14 +119,18 @@ class LoadedLog:
         return max(known) if known else Absent.NOT_APPLICABLE
 
     @cached_property
-    def lost_ranges(self) -> tuple[OffsetRange, ...]:
-        """The offsets below its end that the log can't give: their bytes are damaged, or their segment is missing."""
-        missing = (
+    def missing_ranges(self) -> tuple[OffsetRange, ...]:
+        """The offsets below its end whose segment is missing."""
+        return tuple(
             OffsetRange(one.first, one.last)
             for one in self.missing
             if isinstance(one.last, int) and self.content_start_offset <= one.first and one.last < self.log_end_offset
         )
-        return (*(lost.offsets for lost in self.damaged), *missing)
+
+    @cached_property
+    def lost_ranges(self) -> tuple[OffsetRange, ...]:
+        """The offsets below its end that the log can't give: their bytes are damaged, or their segment is missing."""
+        return (*(lost.offsets for lost in self.damaged), *self.missing_ranges)
 
 
 def load_log(replica: Replica) -> LoadedLog:
@@ -171,7 +175,15 @@ def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
     return loaded
 
 
-_SHARED = ("state_without_high_watermark", "missing", "digests", "digest_bytes", "last_epoch", "lost_ranges")
+_SHARED = (
+    "state_without_high_watermark",
+    "missing",
+    "digests",
+    "digest_bytes",
+    "last_epoch",
+    "missing_ranges",
+    "lost_ranges",
+)
 """Properties that are the same of logs that are loaded alike."""
 
 _OF_LOG = attrgetter("clean_shutdown", "checkpoint_epochs", "state", "is_read_whole", "is_at_hand", "has_records")

@@ -91,7 +91,7 @@ class FateJudge:
             (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
         }
         choice = report.leader if report is not None else None
-        self._leader = choice.view if choice is not None else None
+        self._leader = report.leader_log if report is not None else None
         self.is_leader_known = choice is not None and choice.is_known
         self._edges = sorted(set(self._turning_points()))
         self._plain: dict[tuple[object, ...], Commitment] = {}
