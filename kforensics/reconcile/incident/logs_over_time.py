@@ -27,6 +27,7 @@ from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata
 from kforensics.reconcile.incident.logged_high_watermarks import logged_high_watermarks, with_trusted_high_watermarks
 from kforensics.reconcile.incident.model import LeaderBasis
 from kforensics.reconcile.logs.agreement import common_range
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
@@ -60,7 +61,6 @@ class LogsOverTime:
         timed = judge_times(found.copies, evidence.last_logged_ms)
         found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
         self.agreement = Agreement(self.reader, [copy.view for copy in found.copies])
-        self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.elected_before = self._elected_before(found.topic_id)
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
@@ -71,6 +71,9 @@ class LogsOverTime:
                 found.copies, self.leader, self.agreement, created_ms=evidence.incarnation.created_ms
             )
             self.others = tuple(copy for copy in found.copies if copy not in self.copies)
+        self.other_topics = found.other_topics
+        self.earlier = (*found.others, *self.others)
+        self.unrequested = tuple(copy for copy in self.earlier if not self._was_requested(copy))
         observed = find_truncations(partition, evidence.logged, self.copies, self.agreement, others=self.others)
         self.deleted = DeletedRecords(evidence.deletions, self.leaderships, observed)
         self.ordinary = _ordinary_truncations(observed, self.leaderships)
@@ -238,15 +241,34 @@ class LogsOverTime:
         return bound is not None and bound.offset <= truncation.to_offset
 
     def is_deleted(self) -> bool:
-        """Return whether the topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
+        """Return whether a record or line says that the topic was deleted, of which only directories that wait for their removal, or are set aside, are left."""
         now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
         facts = self.evidence.facts
         if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
             return False
         if facts.has_metadata_log():
-            return facts.is_newest_metadata() and isinstance(facts.topic_id(self.partition.topic), Absent)
+            ids = {copy.view.replica.topic_id for copy in now} or {Absent.UNKNOWN}
+            return facts.is_newest_metadata() and all(facts.is_deleted(self.partition.topic, one) for one in ids)
         # A directory waits for its removal where its replica was moved to another broker, too.
         return self.evidence.is_deletion_logged
+
+    def _was_requested(self, copy: LogCopy) -> bool:
+        """Return whether it is on record that the topic of another log of the name was deleted: else its disk may have been emptied, or its cluster formatted."""
+        evidence = self.evidence
+        if evidence.facts.is_deleted(self.partition.topic, copy.view.replica.topic_id):
+            return True
+        if evidence.incarnation.is_after_deletion or evidence.is_deletion_logged:
+            return True
+        # KRaft brokers up to 3.6 put strays aside in the same way.
+        return evidence.has_zookeeper and any(
+            self._begin_alike(load_log(replica), copy.view)
+            for replica in (*self.final, *(one for _, one in self.before))
+            if replica.state == "deleted"
+        )
+
+    def _begin_alike(self, one: LoadedLog, other: LoadedLog) -> bool:
+        common = common_range(one, other)
+        return common is not None and self.agreement.until(one, other) > common.first
 
     def is_same_log(self, copy: LogCopy) -> bool:
         """Whether the copy is shown to be of the log that the leader holds now: it begins with the same records, or its topic has the same id.
@@ -258,10 +280,7 @@ class LogsOverTime:
             return False
         its, own = copy.view.replica.topic_id, self.leader.view.replica.topic_id
         is_same_topic = not isinstance(its, Absent) and its == own
-        common = common_range(copy.view, self.leader.view)
-        return is_same_topic or (
-            common is not None and self.agreement.until(copy.view, self.leader.view) > common.first
-        )
+        return is_same_topic or self._begin_alike(copy.view, self.leader.view)
 
     def is_every_node_given(self) -> bool:
         """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
@@ -271,8 +290,12 @@ class LogsOverTime:
         )
 
     def replicas_of_other_topics(self) -> list[Replica]:
-        """Return the directories that ids, lines or their content show to be of an earlier topic of the name."""
-        return [*self.other_topics, *(copy.view.replica for copy in self.others if not copy.is_remnant)]
+        """Return the directories of earlier topics of the name, by their ids or by a deletion on record."""
+        return [*self.other_topics, *_directories(copy for copy in self.others if copy not in self.unrequested)]
+
+    def replicas_of_deleted_topics(self) -> list[Replica]:
+        """Return the directories of earlier topics of the name whose deletion is on record."""
+        return _directories(copy for copy in self.earlier if copy not in self.unrequested)
 
     def protocol_behind(self, truncation: ObservedTruncation) -> ProtocolName:
         """Return the protocol by which the broker of a truncation truncates.
@@ -301,6 +324,10 @@ class LogsOverTime:
             is_kraft=self.evidence.facts.has_metadata_log(),
             hint=self.evidence.protocol_hints.get(broker),
         )
+
+
+def _directories(copies: Iterable[LogCopy]) -> list[Replica]:
+    return [copy.view.replica for copy in copies if not copy.is_remnant]
 
 
 def _ordinary_truncations(observed: Iterable[ObservedTruncation], leaderships: Sequence[Leadership]) -> frozenset[int]:

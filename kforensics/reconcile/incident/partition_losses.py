@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
-from kforensics.reconcile.history.causes import CauseEvidence
+from kforensics.reconcile.history.causes import CauseEvidence, CauseName
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
@@ -21,7 +21,7 @@ def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
     """
     if known.leader is None:
         return ()
-    others = [copy for copy in known.copies if copy is not known.leader]
+    others = [copy for copy in (*known.copies, *known.unrequested) if copy is not known.leader]
     return lost_batches(known.leader, others, known.agreement, known.reader)
 
 
@@ -34,7 +34,40 @@ def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, 
     """
     if known.leader is None or known.judge is None:
         return ()
-    return find_losses(known.leader, lost, known.judge, known.reader, deleted_below=known.deleted.below)
+    found = find_losses(known.leader, lost, known.judge, known.reader, deleted_below=known.deleted.below)
+    return tuple(_of_another_log(known, loss) if _is_of_another_log(known, loss) else loss for loss in found)
+
+
+def _is_of_another_log(known: LogsOverTime, loss: Loss) -> bool:
+    return all(copy in known.unrequested for copy in loss.held_by)
+
+
+def _of_another_log(known: LogsOverTime, loss: Loss) -> Loss:
+    """Return the loss of records whose log the one of now shares nothing with: what proves a commit, or that there was none, speaks of the log of now."""
+    its = loss.held_by[0].view.replica.topic_id
+    now = known.leader.view.replica.topic_id if known.leader is not None else Absent.UNKNOWN
+    if isinstance(its, Absent) or isinstance(now, Absent) or its == now:
+        reason = (
+            "nothing of their log is in that of now: the disks were emptied, or the topic was deleted and created again;"
+            " no topic id, record or line tells which"
+        )
+    else:
+        reason = f"they are of topic id {its}, and the partition is of {now} now: no record or line says that their topic was deleted"
+    return replace(
+        loss,
+        committed="possible",
+        was_committed="possible",
+        in_use=(),
+        reason=reason,
+        citations=tuple(copy.view.replica.cite() for copy in loss.held_by),
+    )
+
+
+def _without_election(loss: LossEntry) -> LossEntry:
+    """Return the loss without a cause that is an election or truncation: those on record are of the log of now."""
+    if loss.cause is CauseName.DISK_REPLACED:
+        return loss
+    return replace(loss, cause=CauseName.UNKNOWN, confidence="possible")
 
 
 def loss_entries(
@@ -50,9 +83,10 @@ def loss_entries(
     """
     if known.leader is None:
         return ()
+    shown = [(loss, ledger_entry(known.partition, loss, truncations, causes, known.leader)) for loss in found]
     losses = [
-        _by_whole_account(known, ledger_entry(known.partition, loss, truncations, causes, known.leader))
-        for loss in found
+        _without_election(one) if _is_of_another_log(known, loss) else _by_whole_account(known, one)
+        for loss, one in shown
     ]
     causes_found = [
         (truncation, one.cause, known.protocol_behind(truncation))
