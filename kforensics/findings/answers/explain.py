@@ -13,8 +13,10 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.incident.advice import MOST_NAMED
 from kforensics.reconcile.incident.conclusion import (
+    SET_ASIDE,
     Words,
     are,
+    are_set_aside,
     causes_of,
     missing_replicas_of,
     records_lost,
@@ -238,7 +240,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
         why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away)
-        lost = f"in no log in use of those given ({why})" if away else "lost"
+        lost = f"in no log in use of those given ({why})" if away else SET_ASIDE if are_set_aside(gone) else "lost"
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"

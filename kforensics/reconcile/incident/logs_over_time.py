@@ -64,6 +64,7 @@ class LogsOverTime:
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.elected_before = self._elected_before(found.topic_id)
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
+        self.newest_topic_id = topic_id
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
@@ -264,6 +265,19 @@ class LogsOverTime:
             self._begin_alike(load_log(replica), copy.view)
             for replica in (*self.final, *(one for _, one in self.before))
             if replica.state == "deleted"
+        )
+
+    def abandoned(self) -> tuple[LogCopy, ...]:
+        """Return the logs in directories that no broker serves: the newest metadata does not name their topic, and no record says that it was deleted."""
+        if self.leader is not None or not self.evidence.facts.is_newest_metadata():
+            return ()
+        return tuple(
+            copy
+            for copy in dict.fromkeys((*self.copies, *self.unrequested))
+            if copy.is_final
+            and copy.view.replica.state in {"stray", "deleted"}
+            and copy.view.replica.topic_id != self.newest_topic_id
+            and not self._was_requested(copy)
         )
 
     def _begin_alike(self, one: LoadedLog, other: LoadedLog) -> bool:

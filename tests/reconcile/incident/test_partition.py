@@ -9,6 +9,7 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.topic_incarnations import Incarnation
+from kforensics.reconcile.incident.conclusion import are_set_aside
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
@@ -296,9 +297,12 @@ OTHER = [batch(0, 4, 0, 70), batch(5, 9, 0, 71)]
 def test_a_log_that_began_anew_without_a_deletion_on_record_may_have_lost_what_it_held(before_id, now_id, facts, more):
     now = replica(1, [batch(0, 2, 0, 60)], topic_id=now_id)
     earlier = replica(1, OTHER, topic_id=before_id, name="b1-before", high_watermark=10)
-    found = explained(now, before=[earlier], facts=facts, **more)
+    # What two copies hold is counted once.
+    behind = replica(2, OTHER[:1], topic_id=before_id, name="b2-before")
+    found = explained(now, before=[earlier, behind], facts=facts, **more)
 
     assert 10 == sum(loss.records for loss in found.losses)
+    assert [(0, 2)] == [(loss.offsets.first, loss.offsets.last) for loss in found.losses if loss.is_replaced]
     assert {"possible"} == {loss.was_committed for loss in found.losses}
     assert not any(loss.in_use for loss in found.losses)
     assert all(loss.citations for loss in found.losses)
@@ -323,3 +327,40 @@ def test_a_broker_with_zookeeper_put_the_log_of_a_deleted_topic_aside(has_zookee
 
     assert lost == sum(loss.records for loss in found.losses)
     assert (["recreated-topic"] if has_zookeeper else []) == [one.kind for one in operations((), [found])]
+
+
+class Unnamed(Removed):
+    """The newest metadata knows no topic, and that the one of id `a` was removed."""
+
+    def has_metadata_log(self):
+        return True
+
+    def is_newest_metadata(self):
+        return True
+
+
+@pytest.mark.parametrize("state", ["stray", "deleted"])
+def test_what_no_broker_serves_is_lost_unless_a_record_says_that_its_topic_was_removed(state):
+    """The controllers came back empty: brokers set aside what their metadata does not name."""
+    found = {
+        topic_id: explained(
+            replica(1, OTHER, topic_id=topic_id, state=state),
+            replica(2, OTHER[:1], topic_id=topic_id, state=state),
+            facts=Unnamed(),
+        )
+        for topic_id in ("a", "b")
+    }
+
+    assert () == found["a"].losses
+    assert State.NOTHING_LOST is incident_state(found["a"])
+    assert 10 == sum(loss.records for loss in found["b"].losses)
+    assert {"possible"} == {loss.was_committed for loss in found["b"].losses}
+    assert State.MAYBE_LOST is incident_state(found["b"])
+    assert (state == "stray") is are_set_aside(found["b"].losses)
+
+
+def test_what_is_set_aside_is_not_lost_where_no_metadata_shows_that_its_topic_is_gone():
+    found = explained(replica(1, OTHER, topic_id="b", state="stray"))
+
+    assert () == found.losses
+    assert State.UNKNOWN is incident_state(found)
