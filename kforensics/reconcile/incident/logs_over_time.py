@@ -31,7 +31,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 
 @dataclass(eq=False)
@@ -114,6 +114,7 @@ class LogsOverTime:
             weakened=self.weakened,
             logged=logged_high_watermarks(self.observed, self.copies),
             moments=self._earlier_moments(),
+            is_quorum=self.partition.topic in METADATA_TOPICS,
             written_ms={id(copy.view): copy.taken_ms for copy in self.copies if isinstance(copy.taken_ms, int)},
         )
 

@@ -175,6 +175,7 @@ class PartitionJudge:
             wanted=wanted_leader,
             leaderships=self.leaderships,
             is_stopped=self.is_stopped and not self.is_quorum,
+            outvoted={v.replica.broker_id for v in self.live} - {v.replica.broker_id for v in candidates},
         )
         if leader is not None and leader.source != "option" and self.is_of_another_time:
             why = (
