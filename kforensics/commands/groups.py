@@ -208,7 +208,11 @@ def _only_earlier(given: CoordinatorEvidence) -> tuple[list[Change], dict[int, s
     elsewhere: dict[int, str] = {}
     for tp, group in given.places.by_partition.items():
         earlier = [one for one in group if not given.is_now(one) and one.directory_state == "live"]
-        if tp.topic != OFFSETS_TOPIC or tp in now or not earlier:
+        if tp.topic != OFFSETS_TOPIC or tp in now:
+            continue
+        if not earlier:
+            if any(one.directory_state == "stray" for one in group):
+                elsewhere[tp.partition] = "a stray directory alone is here, which no broker serves"
             continue
         known = given.leaderships(tp)
         assigned = known[-1].replicas if known else Absent.UNKNOWN

@@ -11,7 +11,13 @@ from tests.builders.directories import copied
 pytestmark = pytest.mark.usefixtures("read_once")
 
 CALM = {"nothing-lost", "agree", "behind", "same-ends", "starts-unchanged", "starts-and-repairs", "complete"}
-COMMANDS = (("explain",), ("diff",), ("predict", "--now", "2026-11-26T12:00:00Z"), ("predict", "--order"), ("metadata",))
+COMMANDS = (
+    ("explain",),
+    ("diff",),
+    ("predict", "--now", "2026-11-26T12:00:00Z"),
+    ("predict", "--order"),
+    ("metadata",),
+)
 
 
 @pytest.fixture

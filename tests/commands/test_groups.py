@@ -617,3 +617,15 @@ def test_a_group_whose_log_is_here_is_not_looked_for_elsewhere(tmp_path):
 
     assert "What __consumer_offsets-17 says of payer: no input says who leads it" in said
     assert "is not among the inputs." not in said.partition("Whether positions")[0]
+
+
+def test_commits_in_stray_directories_are_not_told_as_none(tmp_path):
+    """The controllers came back empty, and brokers set everything aside."""
+    name = f"__consumer_offsets-0.{'0a' * 16}-stray"
+    now = log_directory(tmp_path / "now", ("x-0", b""))
+    (now / name).mkdir()
+    (now / name / f"{0:020d}.log").write_bytes(commits_of(("payer", 5)))
+    result = groups(now)
+
+    assert "unknown" == result.answer.state
+    assert "a stray directory alone is here" in " ".join(result.answer.unknown)

@@ -249,15 +249,29 @@ class LogsOverTime:
         if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
             return False
         if facts.has_metadata_log():
-            ids = {copy.view.replica.topic_id for copy in now} or {Absent.UNKNOWN}
-            return facts.is_newest_metadata() and all(facts.is_deleted(self.partition.topic, one) for one in ids)
+            is_on_record = (
+                all(map(self._is_removal_on_record, now))
+                if now
+                else facts.is_deleted(self.partition.topic, Absent.UNKNOWN)
+            )
+            return facts.is_newest_metadata() and is_on_record
         # A directory waits for its removal where its replica was moved to another broker, too.
         return self.evidence.is_deletion_logged
+
+    def _is_removal_on_record(self, copy: LogCopy) -> bool:
+        """Return whether the metadata log says that the topic of a directory was deleted; once it was compacted, a directory that waits for its removal says so."""
+        facts = self.evidence.facts
+        if facts.is_deleted(self.partition.topic, copy.view.replica.topic_id):
+            return True
+        is_compacted = facts.has_metadata_log() and not facts.knows_every_deletion()
+        return (
+            is_compacted and copy.view.replica.state == "deleted" and copy.view.replica.topic_id != self.newest_topic_id
+        )
 
     def _was_requested(self, copy: LogCopy) -> bool:
         """Return whether it is on record that the topic of another log of the name was deleted: else its disk may have been emptied, or its cluster formatted."""
         evidence = self.evidence
-        if evidence.facts.is_deleted(self.partition.topic, copy.view.replica.topic_id):
+        if self._is_removal_on_record(copy):
             return True
         if evidence.incarnation.is_after_deletion or evidence.is_deletion_logged:
             return True

@@ -120,7 +120,7 @@ class PartitionJudge:
         is_left = bool(self.set_aside) and all(
             one.state == "deleted" and not isinstance(one.topic_id, Absent) for one in self.set_aside
         )
-        is_current = facts.has_metadata_log() and facts.is_newest_metadata()
+        is_current = facts.has_metadata_log() and facts.is_newest_metadata() and not facts.knows_every_deletion()
         return is_left and not self.kept and is_current and isinstance(facts.topic_id(topic), Absent)
 
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:

@@ -338,6 +338,23 @@ class Unnamed(Removed):
     def is_newest_metadata(self):
         return True
 
+    def knows_every_deletion(self):
+        return True
+
+
+class Compacted(Unnamed):
+    """A snapshot took the place of the records that would say which topics were removed."""
+
+    def knows_every_deletion(self):
+        return False
+
+
+@pytest.mark.parametrize(("state", "lost"), [("stray", 10), ("deleted", 0)])
+def test_a_compacted_metadata_log_names_no_topic_that_was_deleted(state, lost):
+    found = explained(replica(1, OTHER, topic_id="b", state=state), facts=Compacted())
+
+    assert lost == sum(loss.records for loss in found.losses)
+
 
 @pytest.mark.parametrize("state", ["stray", "deleted"])
 def test_what_no_broker_serves_is_lost_unless_a_record_says_that_its_topic_was_removed(state):
