@@ -14,7 +14,7 @@ from kforensics.evidence.discovery.log_places import LogPlace, find_logs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.evidence.metadata.quorum import majority, newest_log
+from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
@@ -56,6 +56,8 @@ class ClusterEvidence:
     problems: tuple[Problem, ...]
     logs_not_read: "Mapping[LogPlace, LogSpan]" = field(default_factory=dict)
     """Log files that are outside of the time asked about."""
+    quorum: QuorumSetBack | None = None
+    """The voters that can go on without metadata that was committed."""
 
 
 Found = TypeVar("Found")
@@ -139,6 +141,7 @@ def gather_cluster_evidence(
         given=given_brokers(inputs, places.lost),
         problems=(*(logged.problems if logged else ()), *(_newer_metadata(newest) if newest else ())),
         logs_not_read=not_read,
+        quorum=quorum_set_back(histories, inputs, earlier),
     )
 
 

@@ -251,6 +251,7 @@ def compare(
             paths=_paths_on_brokers(inputs),
             findings=findings,
             problems=inputs.below_named(problems),
+            quorum=gathered.quorum,
             not_given=absent if newest is not None and shared.options.given else (),
         ),
         partitions=tuple(results),

@@ -228,6 +228,7 @@ def explain(
             problems=problems,
             below=inputs.below_named(problems),
             later=evidence.later,
+            quorum=gathered.quorum,
         ),
     )
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):

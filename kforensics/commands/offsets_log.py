@@ -16,6 +16,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpo
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
+from kforensics.formats.log.batch_table import BatchTable
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
@@ -229,10 +230,12 @@ class OffsetsLog:
             replaced = own[own["base_offset"] >= differs]
             # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was, or the election of its broker.
             first_epoch = int(lost["partition_leader_epoch"][0])
-            if len(replaced):
-                if int(replaced["partition_leader_epoch"].min()) <= first_epoch:
-                    continue
-            elif not self._is_elected_without(epoch):
+            is_by_epoch = (
+                int(replaced["partition_leader_epoch"].min()) > first_epoch
+                if len(replaced)
+                else self._is_elected_without(epoch)
+            )
+            if not is_by_epoch and (self._given.is_now(place) or not _began_anew(own, theirs, self.outline.end)):
                 continue
             detour = Detour(
                 from_offset=differs,
@@ -240,8 +243,9 @@ class OffsetsLog:
                 is_deleted=deleted,
                 leader_epoch=epoch,
                 discarded_ms=int(replaced["max_timestamp"][0]) if len(replaced) else -1,
+                is_unexplained=not is_by_epoch,
             )
-            if not len(replaced) and self._unclean is not None:
+            if is_by_epoch and not len(replaced) and self._unclean is not None:
                 detour = replace(detour, elected_in=self._unclean.leader_epoch, discarded_ms=self._unclean.time_ms)
             known = found.get((differs, epoch))
             if known is None or len(lost) > len(
@@ -249,6 +253,15 @@ class OffsetsLog:
             ):
                 found[differs, epoch] = detour
         return tuple(found[key] for key in sorted(found))
+
+
+def _began_anew(own: BatchTable, earlier: BatchTable, end: int) -> bool:
+    """Whether a log is shown not to go on from an earlier copy of it: it ends before that, or all it has at those offsets is younger than the copy. A cleaner leaves the times of what it keeps."""
+    last = int(earlier["last_offset"].max())
+    if end <= last:
+        return True
+    there = own[own["base_offset"] <= last]
+    return bool(len(there)) and int(there["max_timestamp"].min()) > int(earlier["max_timestamp"].max())
 
 
 def _cleaner_point(place: PartitionPlace) -> int:
@@ -283,6 +296,35 @@ def offsets_logs(
         tp.partition: OffsetsLog(given, tp, places, retention_ms=retention_ms, until_ms=until_ms, with_lost=with_lost)
         for tp, places in given.live(OFFSETS_TOPIC).items()
     }
+
+
+def lost_with_log(
+    given: CoordinatorEvidence, partition: TopicPartition, places: Sequence[PartitionPlace]
+) -> Iterator[Change]:
+    """Yield the positions of a partition of which earlier copies alone are left, as lost.
+
+    Args:
+        given: the inputs.
+        partition: of `__consumer_offsets`.
+        places: its copies of the newest moment that has any.
+    """
+    log = OffsetsLog(given, partition, places, retention_ms=None, until_ms=None, with_lost=False)
+    replay = log.replay()
+    for _ in log.settle(replay):
+        pass
+    for key, position in replay.positions.items():
+        yield Change(
+            key=key,
+            offset=None,
+            previous=position.offset,
+            time_ms=position.committed_ms,
+            by="unknown",
+            confidence="possible",
+            reason=f"an earlier copy of {partition} holds the commit, and its brokers have no log of it now",
+            citations=(position.at.cite(position.place),),
+            had_members=False,
+            is_lost=True,
+        )
 
 
 def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:

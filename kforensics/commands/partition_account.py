@@ -26,6 +26,7 @@ from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.explain import incident_state
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.history.deleted_records import DeletionRequest, deletion_requests
@@ -86,6 +87,7 @@ class Account:
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deletions: Mapping[TopicPartition, Sequence[DeletionRequest]]
+    has_zookeeper: bool = False
     leader: int | None = None
     depth: Depth = Depth.CONTENT
 
@@ -131,6 +133,11 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
         ),
         whole_returns=_whole_returns(events),
         deletions=deletion_requests(events),
+        has_zookeeper=any(
+            isinstance(log_dir.meta, MetaProperties) and log_dir.meta.version == 0
+            for one in evidence.inputs.found
+            for log_dir in one.log_dirs
+        ),
         leader=options.leader,
         depth=options.depth,
     )
@@ -326,6 +333,7 @@ def explain_replicas(
                 moments=shared.moments,
                 whole_returns=shared.whole_returns.get(partition, ()),
                 is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
+                has_zookeeper=shared.has_zookeeper,
                 deletions=shared.deletions.get(partition, ()),
                 wanted_leader=shared.leader,
                 is_order_in_doubt=bool(shared.evidence.later),

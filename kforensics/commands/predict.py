@@ -344,6 +344,7 @@ class _Nodes:
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
             order=body.order,
+            quorum=self._around.quorum,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),
             assumed_nodes={

@@ -451,4 +451,10 @@ CATALOGUE: dict[str, FindingKind] = {
         advice="Find out who set it back, and whether its consumers tolerate records that are read twice.",
         told_apart_by=ToldApartBy.PLACE,
     ),
+    "KF613": FindingKind(
+        title="a consumer group below a log start",
+        meaning="The records between its position and the log start were deleted before it read them.",
+        advice="auto.offset.reset decides what it reads next; find out what deleted the records, and whether another copy holds them.",
+        told_apart_by=ToldApartBy.PLACE,
+    ),
 }

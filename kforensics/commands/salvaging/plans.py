@@ -318,6 +318,9 @@ def plans_of(
     topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
     found = _copies(replicas, evidence, topic_id)
     leader, source = _chosen(task, found, scope, facts)
+    if task.wanted is not None:
+        # What explain calls lost may be of an earlier topic of the name.
+        found = replace(found, copies=(*found.copies, *found.others), others=())
     beside = () if found.other_topics else tuple(carved)
     if carved and not beside:
         words = f"its batches of {task.partition} are left out: two topics had that name"

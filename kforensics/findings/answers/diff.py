@@ -5,6 +5,7 @@ The worst partition decides the state. The headline is a sentence about the grav
 
 from collections.abc import Collection, Iterator, Sequence
 
+from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, joined_by_and, topics_of
 from kforensics.findings.answers.diff_headline import deleted_topics, diff_headline
@@ -25,6 +26,7 @@ def diff_answer(
     problems: Sequence[Problem] = (),
     among: int | None = None,
     not_given: Collection[TopicPartition] = (),
+    quorum: QuorumSetBack | None = None,
 ) -> Answer:
     """Return the answer over all partitions that were compared.
 
@@ -35,6 +37,7 @@ def diff_answer(
         problems: what could not be read.
         among: the number of all partitions but those of deleted topics, where those in `judged` are only the worst of them.
         not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
+        quorum: the voters that can go on without metadata that was committed.
     """
     deleted = sum(one.is_deleted for one in judged)
     among = len(judged) - deleted if among is None else among
@@ -64,11 +67,15 @@ def diff_answer(
         )
     if problems and state in CALM_OF_DIFF:
         state = State.UNKNOWN
+    if quorum and state in CALM_OF_DIFF:
+        return Answer(state=State.UNKNOWN, headline=f"UNKNOWN: {quorum.words}", now=(quorum.step,))
     found = Concerns(judged, state, among=among)
     return Answer(
         state=state,
-        headline=diff_headline(found) + (_incomplete(problems) if problems else ""),
-        now=tuple(diff_steps(found, paths)),
+        headline=diff_headline(found)
+        + (f" {quorum.words}" if quorum else "")
+        + (_incomplete(problems) if problems else ""),
+        now=(*([quorum.step] if quorum else []), *diff_steps(found, paths)),
         tell=tuple(_tell(found)),
         later=tuple(_later(found)),
         unknown=tuple(diff_unknowns(found, problems)),

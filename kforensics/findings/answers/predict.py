@@ -99,4 +99,5 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.leaving
         or found.without_segment
         or found.filled_strays
+        or found.quorum
     )

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
+from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.predict_directories import MissingDirectories
 from kforensics.protocol.loading.node import Fate
@@ -61,6 +62,8 @@ class PredictedCluster:
     """Replicas that a reassignment removes from their nodes."""
     order: StartOrder | None = None
     """The order in which to start the brokers, where it was asked for."""
+    quorum: QuorumSetBack | None = None
+    """The voters that can go on without metadata that was committed."""
     lost: Sequence[LostDirectory] = ()
     """Partitions that checkpoints name and of which their node holds no directory."""
     allows_older: bool = False

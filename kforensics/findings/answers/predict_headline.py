@@ -21,7 +21,8 @@ def predict_headline(found: PredictedCluster, outcome: State) -> str:
         found: the starts of all nodes.
         outcome: the state that they come to by themselves, whatever their order.
     """
-    return "".join([*_before(found), _starts(found, outcome), *_beside(found)])
+    is_open = found.quorum is not None and outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}
+    return "".join([*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]).lstrip()
 
 
 def _before(found: PredictedCluster) -> Iterator[str]:
@@ -35,6 +36,8 @@ def _before(found: PredictedCluster) -> Iterator[str]:
 
 def _beside(found: PredictedCluster) -> Iterator[str]:
     """Yield what keeps more from being known than how these logs load."""
+    if found.quorum:
+        yield f" {found.quorum.words}"
     if found.brokers_without_logs:
         nodes = listed([node_words(one) for one in found.brokers_without_logs])
         yield f" No log is on the disk of {nodes}: it is new or was emptied."

@@ -25,7 +25,9 @@ def predict_steps(found: PredictedCluster, state: State) -> Iterator[str]:
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
         yield _COPY_FIRST
         yield from _keep(found)
-    if found.order:
+    if found.quorum:
+        yield found.quorum.step
+    elif found.order:
         yield from order_steps(found.order)
 
 

@@ -52,10 +52,16 @@ class LogCopies:
     """The copies of one incarnation of a partition, and those of others that had its name."""
 
     copies: tuple[LogCopy, ...]
-    other_topics: tuple[Replica, ...]
+    others: tuple[LogCopy, ...]
+    """The logs of other topics that had the name, by their ids."""
     topic_id: str | Absent
     unread: tuple[LogCopy, ...] = ()
     """Copies that could not be read, or whose log is not here: what they hold, and where they end, is unknown."""
+
+    @property
+    def other_topics(self) -> tuple[Replica, ...]:
+        """The directories of other topics that had the name."""
+        return tuple(copy.view.replica for copy in self.others)
 
     @property
     def live(self) -> tuple[LogCopy, ...]:
@@ -80,11 +86,11 @@ def copies_of(
     current = _current_id(final, topic_id)
     copies: list[LogCopy] = []
     unread: list[LogCopy] = []
-    others: list[Replica] = []
+    others: list[LogCopy] = []
     for rank, replica in everything:
         is_final = rank == final_rank
         if _is_of_other_topic(replica, current):
-            others.append(replica)
+            others.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
             continue
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
             known = copies if replica.is_log_known else unread
@@ -95,7 +101,7 @@ def copies_of(
                 replica, segments=replica.deleted_segments, deleted_segments=(), high_watermark=Absent.NOT_APPLICABLE
             )
             copies.append(LogCopy(view=load_log(remnant), rank=rank, is_final=is_final, is_remnant=True))
-    return LogCopies(copies=tuple(copies), other_topics=tuple(others), topic_id=current, unread=tuple(unread))
+    return LogCopies(copies=tuple(copies), others=tuple(others), topic_id=current, unread=tuple(unread))
 
 
 def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:

@@ -164,7 +164,21 @@ def _loss_sentence(
         return (
             f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given: {causes_of(losses)}."
         )
+    if are_set_aside(losses):
+        return f"{what} of {_partitions(losses)} {that} {are(losses)} {SET_ASIDE}: {causes_of(losses)}."
     return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
+
+
+SET_ASIDE = "in -stray directories only, which no broker serves"
+
+
+def are_set_aside(losses: Sequence[LossEntry]) -> bool:
+    """Return whether all of some losses lie in stray directories, from which they can be taken.
+
+    Args:
+        losses: of any partitions.
+    """
+    return all(any(holder.is_stray for holder in loss.held_by) for loss in losses)
 
 
 def missing_replicas_of(

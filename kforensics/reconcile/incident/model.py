@@ -153,6 +153,8 @@ class PartitionIncident:
     """Transactions that hold the last stable offset back, by what the coordinators know, be anything lost or not."""
     other_topics: tuple[Holder, ...]
     """Directories of other topics that had the name."""
+    deleted_topics: tuple[Holder, ...] = ()
+    """Those of topics whose deletion is on record."""
     copies: int
     logs: tuple[LogOutline, ...] = ()
     """Every copy of the log, the oldest first."""

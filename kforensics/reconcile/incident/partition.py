@@ -66,6 +66,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         if known.leader is not None
         else TornTransactions(),
         other_topics=tuple(_directory(replica) for replica in known.replicas_of_other_topics()),
+        deleted_topics=tuple(_directory(replica) for replica in known.replicas_of_deleted_topics()),
         copies=len(known.copies) + sum(bool(one.view.replica.unread_files) for one in known.unread),
         logs=tuple(outline_of(copy) for copy in sorted(known.copies, key=_moment)),
         residuals=differing,

@@ -88,6 +88,10 @@ class BrokerLogFacts(ClusterFacts):
         """Whether the metadata log says that the topic was deleted."""
         return self.metadata.is_deleted(topic, topic_id)
 
+    def knows_every_deletion(self) -> bool:
+        """Whether the metadata log does."""
+        return self.metadata.knows_every_deletion()
+
     def recreated_ms(self, topic: str) -> int | Absent:
         """Return the time from the metadata log."""
         return self.metadata.recreated_ms(topic)

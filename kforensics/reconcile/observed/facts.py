@@ -126,6 +126,10 @@ class ClusterFacts:
         """
         return False
 
+    def knows_every_deletion(self) -> bool:
+        """Whether the metadata log goes back to its first record: a topic of which it has none was not deleted by it."""
+        return False
+
     def recreated_ms(self, topic: str) -> int | Absent:  # noqa: ARG002
         """Return when the topic of now was created, milliseconds UTC, where the metadata log knows an earlier one of its name; absent where it does not say.
 

@@ -68,6 +68,10 @@ class MetadataFacts(CommittedFacts):
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
+    def knows_every_deletion(self) -> bool:
+        """Whether no snapshot took the place of records."""
+        return self._history.start_offset == 0 and not self._history.gaps
+
     def recreated_ms(self, topic: str) -> int | Absent:
         """Return when the newest topic of that name was created, where a record says so."""
         named = self._history.topics_named(topic)

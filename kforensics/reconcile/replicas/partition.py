@@ -125,7 +125,7 @@ class PartitionJudge:
         is_left = bool(self.set_aside) and all(
             one.state == "deleted" and not isinstance(one.topic_id, Absent) for one in self.set_aside
         )
-        is_current = facts.has_metadata_log() and facts.is_newest_metadata()
+        is_current = facts.has_metadata_log() and facts.is_newest_metadata() and not facts.knows_every_deletion()
         return is_left and not self.kept and is_current and isinstance(facts.topic_id(topic), Absent)
 
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
@@ -182,6 +182,7 @@ class PartitionJudge:
             wanted=wanted_leader,
             leaderships=self.leaderships,
             is_stopped=self.is_stopped and not self.is_quorum,
+            outvoted={v.replica.broker_id for v in self.live} - {v.replica.broker_id for v in candidates},
         )
         if leader is not None and leader.source != "option" and self.is_of_another_time:
             why = (
