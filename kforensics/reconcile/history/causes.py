@@ -201,7 +201,7 @@ def _of_unclean_election(truncation: ObservedTruncation, election: Leadership, e
     elif (election.leader, truncation.to_offset) in evidence.recovered:
         reason += "; start-up recovery had truncated its own log there, so it may have held these records and lost them"
         confidence = "possible"
-    return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
+    return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation, *election.recovering))
 
 
 def _of_takeover(
@@ -516,7 +516,7 @@ def _because_of_leader(
         return Cause(CauseName.HIGH_WATERMARK, "likely", reason, lost.citations)
     if election is not None and election.unclean:
         reason, confidence = _was_not_in_sync(election)
-        return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
+        return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation, *election.recovering))
     reason = f"broker {lost.broker_id} had truncated its own log to {lost.to_offset} before it led"
     return Cause(CauseName.UNKNOWN, "possible", reason, lost.citations)
 
@@ -537,7 +537,7 @@ def _is_known_clean(election: Leadership, leaderships: Sequence[Leadership]) -> 
     if election.unclean or isinstance(election.recorded_at, int):
         return not election.unclean
     before = next((state for state in reversed(leaderships) if state.leader_epoch < election.leader_epoch), None)
-    if before is None or before.leader_epoch != election.leader_epoch - 1:
+    if before is None or before.leader_epoch != election.leader_epoch - 1 or not election.is_next(before):
         return False
     return isinstance(before.isr, frozenset) and election.leader in before.isr
 
