@@ -258,7 +258,7 @@ def _of_metadata_log(truncation: ObservedTruncation, evidence: CauseEvidence, *,
 
 
 def _other_disk(state: Leadership) -> Cause:
-    reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before: its log was lost with the old one"
+    reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before, or an emptied one: its log was gone"
     return Cause(CauseName.DISK_REPLACED, "likely", reason, (state.citation,))
 
 

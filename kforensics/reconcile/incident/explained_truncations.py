@@ -70,6 +70,16 @@ def explained_truncation(
     )
 
 
+def was_truncated(one: ExplainedTruncation) -> bool:
+    """Return whether a broker truncated its log: not where it lost the log with its disk, or an end of it, and led on with what was left.
+
+    Args:
+        one: by a line, or by what earlier copies show.
+    """
+    is_of_disk = one.cause.name in {CauseName.DISK_REPLACED, CauseName.DISK_RESTORED}
+    return one.is_logged or not is_of_disk or one.leader != one.broker_id
+
+
 def _runs_of(known: LogsOverTime, truncation: ObservedTruncation) -> tuple[CommittedRun, ...]:
     if truncation.before is None or known.judge is None or truncation.before not in known.copies:
         return ()

@@ -469,7 +469,9 @@ def _unshown_members(states: Sequence[Leadership]) -> Iterator[Gap]:
         named = next((i for i in reversed(range(at)) if isinstance(states[i].isr, frozenset)), 0)
         known = states[named]
         # A partition begins with all of its replicas in sync.
-        was_in = state.leader in known.isr | known.eligible if isinstance(known.isr, frozenset) else not known.leader_epoch
+        was_in = (
+            state.leader in known.isr | known.eligible if isinstance(known.isr, frozenset) else not known.leader_epoch
+        )
         is_shown = all(later.is_next(earlier) for earlier, later in pairwise(states[named : at + 1]))
         if not was_in or not is_shown or state.leader_epoch > known.leader_epoch + 1:
             yield Gap(
