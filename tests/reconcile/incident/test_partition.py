@@ -8,12 +8,13 @@ from kforensics.commands.partition_account import with_returned_doubts
 from kforensics.damage import Absent
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.partition import explain_partition
-from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
+from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts, Restart
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership, logged_truncation
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
@@ -269,3 +270,35 @@ def test_another_log_that_ends_too_early_leaves_open_where_the_logs_of_the_same_
     assert not back or back[0].words.startswith(
         "whether the log ended at offset 10: another log of one of brokers 1 and 2 "
     )
+
+
+@dataclass(frozen=True)
+class Emptied(NoFacts):
+    """Broker 1 led, came back with an emptied disk, and led again."""
+
+    states: tuple = (leadership(1, 0, (1, 2)), leadership(1, 1, (1,), unclean=True))
+
+    def leaderships(self, partition, topic_id):
+        return self.states
+
+    def restarts(self, broker_id):
+        return (Restart(recorded_at=1, time_ms=1, is_clean=True, other_disk=True),) if broker_id == 1 else ()
+
+
+@pytest.mark.parametrize("ended", [4, 30])
+def test_a_leader_that_led_again_with_an_emptied_disk_truncated_nothing(ended):
+    old, new = [batch(0, 29, 0)], [batch(0, ended, 1)]
+    found = explained(replica(1, new), replica(2, new), before=(replica(1, old), replica(2, old)), facts=Emptied())
+
+    assert [(2, 0)] == [(one.broker_id, one.to_offset) for one in found.truncations]
+    assert [CauseName.DISK_REPLACED] == [one.cause.name for one in found.truncations]
+    assert (0, 29) == (found.losses[0].offsets.first, found.losses[-1].offsets.last)
+    assert {CauseName.DISK_REPLACED} == {one.cause for one in found.losses}
+
+
+def test_no_protocol_is_recomputed_for_a_leader_that_lost_the_end_of_its_log():
+    old, new = [batch(0, 29, 0)], [batch(0, 19, 0), batch(20, 25, 1)]
+    facts = Emptied(states=(leadership(1, 0, (1, 2)), leadership(1, 1, (1,))))
+    found = explained(replica(1, new), replica(2, new), before=(replica(1, old),), facts=replace(facts))
+
+    assert [] == [one for one in found.truncations if one.agrees is True]
