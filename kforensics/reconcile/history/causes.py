@@ -97,6 +97,7 @@ def cause_of(
     none_committed: bool,
     is_by_protocol: bool,
     some_committed: bool = False,
+    is_out_of_range: bool = False,
 ) -> Cause:
     """Name the cause of a truncation.
 
@@ -107,6 +108,7 @@ def cause_of(
         none_committed: every discarded record is known not to have been committed.
         is_by_protocol: recomputed, the protocol truncates to the same offset.
         some_committed: some discarded record is proven to have been committed.
+        is_out_of_range: the follower truncated to its leader's end, which was below its own and its high watermark, and compared nothing.
     """
     is_metadata = truncation.topic_partition.topic in METADATA_TOPICS
     if truncation.empties_segment or (truncation.rule == "recovery" and (truncation.is_inside or not is_metadata)):
@@ -136,7 +138,7 @@ def cause_of(
         return _of_own_writes(truncation, election, evidence)
     if election is not None and election.unclean:
         return _of_unclean_election(truncation, election, evidence)
-    if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
+    if not is_out_of_range and (protocol is ProtocolName.HW or truncation.rule == "high-watermark"):
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(CauseName.HIGH_WATERMARK, "likely", reason)
     if election is None:

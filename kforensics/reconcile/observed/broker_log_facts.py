@@ -20,6 +20,10 @@ _STARTS_LOGGED, _STARTS_ELSEWHERE = KafkaVersion(0, 11), KafkaVersion(2, 6)
 """The first version that logs that it leads in an epoch, and the first that does so in state-change.log."""
 
 
+_TRUNCATES_ALWAYS = KafkaVersion(1, 1)
+"""The first version that never halts for a fetch above its leader's end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogFacts(ClusterFacts):
     """`ClusterFacts` from the metadata log, and from log lines for partitions that it does not hold."""
@@ -197,6 +201,13 @@ class BrokerLogFacts(ClusterFacts):
         """Return the setting by the metadata log, else by what all brokers were configured with."""
         recorded = self.metadata.allows_unclean_election(topic, recorded_at)
         return recorded if isinstance(recorded, bool) else self.unclean_election
+
+    def halts_out_of_range(self, topic: str) -> bool | Absent:
+        """Whether versions and setting are known, and tell it."""
+        if self.newest_version is None or self.newest_version >= _TRUNCATES_ALWAYS:
+            return False if self.newest_version is not None else super().halts_out_of_range(topic)
+        is_allowed = self.allows_unclean_election(topic, Absent.UNKNOWN)
+        return is_allowed if isinstance(is_allowed, Absent) else not is_allowed
 
     def needed_in_sync(self, topic: str) -> int | Absent:
         """Return the setting by the metadata log, else the topic's own where brokers logged it, else the highest that they were configured with."""

@@ -300,6 +300,15 @@ class ClusterFacts:
         """
         return Absent.UNKNOWN
 
+    def halts_out_of_range(self, topic: str) -> bool | Absent:
+        """Return whether a broker halts that fetches above its leader's end, rather than truncate: up to 1.0 without unclean elections; unknown if no input shows it.
+
+        Args:
+            topic: the name.
+        """
+        is_allowed = self.allows_unclean_election(topic, Absent.UNKNOWN)
+        return False if is_allowed is True or self.has_metadata_log() else Absent.UNKNOWN
+
     def needed_in_sync(self, topic: str) -> int | Absent:  # noqa: ARG002
         """Return how many replicas must be in sync before a leader commits; unknown if no input shows the setting.
 

@@ -346,3 +346,29 @@ def test_a_leader_that_was_elected_again_may_have_lost_its_end_after_its_first_e
     assert why(one, *terms).reason.startswith("broker 2 had written these records itself")
     assert "led again, and goes on in leader epoch 3" in why(one, *terms).reason
     assert "led again in leader epoch 2:" in why(replace(one, replacement=Replacement(1, 2)), *terms).reason
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_out_of_range", "cause"),
+    [
+        ("high-watermark", False, CauseName.HIGH_WATERMARK),
+        ("unknown", False, CauseName.HIGH_WATERMARK),
+        ("leader-end", True, CauseName.UNKNOWN),
+        ("unknown", True, CauseName.UNKNOWN),
+    ],
+)
+def test_a_truncation_to_the_leaders_end_is_none_to_the_own_high_watermark(rule, is_out_of_range, cause):
+    elections = leadership(1, 0, {1, 2}), leadership(2, 1, {2})
+    evidence = CauseEvidence(leaderships=elections, truncations=(), incarnation=Incarnation())
+    found = cause_of(
+        truncation(58, 45, rule=rule, leader_epoch=1),
+        evidence,
+        protocol=ProtocolName.HW,
+        none_committed=False,
+        some_committed=True,
+        is_by_protocol=True,
+        is_out_of_range=is_out_of_range,
+    )
+
+    assert cause is found.name
+    assert ("high watermark" in found.reason) is not is_out_of_range
