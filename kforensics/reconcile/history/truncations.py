@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
-from kforensics.reconcile.history.log_copies import Agreement, LogCopy
+from kforensics.reconcile.history.log_copies import Agreement, LogCopy, was_set_aside
 from kforensics.reconcile.history.replacements import Replacement, replacement_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
@@ -52,6 +52,7 @@ def find_truncations(
     agreement: Agreement,
     *,
     others: Sequence[LogCopy] = (),
+    deleted: Sequence[LoadedLog] = (),
 ) -> tuple[ObservedTruncation, ...]:
     """Return every truncation of the partition's replicas that had an effect, by time.
 
@@ -61,6 +62,7 @@ def find_truncations(
         copies: logs of any time.
         others: logs of earlier topics of the name, which a truncation may have met too.
         agreement: compares copies.
+        deleted: directories that wait for their deletion.
     """
     truncations = []
     everything = (*copies, *others)
@@ -82,6 +84,8 @@ def find_truncations(
         history = _history(copies, broker)
         lines = [line for line in logged if line.broker_id == broker]
         for earlier, later in pairwise(history):
+            if was_set_aside(earlier, later, deleted, agreement):
+                continue
             found = _between(partition, earlier, later, agreement)
             if found is not None and not _is_logged(found, earlier, later, lines, agreement):
                 truncations.append(found)

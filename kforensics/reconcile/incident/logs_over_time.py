@@ -68,10 +68,16 @@ class LogsOverTime:
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
             self.copies = of_one_incarnation(
-                found.copies, self.leader, self.agreement, created_ms=evidence.incarnation.created_ms
+                found.copies,
+                self.leader,
+                self.agreement,
+                created_ms=evidence.incarnation.created_ms,
+                deleted=found.deleted,
             )
             self.others = tuple(copy for copy in found.copies if copy not in self.copies)
-        observed = find_truncations(partition, evidence.logged, self.copies, self.agreement, others=self.others)
+        observed = find_truncations(
+            partition, evidence.logged, self.copies, self.agreement, others=self.others, deleted=found.deleted
+        )
         self.deleted = DeletedRecords(evidence.deletions, self.leaderships, observed)
         self.ordinary = _ordinary_truncations(observed, self.leaderships)
         self.doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)

@@ -302,3 +302,30 @@ def test_no_protocol_is_recomputed_for_a_leader_that_lost_the_end_of_its_log():
     found = explained(replica(1, new), replica(2, new), before=(replica(1, old),), facts=replace(facts))
 
     assert [] == [one for one in found.truncations if one.agrees is True]
+
+
+@dataclass(frozen=True)
+class LedAgain(NoFacts):
+    """Broker 1 leads the topic of now in its second leader epoch."""
+
+    def leaderships(self, partition, topic_id):
+        return (leadership(1, 1, (1, 2)),)
+
+
+@pytest.mark.parametrize(("created", "lost"), [(Incarnation(created_ms=1), None), (Incarnation(), (0, 26))])
+def test_a_topic_without_an_id_that_was_deleted_and_made_again_was_not_truncated(created, lost):
+    """Its `-delete` directory holds all; the file times say nothing, and the new topic elected a leader before its first record."""
+    old, new = [batch(0, 26, 0, 5)], [batch(0, 9, 1, 6)]
+    gone = replace(replica(1, old, state="deleted"), path="b1/t-0.abc-delete")
+    found = explained(replica(1, new), replica(2, new), gone, before=(replica(1, old),), facts=LedAgain(), made=created)
+
+    assert () == found.truncations
+    assert lost == ((found.losses[0].offsets.first, found.losses[-1].offsets.last) if found.losses else None)
+
+
+def test_a_log_that_is_in_no_deleted_directory_was_truncated_for_all_that_is_known():
+    old, new = [batch(0, 26, 0, 5)], [batch(0, 9, 1, 6)]
+    gone = replace(replica(1, [batch(0, 20, 0, 5)], state="deleted"), path="b1/t-0.abc-delete")
+    found = explained(replica(1, new), replica(2, new), gone, before=(replica(1, old),), facts=LedAgain())
+
+    assert [(27, 0)] == [(one.from_offset, one.to_offset) for one in found.truncations]
