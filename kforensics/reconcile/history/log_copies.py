@@ -320,6 +320,9 @@ def was_set_aside(earlier: LogCopy, now: LogCopy, deleted: Iterable[LoadedLog], 
 
 
 def _is_of_earlier(copy: LogCopy, leader: LogCopy, agreement: Agreement, created_ms: int | Absent) -> bool:
+    its, own = copy.view.replica.topic_id, leader.view.replica.topic_id
+    if not isinstance(its, Absent) and its == own:
+        return False
     taken = copy.taken_ms
     is_older = isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms
     parted = agreement.parted_at(copy.view, leader.view)

@@ -329,3 +329,14 @@ def test_a_log_that_is_in_no_deleted_directory_was_truncated_for_all_that_is_kno
     found = explained(replica(1, new), replica(2, new), gone, before=(replica(1, old),), facts=LedAgain())
 
     assert [(27, 0)] == [(one.from_offset, one.to_offset) for one in found.truncations]
+
+
+@pytest.mark.parametrize(("topic_id", "others"), [("a", 0), (Absent.NOT_WRITTEN, 1)])
+def test_a_topic_with_one_id_in_every_snapshot_was_not_created_again_whatever_the_clocks_say(topic_id, others):
+    """Its log was emptied since; the clock of the broker was behind that of the controller."""
+    held = replica(1, [batch(0, 9, 0)], topic_id=topic_id)
+    held = replace(held, segments=(replace(held.segments[0], mtime_ns=10**15),))
+    anew = replica(1, topic_id=topic_id)
+    found = explained(anew, before=(held,), facts=LedAgain(), made=Incarnation(created_ms=10**13))
+
+    assert others == len(found.other_topics)
