@@ -114,7 +114,7 @@ def cause_of(
     if truncation.empties_segment or (truncation.rule == "recovery" and (truncation.is_inside or not is_metadata)):
         return _of_recovery(truncation)
     if is_metadata:
-        return _of_metadata_log(truncation, evidence, none_committed=none_committed)
+        return _of_metadata_log(truncation, evidence, none_committed=none_committed, some_committed=some_committed)
     before = truncation.before
     is_of_topic = before is not None and evidence.is_of_topic(before)
     if not is_of_topic and _is_of_earlier_topic(truncation, evidence.incarnation):
@@ -246,13 +246,23 @@ def _in_epoch(truncation: ObservedTruncation, election: Leadership) -> str:
     return f", and goes on in leader epoch {goes_on}"
 
 
-def _of_metadata_log(truncation: ObservedTruncation, evidence: CauseEvidence, *, none_committed: bool) -> Cause:
+def _of_metadata_log(
+    truncation: ObservedTruncation, evidence: CauseEvidence, *, none_committed: bool, some_committed: bool
+) -> Cause:
     if truncation.rule == "recovery":
         reason = f"every start reads the whole metadata log again, and recovery truncated it at {truncation.to_offset}, where a batch fails"
         return Cause(CauseName.RECOVERY, "likely", reason, truncation.citations)
     if not truncation.is_logged and _started_clean(truncation, evidence):
         return _restored(truncation, evidence, "possible")
-    reason = "a quorum member discards what its leader had not replicated to a majority"
+    voters = evidence.leaderships[-1].replicas if evidence.leaderships else Absent.UNKNOWN
+    is_observer = isinstance(voters, tuple) and truncation.broker_id not in voters
+    if not truncation.is_logged and (some_committed or truncation.is_shortened):
+        who = f"{'broker' if is_observer else 'node'} {truncation.broker_id}"
+        what = "a majority of the voters holds" if some_committed else "nothing took the place of"
+        reason = f"the metadata log of {who} lacks records that {what}, and no line reports a truncation: its disk was put back to an earlier state, or emptied and filled again"
+        return Cause(CauseName.DISK_RESTORED, "likely" if some_committed else "possible", reason, truncation.citations)
+    who = "a broker, which only observes the quorum," if is_observer else "a quorum member"
+    reason = f"{who} discards what its leader had not replicated to a majority"
     if not truncation.is_logged and not none_committed:
         # Only an earlier copy shows it, so the disk may have been put back, too.
         return Cause(CauseName.UNCOMMITTED_TAIL, "possible", reason)

@@ -372,3 +372,36 @@ def test_a_truncation_to_the_leaders_end_is_none_to_the_own_high_watermark(rule,
 
     assert cause is found.name
     assert ("high watermark" in found.reason) is not is_out_of_range
+
+
+QUORUM = replace(leadership(101, 3, at=90), replicas=(101, 102, 103))
+OF_QUORUM = TopicPartition("__cluster_metadata", 0)
+
+
+@pytest.mark.parametrize(
+    ("broker", "shown", "committed", "cause", "words"),
+    [
+        # What a majority holds no member discards, whether a voter or not.
+        (1, {"logged": False}, True, (CauseName.DISK_RESTORED, "likely"), "broker 1 lacks"),
+        (102, {"logged": False}, True, (CauseName.DISK_RESTORED, "likely"), "node 102 lacks"),
+        # A log that merely ends earlier met no other records.
+        (1, {"logged": False, "is_shortened": True}, False, (CauseName.DISK_RESTORED, "possible"), "put back"),
+        (1, {"logged": False}, False, (CauseName.UNCOMMITTED_TAIL, "possible"), "only observes"),
+        (1, {}, False, (CauseName.UNCOMMITTED_TAIL, "likely"), "only observes"),
+        (102, {}, False, (CauseName.UNCOMMITTED_TAIL, "likely"), "a quorum member discards"),
+    ],
+)
+def test_a_metadata_log_that_lacks_what_was_committed_was_put_back(broker, shown, committed, cause, words):
+    one = truncation(93, 88, broker=broker, topic=OF_QUORUM, **shown)
+    evidence = CauseEvidence(leaderships=(QUORUM,), truncations=(one,), incarnation=Incarnation())
+    found = cause_of(
+        one,
+        evidence,
+        protocol=ProtocolName.KIP_595,
+        none_committed=False,
+        some_committed=committed,
+        is_by_protocol=False,
+    )
+
+    assert cause == (found.name, found.confidence)
+    assert words in found.reason
