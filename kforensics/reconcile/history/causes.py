@@ -129,6 +129,8 @@ def cause_of(
     of_lost_end = _of_lost_end(truncation, election, evidence, is_by_protocol=is_by_protocol)
     if of_lost_end is not None:
         return of_lost_end
+    if election is not None and election.leader == truncation.broker_id and not truncation.is_logged:
+        return _of_own_return(election, none_committed=none_committed)
     lost_before = _leaders_own_truncation(truncation, election, evidence)
     if lost_before is not None:
         found = _because_of_leader(lost_before, election, evidence, protocol)
@@ -175,12 +177,44 @@ def _of_lost_end(
             return _restored(truncation, evidence, "possible")
         reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
         return Cause(CauseName.POWER_LOSS, "possible", reason, truncation.citations)
-    if election is not None and election.leader == truncation.broker_id:
+    if (
+        election is not None
+        and election.leader == truncation.broker_id
+        and not _may_have_followed(truncation, evidence.leaderships)
+    ):
         if _was_restored(truncation, election, evidence):
             return _restored(truncation, evidence, "likely")
         reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
         return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
     return None
+
+
+def _may_have_followed(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> bool:
+    """Whether another broker led between the last discarded record and what took its place: a follower of it truncates, and loses nothing in a crash."""
+    written_in = _epoch_of_last(truncation)
+    until = None if truncation.replacement is None else truncation.replacement.epoch
+    return isinstance(written_in, int) and any(
+        isinstance(state.leader, int)
+        and state.leader != truncation.broker_id
+        and written_in < state.leader_epoch
+        and (until is None or state.leader_epoch <= until)
+        for state in leaderships
+    )
+
+
+def _of_own_return(election: Leadership, *, none_committed: bool) -> Cause:
+    """Return the cause where a broker led without records that it had held, after others had led, and no line tells whether it truncated them as a follower."""
+    name = CauseName.UNCLEAN_ELECTION if election.unclean else CauseName.UNKNOWN
+    reason = (
+        f"broker {election.leader} led in leader epoch {election.leader_epoch} without these records, after another leader:"
+        " it truncated them as a follower of that, or lost them in a crash; no log line shows which"
+    )
+    return Cause(
+        CauseName.UNCOMMITTED_TAIL if none_committed else name,
+        "possible",
+        reason,
+        (election.citation, *election.recovering),
+    )
 
 
 def _of_own_writes(truncation: ObservedTruncation, election: Leadership, evidence: CauseEvidence) -> Cause:
@@ -516,7 +550,7 @@ def _because_of_leader(
         return Cause(CauseName.DAMAGE, "likely", reason, lost.citations)
     if not lost.is_logged and _was_restored(lost, election, evidence):
         return _restored(lost, evidence, "likely")
-    if lost.rule == "recovery" or not lost.is_logged:
+    if lost.rule == "recovery" or not (lost.is_logged or _may_have_followed(lost, evidence.leaderships)):
         was_last = election is not None and _was_in_sync(election, evidence.leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
         reason = (

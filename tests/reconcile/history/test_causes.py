@@ -405,3 +405,35 @@ def test_a_metadata_log_that_lacks_what_was_committed_was_put_back(broker, shown
 
     assert cause == (found.name, found.confidence)
     assert words in found.reason
+
+
+@pytest.mark.parametrize(
+    ("between", "cause"),
+    [
+        # Nobody else led: a leader truncates nothing.
+        ((), (CauseName.POWER_LOSS, "likely")),
+        ((leadership(2, 1, {2}),), (CauseName.UNCLEAN_ELECTION, "possible")),
+    ],
+)
+def test_a_broker_that_followed_another_leader_before_it_led_need_not_have_lost_power(between, cause):
+    before = log_copy(replica(1, [batch(0, 59, 0)]), is_final=False)
+    one = replace(truncation(60, 40, logged=False), before=before, replacement=Replacement(0, 2))
+    elected = leadership(1, 2, {1}, unclean=True)
+
+    found = why(one, leadership(3, 0, {1, 3}), *between, elected)
+    assert cause == (found.name, found.confidence)
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_an_unclean_election_is_no_power_loss_where_the_new_leader_had_followed_another(followed):
+    """The new leader's own log is shorter than in an earlier snapshot, which no line reports."""
+    held = log_copy(replica(2, [batch(0, 59, 0)]), is_final=False)
+    own = replace(truncation(60, 40, broker=2, logged=False), before=held, replacement=Replacement(0, 2))
+    one = replace(truncation(60, 40, leader=2, leader_epoch=2), replacement=Replacement(0, 2))
+    between = (leadership(3, 1, {3}),) if followed else ()
+    elections = leadership(1, 0, {1, 2}), *between, leadership(2, 2, {2}, unclean=True)
+    evidence = CauseEvidence(leaderships=elections, truncations=(own, one), incarnation=Incarnation())
+    found = cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (found.name is CauseName.UNCLEAN_ELECTION) is followed
+    assert ("unclean shutdown" in found.reason) is not followed
