@@ -61,7 +61,6 @@ _SHORT = {
 
 _SENTENCES = {
     ConcernKind.RECOVERY: "recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
-    ConcernKind.OUTSIDE: "directories of {owners} that are no replica any more hold {what} of {partitions} that no replica holds.",
     ConcernKind.PROTOCOL: "what {first_owners} truncates depends on the Kafka version, which no input shows: of {partition}, {detail}; {partitions} in all.",
     ConcernKind.ALONE: "nothing was compared: of {partitions} one replica is given.",
     ConcernKind.OUTDATED: "the directories of {partitions} were copied before the last log lines: these name leader epoch {detail} of {partition}, which no directory knows.",
@@ -187,6 +186,18 @@ def _gone(items: Sequence[Item]) -> str:
         else ""
     )
     return f"{owners} {does} not hold the log of {partition} that {they} had: {one.detail}.{more}"
+
+
+def _outside(found: Concerns, items: Sequence[Item]) -> str:
+    what = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
+    if found.state is State.UNCOMMITTED_ONLY:
+        what = counted(sum_of(items, "records"), "record")
+    sentence = f"directories of {joined_by_and(owners_of(items))} that are no replica any more hold {what} of {partitions_of(items)} that no replica holds."
+    if found.state is State.UNCOMMITTED_ONLY:
+        return (
+            f"Nothing committed is at risk: {sentence} A producer with acks=1 may have got an acknowledgement of them."
+        )
+    return sentence
 
 
 def _discard(found: Concerns, items: Sequence[Item]) -> str:
@@ -332,6 +343,7 @@ _BY_ITEMS: dict[ConcernKind, Callable[[Sequence[Item]], str]] = {
 _BY_ALL: dict[ConcernKind, Callable[[Concerns, Sequence[Item]], str]] = {
     ConcernKind.EMPTIED: _emptied,
     ConcernKind.DISCARD: _discard,
+    ConcernKind.OUTSIDE: _outside,
     ConcernKind.SOLE: _sole,
     ConcernKind.PAST_END: _past_end,
     ConcernKind.ELECTED: _elected,
