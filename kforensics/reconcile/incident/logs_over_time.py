@@ -85,7 +85,7 @@ class LogsOverTime:
         self.weakened = self._weakened()
         self.judge = self._judge()
         account = self._account(found.topic_id)
-        before_term = tuple(before_its_term(account, self.leader, evidence.versions))
+        before_term = tuple(before_its_term(account, self.leader, evidence.versions, self.copies))
         outside = outside_metadata(partition, account, self.observed, evidence.facts)
         self.account = replace(account, gaps=(*account.gaps, *outside, *before_term))
         self.is_leader_known = (

@@ -152,12 +152,19 @@ LONGER, SHORTER = [batch(0, 9, 0), batch(10, 19, 0)], [batch(0, 9, 0)]
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "clean", "is_older"),
-    [([(0, 0)], False, True), ([(0, 0), (1, 10)], False, False), ([(0, 0)], True, False)],
+    ("checkpoint", "clean", "other", "is_older"),
+    [
+        ([(0, 0)], False, LONGER, True),
+        ([(0, 0), (1, 10)], False, LONGER, False),
+        # It may have stopped before it took up its role; but what another holds it had held when it was elected.
+        ([(0, 0)], True, SHORTER, False),
+        ([(0, 0)], True, LONGER, True),
+        ([(0, 0), (1, 10)], True, LONGER, False),
+    ],
 )
-def test_a_directory_without_the_epoch_in_which_its_broker_leads_was_copied_before(checkpoint, clean, is_older):
+def test_a_directory_without_the_epoch_in_which_its_broker_leads_was_copied_before(checkpoint, clean, other, is_older):
     leader = replica(2, SHORTER, checkpoint=checkpoint, clean=clean)
-    found = explained(replica(1, LONGER, high_watermark=20), leader, facts=FailedOver())
+    found = explained(replica(1, other, high_watermark=20), leader, facts=FailedOver())
 
     asked = [one.settled_by for one in found.doubts if one.kind is DoubtKind.ACCOUNT]
     assert is_older is ("the directory of broker 2 as it is now" in asked)
