@@ -184,6 +184,8 @@ def _of_lost_end(
     ):
         if _was_restored(truncation, election, evidence):
             return _restored(truncation, evidence, "likely")
+        if _began_anew(truncation):
+            return _emptied(truncation)
         reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
         return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
     return None
@@ -306,6 +308,19 @@ def _of_metadata_log(
 def _other_disk(state: Leadership) -> Cause:
     reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before, or an emptied one: its log was gone"
     return Cause(CauseName.DISK_REPLACED, "likely", reason, (state.citation,))
+
+
+def _began_anew(truncation: ObservedTruncation) -> bool:
+    """Whether nothing of a log stayed."""
+    return truncation.before is not None and truncation.to_offset <= truncation.before.view.content_start_offset
+
+
+def _emptied(truncation: ObservedTruncation) -> Cause:
+    reason = (
+        f"the log of broker {truncation.broker_id} began anew when it led, and no line reports why: its disk was exchanged or emptied,"
+        " or a power loss took a log that had never been flushed"
+    )
+    return Cause(CauseName.DISK_REPLACED, "possible", reason, truncation.citations)
 
 
 def _was_not_in_sync(election: Leadership) -> tuple[str, str]:
@@ -550,6 +565,8 @@ def _because_of_leader(
         return Cause(CauseName.DAMAGE, "likely", reason, lost.citations)
     if not lost.is_logged and _was_restored(lost, election, evidence):
         return _restored(lost, evidence, "likely")
+    if not lost.is_logged and _began_anew(lost):
+        return _emptied(lost)
     if lost.rule == "recovery" or not (lost.is_logged or _may_have_followed(lost, evidence.leaderships)):
         was_last = election is not None and _was_in_sync(election, evidence.leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS

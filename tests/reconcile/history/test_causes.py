@@ -437,3 +437,14 @@ def test_an_unclean_election_is_no_power_loss_where_the_new_leader_had_followed_
 
     assert (found.name is CauseName.UNCLEAN_ELECTION) is followed
     assert ("unclean shutdown" in found.reason) is not followed
+
+
+@pytest.mark.parametrize(
+    ("to_offset", "cause"), [(0, (CauseName.DISK_REPLACED, "possible")), (40, (CauseName.POWER_LOSS, "likely"))]
+)
+def test_a_leaders_log_of_which_nothing_stayed_is_no_likely_power_loss(to_offset, cause):
+    before = log_copy(replica(1, [batch(0, 59, 0)]), is_final=False)
+    one = replace(truncation(60, to_offset, logged=False), before=before, replacement=Replacement(-1, 2))
+
+    found = why(one, leadership(1, 0, {1, 3}), leadership(1, 2, {1}))
+    assert cause == (found.name, found.confidence)

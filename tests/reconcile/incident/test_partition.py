@@ -332,10 +332,10 @@ def test_a_topic_without_an_id_that_was_deleted_and_made_again_was_not_truncated
 
 def test_a_log_that_is_in_no_deleted_directory_was_truncated_for_all_that_is_known():
     old, new = [batch(0, 26, 0, 5)], [batch(0, 9, 1, 6)]
-    gone = replace(replica(1, [batch(0, 20, 0, 5)], state="deleted"), path="b1/t-0.abc-delete")
-    found = explained(replica(1, new), replica(2, new), gone, before=(replica(1, old),), facts=LedAgain())
+    gone = replace(replica(2, [batch(0, 20, 0, 5)], state="deleted"), path="b2/t-0.abc-delete")
+    found = explained(replica(1, new), replica(2, new), gone, before=(replica(2, old),), facts=LedAgain())
 
-    assert [(27, 0)] == [(one.from_offset, one.to_offset) for one in found.truncations]
+    assert [(2, 27, 0)] == [(one.broker_id, one.from_offset, one.to_offset) for one in found.truncations]
 
 
 @pytest.mark.parametrize(("topic_id", "others"), [("a", 0), (Absent.NOT_WRITTEN, 1)])
