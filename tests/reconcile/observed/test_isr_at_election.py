@@ -143,3 +143,20 @@ def test_a_leader_that_has_to_recover_was_elected_uncleanly(lines):
     assert [2] == [one.state.leader for one in account.risky]
     assert (CauseName.UNCLEAN_ELECTION, "proven") == (cause.name, cause.confidence)
     assert never(facts) is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "needed"),
+    [
+        ("{min.insync.replicas=2, unclean.leader.election.enable=true}", 2),
+        ("{compression.type -> producer, min.insync.replicas -> 3, segment.bytes -> 1}", 3),
+        # The topic has none of its own.
+        ("{}", 1),
+    ],
+)
+def test_a_topics_own_setting_is_in_the_lines_about_its_logs(properties, needed):
+    created = f"Created log for partition t-0 in /d/t-0 with properties {properties} (kafka.log.LogManager)"
+    facts = facts_from_logs(logged_events(created), NoFacts(), configured=(1,))
+
+    assert needed == facts.needed_in_sync("t")
+    assert 1 == facts.needed_in_sync("other")
