@@ -239,6 +239,11 @@ CATALOGUE: dict[str, FindingKind] = {
         "Other bytes stay, and new records are appended behind them.",
         advice="Copy the directory before the broker starts; `kforensics predict` shows what its start does, and `kforensics verify` where the bytes are.",
     ),
+    "KF218": FindingKind(
+        title="the broker of a replica halts rather than truncate it",
+        meaning="Up to 1.0 a broker with unclean.leader.election.enable=false halts when it fetches above the end of its leader's log, and so at each start.",
+        advice="Keep its directory: it may alone hold the records. Let it lead again, or accept their loss and set unclean.leader.election.enable=true for the topic.",
+    ),
     "KF301": FindingKind(
         title="committed records are lost",
         meaning="Producers with acks=all got acknowledgements for these records; the final leader does not hold them.",

@@ -125,6 +125,16 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
         )
+    if replica.outcome is not None and replica.outcome.halts:
+        end = replica.outcome.after.log_end_offset
+        yield finding(
+            "KF218",
+            severity=Severity.ERROR,
+            confidence=Confidence.LIKELY,
+            statement=f"{report.partition}: {report.owner_of(replica.view)} halts when it fetches at {end}, above the end of the log of this leader",
+            topic_partition=report.partition,
+            broker_id=replica.view.replica.broker_id,
+        )
     if replica.divergence is not None and replica.divergence.is_open:
         yield _open_question(report, replica)
     yield from _own_log(report, replica)

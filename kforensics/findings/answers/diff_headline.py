@@ -63,7 +63,6 @@ _SHORT = {
 
 _SENTENCES = {
     ConcernKind.RECOVERY: "recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
-    ConcernKind.OUTSIDE: "directories of {owners} that are no replica any more hold {what} of {partitions} that no replica holds.",
     ConcernKind.PROTOCOL: "what {first_owners} truncates depends on the Kafka version, which no input shows: of {partition}, {detail}; {partitions} in all.",
     ConcernKind.ALONE: "nothing was compared: of {partitions} one replica is given.",
     ConcernKind.OUTDATED: "the directories of {partitions} were copied before the last log lines: these name leader epoch {detail} of {partition}, which no directory knows.",
@@ -186,6 +185,18 @@ def _gone(items: Sequence[Item]) -> str:
     others = len({tp for tp, _ in items}) - 1
     more = f" The same of {counted(others, 'other partition')}." if others else ""
     return f"the log of {partition} on {owners} is not here, or not whole (removed, or left out of the copy): {one.detail}.{more}"
+
+
+def _outside(found: Concerns, items: Sequence[Item]) -> str:
+    what = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
+    if found.state is State.UNCOMMITTED_ONLY:
+        what = counted(sum_of(items, "records"), "record")
+    sentence = f"directories of {joined_by_and(owners_of(items))} that are no replica any more hold {what} of {partitions_of(items)} that no replica holds."
+    if found.state is State.UNCOMMITTED_ONLY:
+        return (
+            f"Nothing committed is at risk: {sentence} A producer with acks=1 may have got an acknowledgement of them."
+        )
+    return sentence
 
 
 def _discard(found: Concerns, items: Sequence[Item]) -> str:
@@ -331,6 +342,7 @@ _BY_ITEMS: dict[ConcernKind, Callable[[Sequence[Item]], str]] = {
 _BY_ALL: dict[ConcernKind, Callable[[Concerns, Sequence[Item]], str]] = {
     ConcernKind.EMPTIED: _emptied,
     ConcernKind.DISCARD: _discard,
+    ConcernKind.OUTSIDE: _outside,
     ConcernKind.SOLE: _sole,
     ConcernKind.PAST_END: _past_end,
     ConcernKind.ELECTED: _elected,

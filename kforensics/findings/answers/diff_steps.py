@@ -38,7 +38,7 @@ def diff_steps(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     yield from _keep_sole_holders(found, paths, owners_of(losing))
     for owner, items in found.by_owners(found.of(ConcernKind.TAIL, State.MAYBE_AT_RISK)):
         yield f"Copy the directory of {owner} before anything is started: {_copy(paths, items)}"
-    outside = found.of(ConcernKind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
+    outside = found.of(ConcernKind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK, State.UNCOMMITTED_ONLY)
     if outside:
         owners = joined_by_and(owners_of(outside))
         is_deleted = any(path.endswith("-delete") for _, one in outside for _, path in one.places)

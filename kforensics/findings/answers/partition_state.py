@@ -400,10 +400,12 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
             continue
         yield from _sole_holder(report, holder)
     counts = report.unassigned_counts
-    if counts is not None and (counts.certain or counts.possible):
+    if counts is not None and counts.records:
         outside = [one.view for one in report.unassigned_holders]
         places = tuple((view.replica.input, view.replica.path) for view in outside)
-        yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.OUTSIDE, outside, counts)._replace(places=places)
+        # What was never committed may have been acknowledged with acks=1, and these directories are the last that hold it.
+        state = State.MAYBE_AT_RISK if counts.certain or counts.possible else State.UNCOMMITTED_ONLY
+        yield _concern(report, state, ConcernKind.OUTSIDE, outside, counts)._replace(places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:

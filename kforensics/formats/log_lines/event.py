@@ -25,6 +25,7 @@ class LogEventKind(StrEnum):
     LEADER_START = "leader-start"
     FOLLOWER_START = "follower-start"
     LEADER_AND_ISR = "leader-and-isr"
+    PARTITION_STATE = "partition-state"
     PARTITION_ONLINE = "partition-online"
     LEADER_RECOVERED = "leader-recovered"
     PARTITION_FAILED = "partition-failed"
@@ -86,6 +87,7 @@ ELECTION_KINDS = frozenset(
         LogEventKind.LEADER_START,
         LogEventKind.FOLLOWER_START,
         LogEventKind.LEADER_AND_ISR,
+        LogEventKind.PARTITION_STATE,
         LogEventKind.LEADER_RECOVERED,
         LogEventKind.LEADER_SELECTED,
         LogEventKind.PARTITION_ONLINE,

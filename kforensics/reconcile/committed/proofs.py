@@ -446,7 +446,10 @@ class CommitProofs:
                 continue
             was_leader = leader in led
             led.add(leader)
-            is_in_sync = isinstance(before.isr, frozenset) and leader in before.isr | before.eligible
+            # The last ISR that lines name is not always the one at the election.
+            is_in_sync = (
+                state.is_next(before) and isinstance(before.isr, frozenset) and leader in before.isr | before.eligible
+            )
             if not is_in_sync or leader in self.weakened or not self._is_whole(leader, terms[: at + 1]):
                 # It may have lost what was committed until then, and every later leader follows it.
                 break
@@ -460,7 +463,9 @@ class CommitProofs:
             start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
             if start is None:
                 continue
-            standing = "in the ISR" if leader in before.isr else "eligible to lead"
+            standing = (
+                "in the ISR" if isinstance(before.isr, frozenset) and leader in before.isr else "eligible to lead"
+            )
             reason = f"broker {leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
             bounds.append(Bound(start, reason, (state.citation,)))
         bound = min(bounds, key=lambda bound: bound.offset, default=None)

@@ -57,6 +57,8 @@ class LogCopies:
     topic_id: str | Absent
     unread: tuple[LogCopy, ...] = ()
     """Copies that could not be read, or whose log is not here: what they hold, and where they end, is unknown."""
+    deleted: tuple[LoadedLog, ...] = ()
+    """Directories without a topic id that wait for their deletion: of this topic, or of an earlier one of the name."""
 
     @property
     def other_topics(self) -> tuple[Replica, ...]:
@@ -101,7 +103,14 @@ def copies_of(
                 replica, segments=replica.deleted_segments, deleted_segments=(), high_watermark=Absent.NOT_APPLICABLE
             )
             copies.append(LogCopy(view=load_log(remnant), rank=rank, is_final=is_final, is_remnant=True))
-    return LogCopies(copies=tuple(copies), others=tuple(others), topic_id=current, unread=tuple(unread))
+    deleted = [one for _, one in everything if one.state == "deleted" and isinstance(one.topic_id, Absent)]
+    return LogCopies(
+        copies=tuple(copies),
+        others=tuple(others),
+        topic_id=current,
+        unread=tuple(unread),
+        deleted=tuple(map(load_log, deleted)),
+    )
 
 
 def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:
@@ -289,7 +298,12 @@ def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, s
 
 
 def of_one_incarnation(
-    copies: Iterable[LogCopy], leader: LogCopy, agreement: Agreement, *, created_ms: int | Absent
+    copies: Iterable[LogCopy],
+    leader: LogCopy,
+    agreement: Agreement,
+    *,
+    created_ms: int | Absent,
+    deleted: Sequence[LoadedLog] = (),
 ) -> tuple[LogCopy, ...]:
     """Return the copies of the leader's topic rather than of an earlier one of that name.
 
@@ -298,11 +312,38 @@ def of_one_incarnation(
         leader: the log of the final leader.
         agreement: compares copies.
         created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
+        deleted: directories that wait for their deletion.
     """
-    return tuple(copy for copy in copies if copy is leader or not _is_of_earlier(copy, leader, agreement, created_ms))
+    return tuple(
+        copy
+        for copy in copies
+        if copy is leader
+        or not (
+            _is_of_earlier(copy, leader, agreement, created_ms)
+            or (isinstance(created_ms, int) and was_set_aside(copy, leader, deleted, agreement))
+        )
+    )
+
+
+def was_set_aside(earlier: LogCopy, now: LogCopy, deleted: Iterable[LoadedLog], agreement: Agreement) -> bool:
+    """Return whether a log was put aside whole, in a directory of its broker that waits for its deletion, and the log of now shares nothing with it: no truncation.
+
+    Args:
+        earlier: the log in question.
+        now: the one of the same name since.
+        deleted: directories that wait for their deletion.
+        agreement: compares them.
+    """
+    own = [one for one in deleted if one.replica.broker_id == earlier.broker_id]
+    if not any(agreement.until(earlier.view, one) >= earlier.view.log_end_offset for one in own):
+        return False
+    return agreement.shares_nothing(earlier.view, now.view) or common_range(earlier.view, now.view) is None
 
 
 def _is_of_earlier(copy: LogCopy, leader: LogCopy, agreement: Agreement, created_ms: int | Absent) -> bool:
+    its, own = copy.view.replica.topic_id, leader.view.replica.topic_id
+    if not isinstance(its, Absent) and its == own:
+        return False
     taken = copy.taken_ms
     is_older = isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms
     parted = agreement.parted_at(copy.view, leader.view)

@@ -36,7 +36,7 @@ CAUSE_WORDS = {
     CauseName.DAMAGE: "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
     CauseName.RECOVERY: "start-up recovery",
     CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
-    CauseName.DISK_REPLACED: "a broker that led again with another disk",
+    CauseName.DISK_REPLACED: "a broker that led again with another or an emptied disk",
     CauseName.DISK_RESTORED: "a disk that was put back to an earlier state",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }

@@ -72,13 +72,19 @@ class LogsOverTime:
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
             self.copies = of_one_incarnation(
-                found.copies, self.leader, self.agreement, created_ms=evidence.incarnation.created_ms
+                found.copies,
+                self.leader,
+                self.agreement,
+                created_ms=evidence.incarnation.created_ms,
+                deleted=found.deleted,
             )
             self.others = tuple(copy for copy in found.copies if copy not in self.copies)
         self.other_topics = found.other_topics
         self.earlier = (*found.others, *self.others)
         self.unrequested = tuple(copy for copy in self.earlier if not self._was_requested(copy))
-        observed = find_truncations(partition, evidence.logged, self.copies, self.agreement, others=self.others)
+        observed = find_truncations(
+            partition, evidence.logged, self.copies, self.agreement, others=self.others, deleted=found.deleted
+        )
         self.deleted = DeletedRecords(evidence.deletions, self.leaderships, observed)
         self.ordinary = _ordinary_truncations(observed, self.leaderships)
         self.doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
@@ -86,7 +92,7 @@ class LogsOverTime:
         self.weakened = self._weakened()
         self.judge = self._judge()
         account = self._account(found.topic_id)
-        before_term = tuple(before_its_term(account, self.leader, evidence.versions))
+        before_term = tuple(before_its_term(account, self.leader, evidence.versions, self.copies))
         outside = outside_metadata(partition, account, self.observed, evidence.facts)
         self.account = replace(account, gaps=(*account.gaps, *outside, *before_term))
         self.is_leader_known = (

@@ -14,7 +14,7 @@ from kforensics.reconcile.history.outline import outline_of
 from kforensics.reconcile.history.past_end import Earlier, PastEnd, high_watermarks_past_end
 from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
-from kforensics.reconcile.incident.explained_truncations import explained_truncation
+from kforensics.reconcile.incident.explained_truncations import explained_truncation, was_truncated
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
@@ -59,7 +59,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         log_start_offset=view.log_start_offset if view is not None else Absent.UNKNOWN,
         log_end_offset=view.log_end_offset if view is not None else Absent.UNKNOWN,
         leaderships=tuple(known.leaderships),
-        truncations=truncations,
+        truncations=tuple(filter(was_truncated, truncations)),
         losses=losses,
         groups=_groups_at_risk(known, losses),
         torn_transactions=find_torn_transactions(known.leader, lost, known.reader)

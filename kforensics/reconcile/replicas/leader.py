@@ -37,6 +37,8 @@ class ProtocolChoice(NamedTuple):
     reason: str
     alternatives: tuple[ProtocolName, ...] = ()
     """Protocols that it can be as well, where it is assumed."""
+    halts_out_of_range: bool | Absent = False
+    """Whether the broker halts where its log ends above the leader's, and truncates nothing."""
 
 
 def choose_leader(

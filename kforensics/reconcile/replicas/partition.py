@@ -417,13 +417,18 @@ class PartitionJudge:
             follower: its log.
         """
         broker = follower.replica.broker_id
-        return choose_protocol(
+        chosen = choose_protocol(
             follower,
             wanted=self.wanted_protocol,
             is_kraft=self.facts.has_metadata_log(),
             hint=None if isinstance(broker, Absent) else self.protocol_hints.get(broker),
             possible=() if isinstance(broker, Absent) else self.possible_protocols.get(broker, ()),
         )
+        if chosen.name in {ProtocolName.HW, ProtocolName.KIP_101}:
+            return chosen._replace(
+                halts_out_of_range=self.facts.halts_out_of_range(follower.replica.topic_partition.topic)
+            )
+        return chosen
 
     def judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         """Return the verdict on a replica against the log that it follows.

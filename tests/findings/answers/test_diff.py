@@ -701,3 +701,24 @@ def test_one_that_alone_holds_what_others_replaced_is_copied_and_not_started_fir
         "Copy its directory before it starts."
     )
     assert not any("Start broker 1 first" in line or "Do not force" in line for line in said.now)
+
+
+def test_what_only_a_broker_outside_of_the_assignment_holds_is_said_though_it_was_never_committed():
+    """A clean election without it proves that: acks=1 may have been answered all the same, and its directory is the last that holds it."""
+    before = led(4, {1, 2, 4}, replicas=(1, 2, 4)).states[0]
+    after = replace(led(1, {1, 2}, epoch=1, replicas=(1, 2)).states[0], recorded_at=2, time_ms=2)
+    new = [[batch(0, 39, 0)], [batch(40, 49, 1)]]
+    report = judged(
+        replica(1, *new), replica(2, *new), replica(4, [batch(0, 59, 0)]), facts=Facts(states=(before, after))
+    )
+    said = answer(report)
+
+    assert (0, 0, 20) == (
+        report.unassigned_counts.certain,
+        report.unassigned_counts.possible,
+        report.unassigned_counts.no,
+    )
+    assert State.UNCOMMITTED_ONLY is said.state
+    assert "directories of broker 4 that are no replica any more hold 20 records" in said.headline
+    assert "agree" not in said.headline
+    assert any("Copy these directories" in str(one) for one in said.now)
