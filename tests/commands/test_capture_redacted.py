@@ -197,6 +197,11 @@ def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tm
     assert {"a record that is not known": 1, "bytes of a metadata log that are no sound batch": 1} == blanked
     with open_evidence(CapturePath(taken) / "broker-1" / "__cluster_metadata-0" / log.name) as file:
         assert file.read_all(1 << 20).endswith(b"\xff" * 39)
+    # Its type stays: what it changed is not known in the capture, either.
+    (files, *_) = find_metadata_logs(find_inputs([taken]))
+    assert ["record type 127 is newer than 29"] == [
+        one.words.partition(": ")[2].partition(",")[0] for one in read_metadata_log(files).unread
+    ]
 
 
 @pytest.mark.parametrize("with_topics", [False, True])

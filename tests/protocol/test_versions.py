@@ -82,6 +82,7 @@ def test_known_bugs_end_with_the_version_that_fixes_them():
     assert [bug.jira for bug in KNOWN_BUGS if is_affected(parse_version("4.1.0"), bug.jira)] == ["RECOVERY-IO-ERROR"]
     assert not is_affected(parse_version("3.9.1"), "RECOVERY-IO-ERROR")
     assert is_affected(parse_version("4.3.1"), "RECOVERY-IO-ERROR")
+    assert is_affected(parse_version("7.0.0"), "RECOVERY-IO-ERROR"), "no fix is known"
     assert is_affected(parse_version("0.10.2.2"), "KAFKA-1211")
     assert is_affected(parse_version("0.10.2.2"), "KAFKA-3968")
 

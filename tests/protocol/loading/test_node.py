@@ -106,7 +106,17 @@ def test_a_broker_with_zookeeper_takes_an_unmounted_disk_as_its_own():
 
 @pytest.mark.parametrize(
     ("version", "newest"),
-    [((3, 3), 7), ((3, 5), 11), ((3, 6), 14), ((3, 7), 20), ((3, 9), 23), ((4, 0), 26), ((4, 1), 29)],
+    [
+        ((3, 3), 7),
+        ((3, 5), 11),
+        ((3, 6), 14),
+        ((3, 7), 20),
+        ((3, 9), 23),
+        ((4, 0), 26),
+        ((4, 1), 29),
+        ((4, 3), 31),
+        ((4, 4), 34),
+    ],
 )
 def test_the_newest_level_that_a_release_reads(version, newest):
     assert newest_level(KafkaVersion(*version)) == newest
@@ -124,6 +134,21 @@ def test_levels_that_a_release_does_not_read_refuse_it():
     assert "does not support finalized version 21 (3.9-IV0)" in broker.reason
     assert refuse_level(6, KafkaVersion(4, 0), is_controller=True) is not None
     assert refuse_level(6, KafkaVersion(3, 9), is_controller=True) is None
+
+
+@pytest.mark.parametrize("is_controller", [True, False])
+def test_going_back_to_a_release_that_does_not_know_the_level(is_controller):
+    assert refuse_level(30, KafkaVersion(4, 3, 1), is_controller=is_controller) is None
+    found = refuse_level(33, KafkaVersion(4, 3, 1), is_controller=is_controller)
+    assert found is not None
+    assert found.exception == "IllegalArgumentException"
+    assert "feature level 33 (4.4-IV2). Valid feature levels are from 7 to 31." in found.reason
+    # A controller exits; a broker alone goes on without logs.
+    assert ("never serves" in found.reason) is not is_controller
+    assert refuse_level(34, KafkaVersion(4, 4), is_controller=is_controller) is None
+    newer = refuse_level(35, KafkaVersion(4, 4), is_controller=is_controller)
+    assert newer is not None
+    assert "35 (newer than 4.5-IV0)" in newer.reason
 
 
 def test_a_directory_of_another_broker_is_refused_at_registration():
