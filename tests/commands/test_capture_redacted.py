@@ -413,3 +413,25 @@ def test_a_lone_line_between_those_of_a_log_is_blanked(tmp_path):
 
     assert b"\n\tat java.nio.Files.copy(Files.java:1)\nxxxxxxxxxxxxxx\n[2026" in taken
     assert b"customer" not in taken
+
+
+def test_nothing_of_damaged_files_is_anywhere_in_it(tmp_path, small_cluster):
+    data = copied(small_cluster / "broker-1", tmp_path / "data")
+    damaged = [
+        *(data / "orders-0" / NAMES_OF_KINDS[kind] for kind in FileKind if kind is not FileKind.SYMBOLIC_LINK),
+        *(data / "__cluster_metadata-0" / name for name in (f"{0:020d}.log", f"{0:020d}.index", "quorum-state")),
+        *(data / f"{name}-checkpoint" for name in ("replication-offset", "recovery-point-offset", "log-start-offset")),
+        data / "meta.properties",
+        data / ".kafka_cleanshutdown",
+        data / "customer-4711-0" / "customer-4711",
+        data / "customer-4711-3.0123456789abcdef0123456789abcdef-delete" / "leader-epoch-checkpoint",
+    ]
+    for path in damaged:
+        path.parent.mkdir(exist_ok=True)
+        with path.open("ab") as file:
+            file.write(SECRET)
+
+    taken = _take([data], tmp_path / "redacted.kfc", with_topics=True)
+
+    words = (b"secret-host", b"customer", b"corp.example")
+    assert [] == [(part, word) for part, content in _everything(taken) for word in words if word in content]

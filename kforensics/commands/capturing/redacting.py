@@ -15,7 +15,7 @@ from kforensics.commands.capturing.model import CannotRedact
 from kforensics.commands.capturing.rewriting import NO_RULE, REWRITTEN, blanked
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_message
+from kforensics.commands.redaction.records import redact_message, without_quoted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
@@ -163,6 +163,14 @@ class CaptureRedaction:
             return self._part(name)
         is_log = is_taken and parse_file_name(name).kind is FileKind.UNKNOWN
         return self.log_name(name) if is_log else self._file_name(name)
+
+    def message(self, words: str) -> str:
+        """Return the words of a problem, without what they quote of a file.
+
+        Args:
+            words: as they are shown on the broker.
+        """
+        return self.names.line(without_quoted(words, self.pseudonyms))
 
     def commits(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """Return the commits of a segment, as a capture has them.

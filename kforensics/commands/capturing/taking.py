@@ -100,7 +100,7 @@ class Taking:
         return self._taken.problems
 
     def _message(self, words: str) -> str:
-        return words if self.redaction is None else self.redaction.names.line(words)
+        return words if self.redaction is None else self.redaction.message(words)
 
     def begin(self, started: dt.datetime) -> None:
         """Say first of which node and roots the capture is, so that what is in it is of use if the process is killed.

@@ -79,11 +79,12 @@ def find_due_segments(
     if not due:
         return Absent.NOT_APPLICABLE
     lengths = {one.base_offset: one.length for one in aged}
-    by_time = [one for one in aged if (one.base_offset, RetentionRule.TIME) in due]
     misdated = tuple(
         one.base_offset
-        for one in by_time
-        if (recorded := _first_timestamps(disk, outcome, one.base_offset)) > one.timestamp_ms
+        for one in aged
+        if (one.base_offset, RetentionRule.TIME) in due
+        and one.timestamp_ms == _indexed_timestamp(disk, outcome, one.base_offset)
+        and one.timestamp_ms < (recorded := _first_timestamps(disk, outcome, one.base_offset))
         and now_ms - recorded <= rules.retention_ms
     )
     return DueSegments(
@@ -125,10 +126,16 @@ def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms
             default=NO_TIMESTAMP,
         )
     else:
-        index = outcome.origins.get(f"{padded(base)}{TIME_INDEX}")
-        if index is not None and disk.files.get(index):
-            largest = cast("int", _read(disk, Need(disk.origins.get(index, index), Content.LAST_TIMESTAMP)))
+        largest = _indexed_timestamp(disk, outcome, base)
     return largest if largest >= 0 else cast("int", _read(disk, Need(origin, Content.CHANGED)))
+
+
+def _indexed_timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
+    """Return the last timestamp of the time index of a segment, -1 where it has none."""
+    index = outcome.origins.get(f"{padded(base)}{TIME_INDEX}")
+    if index is None or not disk.files.get(index):
+        return NO_TIMESTAMP
+    return cast("int", _read(disk, Need(disk.origins.get(index, index), Content.LAST_TIMESTAMP)))
 
 
 def _read(disk: DirectoryOnDisk, need: Need) -> object:

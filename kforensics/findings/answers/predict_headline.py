@@ -86,9 +86,9 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     if any(one.lost_before for one in found.metadata_logs):
         yield f"; {_INCOMPLETE_METADATA}"
     due = [log.due for log in found.reached if isinstance(log.due, DueSegments)]
-    misdated = sum(len(one.misdated) for one in due)
+    misdated = sum(len(one.misdated) for one in due if one.is_setting_known)
     if misdated:
-        yield f"; retention then deletes {counted(misdated, 'segment')} of records that are not old, by wrong times in {form(misdated, 'its time index', 'their time indexes')}"
+        yield f"; retention then deletes {_misdated(misdated)}"
     whole = [one for one in due if one.is_whole_log]
     known = [one for one in whole if one.is_setting_known]
     if known:
@@ -109,11 +109,19 @@ def _but(found: PredictedCluster) -> Iterator[str]:
         yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served{none_kept}"
     if found.leaving:
         yield f"; {len(found.leaving):,} may be {form(len(found.leaving), 'a stray', 'strays')} by then"
+    misdated = sum(len(one.misdated) for one in due)
+    if misdated:
+        yield f"; default retention would delete {_misdated(misdated)}"
     if whole:
         yield f"; default retention would delete all of {len(whole):,}"
     deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
     if deleted:
         yield f"; retention then deletes {counted(deleted, 'segment')}"
+
+
+def _misdated(segments: int) -> str:
+    indexes = form(segments, "its time index", "their time indexes")
+    return f"{counted(segments, 'segment')} of records that are not old, by wrong times in {indexes}"
 
 
 def _not_starting(found: PredictedCluster, version: str) -> str:
