@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
-from kforensics.evidence.replica.unaccounted import Sign
 from kforensics.reconcile.history.causes import CauseEvidence
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
@@ -15,7 +14,7 @@ from kforensics.reconcile.replicas.leader import choose_leader
 
 
 def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
-    """Return the batches that some copy holds and the leader's log does not; of a segment of it that is not here nothing is known.
+    """Return the batches that some copy holds and the leader's log does not; of a segment of it that may have been left out of the copy nothing is known.
 
     Args:
         known: the logs of the partition.
@@ -23,15 +22,8 @@ def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
     if known.leader is None:
         return ()
     others = [copy for copy in known.copies if copy is not known.leader]
-    missing = [one for one in known.leader.view.missing if one.sign is not Sign.ABOVE_END]
-    return tuple(
-        batch
-        for batch in lost_batches(known.leader, others, known.agreement, known.reader)
-        if not any(
-            one.first <= batch.base_offset and (isinstance(one.last, Absent) or batch.base_offset <= one.last)
-            for one in missing
-        )
-    )
+    lost = lost_batches(known.leader, others, known.agreement, known.reader)
+    return tuple(batch for batch in lost if not known.leader.view.is_left_out(batch.base_offset))
 
 
 def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
