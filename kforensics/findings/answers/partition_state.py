@@ -25,6 +25,7 @@ class ConcernKind(StrEnum):
 
     EMPTIED = "emptied"
     GONE = "gone"
+    LEFT_OUT = "left-out"
     DISCARD = "discard"
     SOLE = "sole"
     PAST_END = "past-end"
@@ -42,7 +43,6 @@ class ConcernKind(StrEnum):
     DAMAGE = "damage"
     OTHER_TOPIC = "other-topic"
     NO_REPLICA = "no-replica"
-    LEFT_OUT = "left-out"
     UNREAD = "unread"
     OUTDATED = "outdated"
     LOGGED_END = "logged-end"

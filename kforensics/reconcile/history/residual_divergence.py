@@ -8,7 +8,6 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.history.losses import is_in_use
-from kforensics.reconcile.logs.divergence import missing_at
 from kforensics.reconcile.replicas.expected_truncation import follower_outcome, next_epoch
 from kforensics.reconcile.replicas.leader import ProtocolChoice
 
@@ -46,8 +45,8 @@ def residuals(
     found = []
     for copy in now:
         parted = None if copy is leader else agreement.parted_at(copy.view, leader.view)
-        if parted is None or missing_at(parted, copy.view, leader.view) is not None:
-            continue  # what a segment held that is not here is unknown
+        if parted is None or any(one.view.is_left_out(parted) for one in (copy, leader)):
+            continue
         protocol = protocol_of(copy)
         outcome = follower_outcome(copy.view, leader.view, protocol=protocol, new_epoch=epoch)
         if isinstance(outcome.offset, int) and outcome.offset <= parted:

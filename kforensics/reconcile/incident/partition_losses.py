@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Lineage
-from kforensics.evidence.replica.unaccounted import Sign
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
@@ -17,7 +16,7 @@ from kforensics.reconcile.replicas.leader import choose_leader
 
 
 def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
-    """Return the batches that some copy holds and the leader's log does not; of a segment of it that is not here nothing is known.
+    """Return the batches that some copy holds and the leader's log does not; of a segment of it that may have been left out of the copy nothing is known.
 
     Args:
         known: the logs of the partition.
@@ -27,16 +26,8 @@ def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
     if known.leader is None:
         return lost
     others = [copy for copy in known.copies if copy is not known.leader]
-    missing = [one for one in known.leader.view.missing if one.sign is not Sign.ABOVE_END]
-    shown = (
-        batch
-        for batch in lost_batches(known.leader, others, known.agreement, known.reader)
-        if not any(
-            one.first <= batch.base_offset and (isinstance(one.last, Absent) or batch.base_offset <= one.last)
-            for one in missing
-        )
-    )
-    return (*shown, *lost)
+    shown = lost_batches(known.leader, others, known.agreement, known.reader)
+    return (*(batch for batch in shown if not known.leader.view.is_left_out(batch.base_offset)), *lost)
 
 
 def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:

@@ -130,17 +130,6 @@ def damage_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
     return next((one for one in ranges if one.first <= offset <= one.last), None)
 
 
-def missing_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
-    """Return the range of a missing segment of any of the logs that an offset lies in, or None: what it held is unknown.
-
-    Args:
-        offset: of a record.
-        views: the logs, of which the first with such a range counts.
-    """
-    ranges = (one for view in views for one in view.missing_ranges)
-    return next((one for one in ranges if one.first <= offset <= one.last), None)
-
-
 def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:
     """Return the exclusive offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
-from kforensics.evidence.replica.unaccounted import Unaccounted, missing_offsets
+from kforensics.evidence.replica.unaccounted import Sign, Unaccounted, missing_offsets
 from kforensics.protocol.outcome import LogState, loaded_high_watermark
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
@@ -119,18 +119,29 @@ class LoadedLog:
         return max(known) if known else Absent.NOT_APPLICABLE
 
     @cached_property
-    def missing_ranges(self) -> tuple[OffsetRange, ...]:
-        """The offsets below its end whose segment is missing."""
-        return tuple(
-            OffsetRange(one.first, one.last)
-            for one in self.missing
-            if isinstance(one.last, int) and self.content_start_offset <= one.first and one.last < self.log_end_offset
-        )
+    def left_out(self) -> tuple[Unaccounted, ...]:
+        """The offsets of segments whose indexes are here: they were removed, or left out of the copy."""
+        return tuple(one for one in self.missing if one.sign is Sign.INDEX)
 
     @cached_property
     def lost_ranges(self) -> tuple[OffsetRange, ...]:
         """The offsets below its end that the log can't give: their bytes are damaged, or their segment is missing."""
-        return (*(lost.offsets for lost in self.damaged), *self.missing_ranges)
+        missing = (
+            OffsetRange(one.first, one.last)
+            for one in self.missing
+            if isinstance(one.last, int) and self.content_start_offset <= one.first and one.last < self.log_end_offset
+        )
+        return (*(lost.offsets for lost in self.damaged), *missing)
+
+    def is_left_out(self, offset: int) -> bool:
+        """Whether an offset is of a segment that was removed or left out of the copy, so that what it holds is unknown.
+
+        Args:
+            offset: of a record.
+        """
+        return any(
+            one.first <= offset and (isinstance(one.last, Absent) or offset <= one.last) for one in self.left_out
+        )
 
 
 def load_log(replica: Replica) -> LoadedLog:
@@ -175,15 +186,7 @@ def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
     return loaded
 
 
-_SHARED = (
-    "state_without_high_watermark",
-    "missing",
-    "digests",
-    "digest_bytes",
-    "last_epoch",
-    "missing_ranges",
-    "lost_ranges",
-)
+_SHARED = ("state_without_high_watermark", "missing", "digests", "digest_bytes", "last_epoch", "lost_ranges")
 """Properties that are the same of logs that are loaded alike."""
 
 _OF_LOG = attrgetter("clean_shutdown", "checkpoint_epochs", "state", "is_read_whole", "is_at_hand", "has_records")

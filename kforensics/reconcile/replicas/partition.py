@@ -12,7 +12,6 @@ from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
 from kforensics.reconcile.logs.divergence import (
     Divergence,
     damage_at,
-    missing_at,
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
@@ -374,7 +373,7 @@ class PartitionJudge:
             for v in self.live
             if not self.is_quorum or isinstance(self.assigned, Absent) or v.replica.broker_id in self.assigned
         ]
-        if len(counted) < 2 or any(v.missing_ranges for v in counted):
+        if len(counted) < 2 or any(v.left_out for v in counted):
             return ()  # what a segment held that is not here may be on its broker still
         found = (self._sole_holder(view, [other for other in counted if other is not view], judge) for view in counted)
         return tuple(one for one in found if one is not None)
@@ -466,8 +465,7 @@ class PartitionJudge:
             judge=judge,
             reader=self.reader,
         )
-        # That a segment is not here does not show what it held.
-        is_gap = divergence is not None and missing_at(divergence.offset, view, leader) is not None
+        is_gap = divergence is not None and any(one.is_left_out(divergence.offset) for one in (view, leader))
         shown = self.compared.past_damage(view, leader) if is_gap else divergence
         return ReplicaReport(
             view=view,
