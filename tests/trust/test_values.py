@@ -14,7 +14,7 @@ from tests.schemas import validate_document
 from tests.trust.value_changes import EDGES, batches_of, change_batch, edge
 from tests.trust.values import bounded, one_run
 
-RECORDINGS = ("unclean-election", "incidents/min-isr-4.1.tar.xz", "incidents/hw-loss-0.10.tar.xz")
+RECORDINGS = ("made", "unclean-election", "incidents/min-isr-4.1.tar.xz", "incidents/hw-loss-0.10.tar.xz")
 INVOCATIONS = 6
 MICROSECONDS = 1_700_000_000_000_000
 COMMANDS = (
@@ -29,7 +29,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(1, 1 + times(4, 12)))
+@pytest.mark.parametrize("seed", range(1, 1 + times(6, 40)))
 def test_no_command_breaks_on_values_at_the_edges(tmp_path, seed):
     with bounded():
         done = one_run(seed, RECORDINGS, tmp_path, count=INVOCATIONS)
