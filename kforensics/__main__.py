@@ -5,7 +5,6 @@ import gc
 import os
 import signal
 import sys
-from contextlib import suppress
 
 
 def main() -> None:
@@ -30,6 +29,8 @@ def main() -> None:
 
 def _leave(exit_codes: list[int]) -> None:
     """End the process without freeing its objects one by one, which takes 8 ms; by then all threads and exit functions have ended."""
+    from contextlib import suppress  # noqa: PLC0415 - little is loaded before an interrupt is taken
+
     for code in exit_codes:
         with suppress(OSError):
             sys.stderr.flush()  # standard output was flushed where a failure could still be reported

@@ -144,6 +144,13 @@ def test_an_interrupt_while_the_program_loads_ends_it_as_the_signal_does(tmp_pat
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+def test_little_is_loaded_before_an_interrupt_is_taken():
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import kforensics; print({'typing', 'pathlib', 're'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-S", "-c", script, ROOT], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
+
+
 def test_an_interrupt_while_a_command_loads_is_told_in_a_line(tmp_path):
     done = _interrupted_by("numpy", tmp_path)
 

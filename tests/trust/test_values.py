@@ -10,10 +10,11 @@ from kforensics.cli.app import run
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from tests.builders.directories import log_dir
 from tests.builders.repeating import times
+from tests.schemas import validate_document
 from tests.trust.value_changes import EDGES, batches_of, change_batch, edge
 from tests.trust.values import bounded, one_run
 
-RECORDINGS = ("unclean-election", "incidents/min-isr-4.1.tar.xz", "incidents/hw-loss-0.10.tar.xz")
+RECORDINGS = ("made", "unclean-election", "incidents/min-isr-4.1.tar.xz", "incidents/hw-loss-0.10.tar.xz")
 INVOCATIONS = 6
 MICROSECONDS = 1_700_000_000_000_000
 COMMANDS = (
@@ -28,7 +29,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(1, 1 + times(4, 12)))
+@pytest.mark.parametrize("seed", range(1, 1 + times(6, 40)))
 def test_no_command_breaks_on_values_at_the_edges(tmp_path, seed):
     with bounded():
         done = one_run(seed, RECORDINGS, tmp_path, count=INVOCATIONS)
@@ -94,6 +95,18 @@ def test_a_batch_at_a_negative_offset_is_damage(tmp_path, capsys, untouched, com
     assert "Nothing that was committed is missing" not in shown
     if "--key" in command:
         assert f"offset {base:,}: unknown, committed: unknown" in " ".join(shown.split())
+
+
+def test_a_log_that_ends_behind_the_last_offset_goes_into_tables(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    root = _evidence(tmp_path / "in", build_record_batch(2**63 - 3, [(1, b"k", b"v")] * 3), base=2**63 - 3)
+
+    code = run(["fleet", "scan", str(root / "broker-1"), "--out", str(tmp_path / "tables"), "--format", "json"])
+
+    out = capsys.readouterr().out
+    assert code in {0, 1, 3}
+    validate_document(out)
+    assert json.loads(out)["segments"] == 1
 
 
 @pytest.mark.parametrize("time_ns", [-(10**9), 2**63 + 10**9])

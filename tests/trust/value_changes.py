@@ -77,13 +77,14 @@ def edge(random: Random, old: int, *, bits: int | None = None, others: Sequence[
 
 def width(layout: FixedLayout, name: str) -> int:
     """The bits of a field."""
-    return layout.dtype[name].itemsize * 8
+    bits: int = layout.dtype[name].itemsize * 8
+    return bits
 
 
 # ---------------------------------------------------------------- batches
 
 
-def batches_of(data: bytes) -> Iterator[tuple[int, int]]:
+def batches_of(data: bytes | bytearray) -> Iterator[tuple[int, int]]:
     """The place of each whole batch or message, as start and end."""
     position = 0
     while position + 17 <= len(data):
@@ -471,6 +472,7 @@ def change_something(random: Random, tree: Path) -> str:
         path = random.choice([one for one in files if one.exists() and _kind(one) == kind] or files)
         if not path.exists():
             continue
+        change: Callable[[Random, Path], str]
         if path.relative_to(tree).parts[0] == "logs":
             change = change_line if path.suffix != ".properties" else change_text
         elif path.suffix == ".checkpoint":

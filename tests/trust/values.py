@@ -2,7 +2,7 @@
 
     python -m tests.trust.values --runs 200 [--seed 1] [--invocations 12] [--recording GLOB]
 
-A run takes a recording of `fixtures/` (its last snapshot, an earlier one and its log files), or the captures of it, changes one to twelve values in it as
+A run makes logs of such batches, or takes a recording of `fixtures/` (its last snapshot, an earlier one and its log files), or the captures of it, changes one to twelve values in it as
 `tests.trust.value_changes` does, and asks commands about it in this process. Of each it demands an exit code from 0 to 3, no exception, documents that the
 schemas allow, and evidence that is as it was. Prints each defect once, with the seed that makes it anew, and how many runs there were; exit code 1 where there was one.
 """
@@ -36,11 +36,14 @@ from tests.conftest import ROOT
 from tests.fuzz.captures import packed
 from tests.fuzz.commands import invoke, small_tree
 from tests.schemas import SchemaMismatch, validate_document, validate_lines
+from tests.trust.made_values import made_tree
 from tests.trust.value_changes import EDGES, FIRST_MS, LAST_MS, change_capture, change_something
 
 FIXTURES = ROOT / "fixtures"
 UNCLEAN = "unclean-election"
 """The recording that is no archive."""
+MADE = "made"
+"""No recording, but logs whose batches are at the edges."""
 
 MOST_SECONDS = 60
 MOST_MEMORY = 6 << 30
@@ -82,7 +85,7 @@ def recordings(pattern: str = "*") -> list[str]:
     """The names of recordings, by which `unpacked` finds them."""
     archives = [*(FIXTURES / "incidents").glob("*.tar.xz"), *(FIXTURES / "coordinators").glob("*.tar.xz")]
     archives += (FIXTURES / "compaction").glob("*.tar.xz")
-    names = [UNCLEAN, *sorted(str(one.relative_to(FIXTURES)) for one in archives)]
+    names = [MADE, UNCLEAN, *sorted(str(one.relative_to(FIXTURES)) for one in archives)]
     return [name for name in names if fnmatch.fnmatch(Path(name).name.removesuffix(".tar.xz"), pattern)]
 
 
@@ -134,7 +137,9 @@ def evidence_in(tree: Path) -> Evidence:
 
 
 def changed_tree(random: Random, name: str, work: Path, target: Path) -> list[str]:
-    """Make a changed copy of a recording; return what was changed."""
+    """Make a changed copy of a recording, or logs of batches at the edges; return what was changed."""
+    if name == MADE:
+        return made_tree(random, target)
     if random.random() >= CAPTURED:
         copied(unpacked(name, work), target)
         return [change_something(random, target) for _ in range(random.choice((1, 2, 4, 8, 12)))]
@@ -314,7 +319,7 @@ def one_run(seed: int, names: Sequence[str], work: Path, *, count: int) -> Run:
             found = defect_of(arguments)
             made = out / Path(arguments[arguments.index("-o") + 1]).name if "-o" in arguments else None
             if found is None and made is not None and made.suffix == ".kfc" and made.exists():
-                follower = (random.choice(FOLLOWING), str(made), "--format", "json")
+                follower: tuple[str, ...] = (random.choice(FOLLOWING), str(made), "--format", "json")
                 follower = (*follower, "--kafka", "3.9.0") if follower[0] == "predict" else follower
                 commands.append(follower[0])
                 found = defect_of(follower)

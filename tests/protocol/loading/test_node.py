@@ -187,6 +187,14 @@ def test_what_becomes_of_directories_that_the_metadata_do_not_assign(version, lo
     assert fates(logs, MINE, 1, KafkaVersion(*version)) == expected
 
 
+@pytest.mark.parametrize("directories", [(), ("d2",), ("d2", "d1", "d1")])
+def test_a_record_with_another_number_of_directories_than_replicas_promotes_no_future_log(directories):
+    assigned = {(TOPIC, 0): Assignment((2, 1), directories)}
+    is_named = directories[1:2] == ("d1",)
+
+    assert fates([held(ending="-future")], assigned, 1, NEW) == [Fate.PROMOTED if is_named else Fate.KEPT]
+
+
 @pytest.mark.parametrize(
     ("epochs", "registered", "version", "words"),
     [

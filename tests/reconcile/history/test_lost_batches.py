@@ -1,8 +1,10 @@
 """Which batches of a copy count as lost."""
 
+from typing import cast
+
 import pytest
 
-from kforensics.reconcile.committed.judge import CommittedRun
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement
 from kforensics.reconcile.history.losses import find_losses, lost_batches
 from tests.builders.history import log_copy
@@ -69,6 +71,8 @@ def test_batches_below_a_log_start_that_a_client_set_are_not_lost(deleted_below,
     batches = lost_batches(copies[0], copies[1:], Agreement(reader, [one.view for one in copies]), reader)
     assert [20, 30] == [one.base_offset for one in batches]
 
-    losses = find_losses(copies[0], batches, _Certain(), reader, deleted_below=lambda _batch: deleted_below)
+    losses = find_losses(
+        copies[0], batches, cast("CommitJudge", _Certain()), reader, deleted_below=lambda _batch: deleted_below
+    )
 
     assert lost == [(*one.offsets, one.records) for one in losses]
