@@ -13,19 +13,25 @@ from kforensics.evidence.coordinators.divergence import batch_outline, first_dif
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
 from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.observed.leadership import LeadershipAccount
+from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 TOPIC_REMOVAL_MS = 5 * 60 * 1000
 """How long after the deletion of a topic a coordinator may remove the offsets committed in it."""
+
+
+LOGGED_WITHIN_MS = 2_000
+"""A coordinator logs the removal of expired offsets so long after their tombstones at most."""
 
 
 class OffsetsLog:
@@ -156,6 +162,7 @@ class OffsetsLog:
                 retention_ms=self._retention_ms,
                 inferred_ms=self.inferred_ms,
                 removed_topics=self._is_removed,
+                expired_by_line=self._line_of_expiry,
             ),
             until_ms=self._until_ms,
         )
@@ -193,6 +200,24 @@ class OffsetsLog:
             not isinstance(one.removed, Absent) and 0 <= time_ms - one.removed.timestamp_ms <= TOPIC_REMOVAL_MS
             for one in history.topics_named(topic)
         )
+
+    def _line_of_expiry(self, time_ms: int) -> Citation | None:
+        """Return the line with which a broker of the partition said, when it had appended the tombstones, that it removed expired offsets."""
+        brokers = {place.state.broker_id for place in self._places}
+        return next(
+            (
+                item.citation
+                for item in self._expiries
+                if (item.node_id in brokers or isinstance(item.node_id, Absent))
+                and isinstance(item.time_ms, int)
+                and 0 <= item.time_ms - time_ms <= LOGGED_WITHIN_MS
+            ),
+            None,
+        )
+
+    @cached_property
+    def _expiries(self) -> Sequence[LoggedEvent]:
+        return [one for one in self._given.cluster.events if one.event.kind is LogEventKind.OFFSETS_EXPIRED]
 
     def _is_elected_without(self, leader_epoch: int) -> bool:
         """Whether the log that speaks for the partition is that of an unclean election after an epoch: what it lacks of that epoch is discarded."""

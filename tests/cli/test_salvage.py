@@ -868,3 +868,18 @@ def test_topics_with_the_longest_names_come_out_beside_the_others(topic, form, t
     if form == "jsonl":
         files = runpy.run_path(str(tmp_path / "out" / "put_back.py"))["files_of"](manifest, with_alternates=False)
         assert {(topic, 0), ("orders", 1)} < {(one, partition) for one, partition, _, _ in files}
+
+
+def test_records_of_an_earlier_topic_whose_deletion_nobody_recorded_are_saved(incident, tmp_path, capsys):
+    """The directories of brokers alone: other topic ids, and no metadata log that says why."""
+    snapshots = incident("recreated-topic-4.x") / "snapshots"
+    left_out = shutil.ignore_patterns("__cluster_metadata-*", "controller-*")
+    now, before = (copied(snapshots / one, tmp_path / one, ignore=left_out) for one in ("99-final", "01-before-live"))
+    code, document = salvage(capsys, now, "--before", before, "--what", "lost", "-o", tmp_path / "out")
+
+    assert 3 == code
+    assert document["answer"]["headline"].startswith("165 of 165 records of inventory-0, inventory-1 and inventory-2")
+    run(["explain", str(now), "--before", str(before), "--format", "json"])
+    explained = json.loads(capsys.readouterr().out)
+    assert "maybe-lost" == explained["answer"]["state"]
+    assert not [one for one in explained["operations"] if one["kind"] == "recreated-topic"]

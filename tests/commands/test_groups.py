@@ -1,5 +1,6 @@
 """`groups` on recorded brokers: equal to kafka-consumer-groups at the same moments, each act named, and what was not found."""
 
+import datetime as dt
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from kforensics.cli.app import run as run_line
 from kforensics.commands.groups import GroupsRequest, run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
-from tests.builders.coordinators import NOW, batch, commit, marker, write_log
+from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
 from tests.builders.directories import copied
 
 RECORDINGS = ("groups-1.1", "groups-2.8", "groups-4.1")
@@ -535,6 +536,8 @@ def test_an_epoch_file_that_a_broker_would_refuse_names_no_epoch(coordinators, t
     found = groups(final, *paths[1:], before=before)
 
     assert positions(found) == positions(groups(*paths, before=before))
+
+
 def log_directory(root, *logs, node=1, checkpoints=None):
     """A log directory of a broker with ZooKeeper, of partitions by name with their content."""
     root.mkdir(parents=True)
@@ -639,3 +642,28 @@ def test_commits_in_stray_directories_are_not_told_as_none(tmp_path):
 
     assert "unknown" == result.answer.state
     assert "a stray directory alone is here" in " ".join(result.answer.unknown)
+
+
+@pytest.mark.parametrize(
+    ("line", "by"),
+    [
+        ("[GroupMetadataManager brokerId=1] Removed 3 expired offsets in 4 milliseconds.", "expiry"),
+        ("Generated 3 tombstone records while cleaning up group metadata in 4 milliseconds.", "expiry"),
+        ("[GroupMetadataManager brokerId=1] Removed 0 expired offsets in 4 milliseconds.", "deletion"),
+        (None, "deletion"),
+    ],
+)
+@pytest.mark.parametrize("delay_s", [1, 90])
+def test_a_removal_that_a_line_of_the_coordinator_calls_expiry_is_one(tmp_path, line, by, delay_s):
+    at_ms = NOW - NOW % 1_000
+    removed = batch(2, [commit("payer", "orders", 0, None)], time_ms=at_ms + 3_600_000)
+    content = batch(0, [group_metadata("payer", 1)]) + batch(1, [commit("payer", "orders", 0, 90)]) + removed
+    root = tmp_path / "node"
+    log_directory(root / "data", ("__consumer_offsets-0", content))
+    at = dt.datetime.fromtimestamp(at_ms / 1000 + 3_600 + delay_s, dt.UTC)
+    written = f"[{at:%Y-%m-%d %H:%M:%S},000] INFO {line} (kafka.coordinator.group.GroupMetadataManager)\n"
+    (root / "server.log").write_text("" if line is None else written)
+    last = list(groups(root, history=True).body.changes())[-1]
+
+    assert (by if delay_s == 1 else "deletion") == last.by
+    assert (last.by == "expiry") is any(one.path.endswith("server.log") for one in last.citations)

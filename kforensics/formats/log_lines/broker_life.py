@@ -50,5 +50,11 @@ BROKER_SHAPES: tuple[Shape, ...] = (
         rb"{broker}(?: at epoch {broker_epoch})? because (?P<reason>[^\n(]{1,200}?)\.? *(?:\(|$)",
     ),
     shape(Kind.CONTROLLER_UNREGISTERED, b"Replayed UnregisterControllerRecord(controllerId=", rb"{broker}\)"),
+    shape(Kind.OFFSETS_EXPIRED, b"Removed ", rb"(?P<records>[1-9]\d{0,9}) expired offsets in "),
+    shape(
+        Kind.OFFSETS_EXPIRED,
+        b"Generated ",
+        rb"(?P<records>[1-9]\d{0,9}) tombstone records while cleaning up group metadata",
+    ),
     shape(Kind.BROKER_UNFENCED, b"The request from broker ", rb"{broker} to unfence has been granted"),
 )

@@ -77,6 +77,7 @@ class LogEventKind(StrEnum):
     CONFIGURATION = "configuration"
     CLUSTER_NAMED = "cluster-named"
     LIVE_BROKERS = "live-brokers"
+    OFFSETS_EXPIRED = "offsets-expired"
 
 
 EMPTIED_SEGMENT = "segment emptied"

@@ -151,6 +151,8 @@ class Retention:
     """What the removals of several groups have in common, where no configuration says it."""
     removed_topics: Callable[[Name, int], bool]
     """Whether the metadata log records that a topic was deleted shortly before a time."""
+    expired_by_line: Callable[[int], Citation | None] = lambda _time_ms: None
+    """The line of a coordinator that says that it removed expired offsets at a time."""
 
 
 @dataclass(slots=True)
@@ -309,11 +311,17 @@ class Replay:
         known = self.positions.get(commit.key)
         if self._saved is not None:
             self._saved.setdefault(commit.key, known)
+        line: Citation | None = None
         if commit.offset is None:
             if known is None:
                 return None
             del self.positions[commit.key]
             by, confidence, reason = self._remover(commit.key, known, at)
+            # Up to 2.0 coordinators log the same of what is deleted: what is proven stays.
+            line = None if confidence == "proven" else self.retention.expired_by_line(at.time_ms)
+            if line is not None:
+                by, confidence = "expiry", "likely"
+                reason = "its coordinator logged then that it removed expired offsets"
             if reason != TOPIC_DELETED:
                 self.former[commit.key] = Former(known.offset, by)
             former = None
@@ -340,7 +348,7 @@ class Replay:
             by=by,
             confidence=confidence,
             reason=reason,
-            citations=cited,
+            citations=cited if line is None else (*cited, line),
             had_members=group is not None and group.had_members,
             is_transactional=commit.producer_id != NO_PRODUCER,
             removed_by=removed_by,
