@@ -71,7 +71,9 @@ def edge(random: Random, old: int, *, bits: int | None = None, others: Sequence[
     near = [old + 1, old - 1, old + 2, old - 100, old * 1000, old * 1_000_000, -old, *others]
     near += [random.randrange(8), random.randrange(100), random.randrange(300), old // 2]
     pool = [*near, *near, *near, *(WIDER if bits is None else EDGES)]
-    fitting = [value for value in pool if value != old and (bits is None or -(1 << bits - 1) <= value < 1 << bits - 1)]
+    fitting: list[int] = [
+        value for value in pool if value != old and (bits is None or -(1 << bits - 1) <= value < 1 << bits - 1)
+    ]
     return random.choice(fitting)
 
 
