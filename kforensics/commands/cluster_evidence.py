@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.log_places import LogPlace, find_logs
-from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
+from kforensics.evidence.discovery.partition_dirs import LogDirState, LostDirectory, PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
@@ -138,7 +138,7 @@ def gather_cluster_evidence(
         protocol_hints=logged.protocol_hints if logged else {},
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         possible_protocols=possible_protocols(inputs),
-        given=given_brokers(inputs, places.lost),
+        given=given_brokers(inputs, places.lost, places.states),
         problems=(*(logged.problems if logged else ()), *(_newer_metadata(newest) if newest else ())),
         logs_not_read=not_read,
         quorum=quorum_set_back(histories, inputs, earlier),
@@ -260,13 +260,19 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
     return out
 
 
-def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[int, GivenBroker]:
+def given_brokers(
+    inputs: Inputs, lost: Iterable[LostDirectory] = (), states: Iterable[LogDirState] = ()
+) -> dict[int, GivenBroker]:
     """Return brokers whose log directories are among the inputs, all directories of one together.
 
     Args:
         inputs: with their log directories.
         lost: partitions that checkpoints name and of which there is no directory.
+        states: of their log directories.
     """
+    other_case: dict[int | Absent, set[TopicPartition]] = {}
+    for state in states:
+        other_case.setdefault(state.broker_id, set()).update(state.other_case)
     named: dict[int, dict[TopicPartition, CheckpointValue]] = {}
     for one in lost:
         if isinstance(one.broker_id, int):
@@ -288,6 +294,7 @@ def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[in
             is_empty=not any(one.partitions for one in found),
             is_stopped=all(one.clean_shutdown for one in found),
             named=named.get(broker, {}),
+            other_case=frozenset(other_case.get(broker, ())),
             empty_beside=tuple(sorted(empty.get(broker, ()))),
         )
         for broker, found in directories.items()

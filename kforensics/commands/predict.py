@@ -157,7 +157,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
 def _lost_directories(inputs: Inputs, problems: list[Problem]) -> Sequence[LostDirectory]:
     """Return the partitions that checkpoints name and of which their node holds no directory."""
     states = [state for number, one in enumerate(inputs.found) for state in log_dir_states(number, one, []).values()]
-    if not any(lines for state in states for lines in state.without_directory.values()):
+    if not any(state.without_directory or state.other_case for state in states):
         return ()
     held = [
         (number, name.topic_partition)

@@ -47,6 +47,8 @@ class FileReport:
     batches: int | Absent = Absent.NOT_APPLICABLE
     records: int | Absent = Absent.NOT_APPLICABLE
     damage: tuple[Damage, ...] = ()
+    is_leftover: bool = False
+    """What an unfinished write left; it is not looked into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
