@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from kforensics.commands.filters import not_there
 from kforensics.commands.result import Conclusion, Result
-from kforensics.damage import Absent, Damage, Gravity
+from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_checked
 from kforensics.evidence.event_kinds import EventKind
@@ -183,7 +183,7 @@ def _unlisted(inputs: Inputs) -> Iterator[Problem]:
 def _problems(history: MetadataHistory) -> Iterator[Problem]:
     yield from history.problems
     for path, damage in history.damage:
-        if damage.gravity is Gravity.DAMAGE:
+        if damage.hides_content:
             yield Problem(input=history.input, path=path, position=damage.span.position, message=_words(damage))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kforensics.damage import Absent, Gravity
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs
@@ -39,7 +39,7 @@ class Surroundings:
         history = self.history
         if history is None or history.gaps or history.problems or not self.is_of_one_moment:
             return None
-        return None if any(damage.gravity is Gravity.DAMAGE for _, damage in history.damage) else history.latest()
+        return None if any(damage.hides_content for _, damage in history.damage) else history.latest()
 
     @cached_property
     def assigned(self) -> Mapping[tuple[str, int], Assignment] | None:

@@ -161,6 +161,8 @@ def state_of(damage: Iterable[Damage]) -> FileState:
     gravities = {place.gravity for place in damage}
     if Gravity.DAMAGE in gravities:
         return FileState.DAMAGED
+    if Gravity.UNREAD in gravities:
+        return FileState.UNREADABLE
     if gravities & {Gravity.TORN_TAIL, Gravity.REBUILDABLE}:
         return FileState.TORN_TAIL
     return FileState.INTACT

@@ -172,6 +172,10 @@ class _PartitionCheck:
             *(check_checkpoints(self._context, segments) if segments and not self._found.problems else ()),
             *((path, damage) for path, damage in missing if path not in own),
         )
+        for path, places in self._found.damage.items():
+            limited = [place for place in places if place.gravity is Gravity.UNREAD]
+            more = f" (and {len(limited) - 1} more places)" if len(limited) > 1 else ""
+            self._found.problems += [(path, place.limit_words + more) for place in limited[:1]]
         ranges = [found for segment in segments if (found := sound_range(segment)) is not None]
         return CheckedPartition(
             context=self._context,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent, Damage, DamageKind, Span
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.evidence.replica.unaccounted import Sign, Unaccounted, missing_offsets
@@ -409,5 +409,5 @@ def _damaged_ranges(replica: Replica, segments: tuple[Segment, ...]) -> tuple[Da
         )
         for segment in segments
         for damage in segment.damage
-        if isinstance(damage.offsets_lost, OffsetRange)
+        if damage.gravity is not Gravity.UNREAD and isinstance(damage.offsets_lost, OffsetRange)
     )

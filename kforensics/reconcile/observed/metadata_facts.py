@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
-from kforensics.damage import Absent, Gravity
+from kforensics.damage import Absent
 from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import (
@@ -111,7 +111,7 @@ class MetadataFacts(CommittedFacts):
         damaged = [
             f"what a damaged part of {path} says"
             for path, damage in self._history.damage
-            if damage.gravity is Gravity.DAMAGE
+            if damage.hides_content
         ]
         unread = [f"what offset {one.offset} of the metadata log says ({one.words})" for one in self._history.unread]
         if len(unread) > MOST_UNREAD:
