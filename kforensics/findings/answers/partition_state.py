@@ -36,7 +36,6 @@ class ConcernKind(StrEnum):
     DIVERGENCE = "divergence"
     UNNAMED = "unnamed"
     MISSING = "missing"
-    ALONE = "alone"
     TAIL = "tail"
     LEADER = "leader"
     COMPACTION = "compaction"
@@ -48,6 +47,7 @@ class ConcernKind(StrEnum):
     LOGGED_END = "logged-end"
     SAME_DISK = "same-disk"
     ASSIGNMENT = "assignment"
+    ALONE = "alone"
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
@@ -90,6 +90,8 @@ class Concern(NamedTuple):
     """It is about the only member of the ISR."""
     is_replaced: bool = False
     """Others hold other records at these offsets, in a later leader epoch: to start first saves nothing."""
+    is_stated: bool = False
+    """It rests on the assignment that an operator stated, and no record does."""
 
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:
@@ -357,7 +359,8 @@ def _not_compared(
         detail = ", ".join(map(str, needed))
         # A directory that does not say whose it is may be the one that is missing.
         kind = ConcernKind.UNNAMED if any(one.view.replica.is_unnamed for one in given) else ConcernKind.MISSING
-        yield Concern(state=State.UNKNOWN, kind=kind, owners=names, detail=detail)
+        is_stated = report.is_assignment_stated
+        yield Concern(state=State.UNKNOWN, kind=kind, owners=names, detail=detail, is_stated=is_stated)
     if not given:
         # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
         if not report.missing_replicas and not any(one.is_certain for one in report.emptied):

@@ -129,8 +129,10 @@ class PartitionJudge:
 
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
+            self.is_assignment_stated = False
             return newest.replicas
-        return tuple(self.stated_replicas) if self.stated_replicas and not self.is_quorum else Absent.UNKNOWN
+        self.is_assignment_stated = bool(self.stated_replicas) and not self.is_quorum
+        return tuple(self.stated_replicas) if self.is_assignment_stated else Absent.UNKNOWN
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
         """Return the id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
@@ -242,6 +244,7 @@ class PartitionJudge:
             without_disk=frozenset() if self.is_quorum else frozenset(self.given) & frozenset(missing),
             set_aside=self.set_aside,
             assigned=self.assigned,
+            is_assignment_stated=self.is_assignment_stated,
             isr=Absent.UNKNOWN if self.current is None else self.current.isr,
             electable=electable,
             sole_holders=sole,

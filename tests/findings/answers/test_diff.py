@@ -194,6 +194,38 @@ def test_without_an_assignment_replicas_that_agree_are_unknown_until_it_is_state
     assert State.UNKNOWN is partition_state(judged(log(1, 60)))
 
 
+def test_a_partition_of_which_one_replica_is_given_does_not_undo_what_was_compared():
+    alone = judged(log(2, 30, name="single"))
+    unassigned = judged(log(1, 60), log(2, 60), log(3, 60))
+    whole = [judged(log(1, 60), log(2, 60), log(3, 60), facts=led(1, {1, 2, 3})) for _ in range(51)]
+
+    assert "UNKNOWN: nothing was compared: of 1 partition one replica is given." == answer(alone).headline
+    assert (
+        "UNKNOWN: the replicas given of 1 partition agree, and no input shows whether they are all. Also single-0: one replica is given."
+        == answer(alone, unassigned).headline
+    )
+    assert (
+        "UNKNOWN: of 1 partition of 52 one replica is given, compared with nothing; all replicas of 51 partitions agree."
+        == answer(*whole, alone).headline
+    )
+
+
+def test_an_assignment_that_an_operator_stated_is_no_record():
+    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2, 3)}
+    stated = {"stated_replicas": (1, 2, 3), "given": given}
+    whole = judged(log(1, 60), log(2, 60), log(3, 60), **stated)
+    alone = judged(log(2, 30, name="single"), **stated)
+
+    found = answer(whole, alone)
+
+    assert found.headline == (
+        "UNKNOWN: brokers 1 and 3 should hold 1 partition by --replicas, and none of their log directories among the inputs does."
+        " All assigned replicas of 1 partition agree."
+    )
+    recorded = judged(log(2, 30), facts=led(2, {1, 2, 3}), **stated)
+    assert "--replicas" not in answer(recorded).headline
+
+
 def test_one_that_alone_holds_committed_records_is_the_headline():
     report = judged(log(1, 60, high_watermark=60), log(2, 48), log(3, 40), facts=led(1, {1}))
     said = answer(report)
