@@ -54,6 +54,8 @@ class ClusterEvidence:
     given: Given
     """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
+    left_out: tuple[Problem, ...] = ()
+    """Log files and lines of other clusters."""
     logs_not_read: "Mapping[LogPlace, LogSpan]" = field(default_factory=dict)
     """Log files that are outside of the time asked about."""
     quorum: QuorumSetBack | None = None
@@ -108,7 +110,7 @@ def gather_cluster_evidence(
     not_read: Mapping[LogPlace, LogSpan] = {} if read is None else read.logs_not_read
     logged = None
     if find_logs(inputs) if read is None else read.log_files:
-        from kforensics.commands.broker_log_evidence import logged_evidence, logs_of_cluster, logs_outside, read_logs  # noqa: PLC0415 - what reads broker logs
+        from kforensics.commands.broker_log_evidence import logged_evidence, logs_outside, read_own_logs  # noqa: PLC0415 - what reads broker logs
 
         problems: Sequence[Problem] = ()
         if read is None:
@@ -116,8 +118,7 @@ def gather_cluster_evidence(
             # Where no metadata log says who led, lines of any time do.
             if newest is not None and isinstance(end_ms, int):
                 not_read = logs_outside(inputs, newest, end_ms, since_ms, until_ms)
-            log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
-            log_files = logs_of_cluster(inputs, log_files)
+            log_files, problems = read_own_logs(inputs, jobs=jobs, unneeded=not_read)
         else:
             log_files = read.log_files
         logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone)
@@ -139,7 +140,11 @@ def gather_cluster_evidence(
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         possible_protocols=possible_protocols(inputs),
         given=given_brokers(inputs, places.lost, places.states),
-        problems=(*(logged.problems if logged else ()), *(_newer_metadata(newest) if newest else ())),
+        problems=(
+            *(one for one in (logged.problems if logged else ()) if not one.is_foreign),
+            *(_newer_metadata(newest) if newest else ()),
+        ),
+        left_out=tuple(one for one in logged.problems if one.is_foreign) if logged else (),
         logs_not_read=not_read,
         quorum=quorum_set_back(histories, inputs, earlier),
     )

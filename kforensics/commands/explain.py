@@ -231,6 +231,7 @@ def explain(
             quorum=gathered.quorum,
         ),
     )
+    problems += gathered.left_out
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(

@@ -158,7 +158,11 @@ def run(request: GroupsRequest) -> Result[Groups]:
         command="groups",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(answer=judged.answer(), findings=group_findings(groups, body.setbacks), problems=problems),
+        concluded=Conclusion(
+            answer=judged.answer(),
+            findings=group_findings(groups, body.setbacks),
+            problems=(*problems, *given.cluster.left_out),
+        ),
     )
     return result if redaction is None else redaction.result(result)
 
