@@ -11,9 +11,11 @@ from kforensics.evidence.broker_logs import LogFile, read_log_files
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
 from kforensics.evidence.discovery.log_places import LogPlace, find_logs
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ControllerState
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.first_records import first_record_times
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import (
@@ -23,7 +25,7 @@ from kforensics.protocol.versions import (
     parse_version,
     protocol_of,
 )
-from kforensics.reconcile.observed.clocks import Clock, choose_clocks
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_logs, with_zone_of_records
 from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
 from kforensics.reconcile.timeline.metadata_events import epoch_times
 from kforensics.words import form, listed
@@ -54,6 +56,7 @@ def logged_evidence(
     *,
     problems: Sequence[Problem] = (),
     zone: dt.tzinfo | None = None,
+    places: Iterable[PartitionPlace] = (),
 ) -> LoggedEvidence:
     """Return what log files say, in order of time.
 
@@ -62,11 +65,14 @@ def logged_evidence(
         histories: the metadata logs, which date the leader epochs that lines name.
         problems: met while the files were read.
         zone: of the times in log files, where the user names it.
+        places: partition directories, whose first records are read where nothing else shows the zone.
     """
     files = tuple(log_files)
     # Of a long metadata log these are many, and only log lines are compared with them.
     dated = {anchor: time for history in histories if files for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(files, dated, zone=zone)
+    if created := created_logs(files, clocks):
+        clocks = with_zone_of_records(clocks, created, first_record_times(places, created))
     versions = _last_versions(files)
     return LoggedEvidence(
         files=files,

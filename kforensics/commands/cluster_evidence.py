@@ -121,7 +121,8 @@ def gather_cluster_evidence(
             log_files, problems = read_own_logs(inputs, jobs=jobs, unneeded=not_read)
         else:
             log_files = read.log_files
-        logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone)
+        every = (place for group in places.by_partition.values() for place in group)
+        logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone, places=every)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = logged.versions if logged else {}
     return ClusterEvidence(

@@ -30,7 +30,8 @@ EVENTS_KEPT = 250_000
 
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
-
+_OF_THE_FILE = frozenset({LogEventKind.CLUSTER_NAMED, LogEventKind.START_TIME})
+"""What says something of the file, and is no event."""
 
 Keep = Callable[[LogEvent], bool]
 
@@ -58,6 +59,8 @@ class LogFile:
     """All nodes that its lines name as their own."""
     unowned: frozenset[LogEventKind] = frozenset()
     """The kinds of events that were left out, since no line says whose they are."""
+    utc_ties: tuple[tuple[int, int], ...] = ()
+    """The time of a line without a zone, and the UTC time that the line itself names; one for each difference."""
     location: str = ""
     """The real path of the file, by which files that are given singly are known as rotated out of one another."""
 
@@ -198,6 +201,7 @@ def _joined(
         },
         nodes=frozenset(nodes),
         unowned=unowned,
+        utc_ties=tuple(whole.ties.values()),
     )
 
 
@@ -221,6 +225,8 @@ class _Reading:
     clusters: dict[str, LogEvent] = field(default_factory=dict)
     runs: list[LogEvent] = field(default_factory=list)
     """The lines by which a writer names another cluster than in its line of this kind before."""
+    ties: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Times of lines and the UTC times that they name, by the whole seconds between them."""
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
@@ -242,6 +248,7 @@ class _Reading:
         self.census = self.census.plus(later.census)
         for writer, nodes in later.by_writer.items():
             self.by_writer.setdefault(writer, set()).update(nodes)
+        self.ties = {**later.ties, **self.ties}
         self.problems += later.problems
         self.mtime_ns = later.mtime_ns
         self.is_compressed = later.is_compressed
@@ -253,7 +260,10 @@ class _Reading:
             if event.kind is LogEventKind.CLUSTER_NAMED:
                 self.clusters.setdefault(str(event.fields["cluster"]), event)
                 self._name_cluster(event)
-        self._keep(event for event in events if event.kind is not LogEventKind.CLUSTER_NAMED and keep(event))
+            if event.kind is LogEventKind.START_TIME and isinstance(event.time_ms, int) and not event.zone_named:
+                utc_ms = int(event.fields["utc_ms"])
+                self.ties.setdefault((event.time_ms - utc_ms) // 1000, (event.time_ms, utc_ms))
+        self._keep(event for event in events if event.kind not in _OF_THE_FILE and keep(event))
 
     def _note_node(self, event: LogEvent) -> None:
         if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
