@@ -19,6 +19,10 @@ from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 from kforensics.words import counted
 
 
+_OUT_OF_ORDER = frozenset({DamageKind.ORDER, DamageKind.EPOCH})
+"""Damage of what the checksum of a batch does not cover: its base offset and its leader epoch."""
+
+
 class DamagedRange(NamedTuple):
     """Offsets that a replica can no longer serve, and the bytes that held them."""
 
@@ -142,6 +146,26 @@ class LoadedLog:
         return any(
             one.first <= offset and (isinstance(one.last, Absent) or offset <= one.last) for one in self.left_out
         )
+
+    def damage_before(self, offset: int) -> str:
+        """Return in words what is damaged at or before an offset, or in its segment where no offset is known of it; empty where nothing is.
+
+        Args:
+            offset: of a record; damage behind it says nothing of the record.
+        """
+        lost = next((one for one in self.lost_ranges if one.first <= offset), None)
+        if lost is not None:
+            return f"its log can't give offsets {lost.first} to {lost.last}"
+        for segment in self.segments:
+            place = next((one for one in segment.damage if one.kind in _OUT_OF_ORDER), None)
+            if place is not None and segment.base_offset <= offset:
+                return f"its log is damaged: expected {place.expected}, found {place.found}"
+        return ""
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether all of it was read, and nothing of it is damaged or missing."""
+        return self.replica.is_read_whole and not self.damage_before(self.log_end_offset)
 
 
 def load_log(replica: Replica) -> LoadedLog:

@@ -553,21 +553,28 @@ class PartitionJudge:
             )
         offset = min(parted)
         holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]
+        damaged = {id(v): where for v in holders if (where := v.damage_before(offset))}
+        sound = [v for v in holders if id(v) not in damaged]
         groups: list[list[LoadedLog]] = []
-        for view in holders:
+        for view in sound:
             group = next((g for g in groups if self.compared.agree_until(g[0], view) > offset), None)
             if group is None:
                 groups.append([view])
             else:
                 group.append(view)
         groups.sort(key=len, reverse=True)
-        if len(groups) < 2 or len(groups[0]) * 2 <= len(holders):
+        if not groups or len(groups[0]) * 2 <= len(sound):
             return ()
-        return tuple(
-            OddOne(view=view, reason=f"{len(groups[0])} of the {len(holders)} replicas given hold the same there")
-            for group in groups[1:]
-            for view in group
-        )
+        intact = " intact" if damaged else ""
+        reason = f"{len(groups[0])} of the {len(sound)} replicas given{intact} hold the same there"
+        odd = [OddOne(view=view, reason=reason) for group in groups[1:] for view in group]
+        # However many replicas are damaged, they are no measure for one that is not.
+        odd += [
+            OddOne(view=view, reason=damaged[id(view)])
+            for view in holders
+            if id(view) in damaged and self.compared.agree_until(groups[0][0], view) <= offset
+        ]
+        return tuple(odd)
 
 
 def _verdict(

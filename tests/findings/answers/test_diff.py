@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers import diff_headline
 from kforensics.findings.answers.diff import diff_answer
@@ -754,3 +754,51 @@ def test_what_only_a_broker_outside_of_the_assignment_holds_is_said_though_it_wa
     assert "directories of broker 4 that are no replica any more hold 20 records" in said.headline
     assert "agree" not in said.headline
     assert any("Copy these directories" in str(one) for one in said.now)
+
+
+def out_of_order(one, *, position=0):
+    """A replica in whose first segment the offsets do not rise at a place, as verify knows it."""
+    place = Damage(span=Span(position, 100), kind=DamageKind.ORDER, expected="a base offset above 9", found="3")
+    first, *others = one.segments
+    return replace(one, segments=(replace(first, damage=(place,)), *others))
+
+
+def test_replicas_that_are_damaged_have_no_vote_on_one_that_is_not():
+    rows, other = [batch(0, 9, 0), batch(10, 29, 0)], [batch(0, 9, 0), batch(10, 29, 0, 7)]
+    damaged = [out_of_order(replica(at, rows)) for at in (1, 2, 4)]
+    sound = replica(3, other)
+
+    said = answer(judged(*damaged, sound, facts=led(1, {1, 2, 3, 4}, replicas=(1, 2, 3, 4))))
+
+    assert State.DIVERGED is said.state
+    assert "The odd ones out: brokers 1, 2 and 4 (its log is damaged: expected a base offset above 9, found 3)." in said.headline
+    assert said.now[0].startswith("Have broker 3 lead t-0, of which all is intact there, then let brokers 1, 2 and 4 copy it again")
+    assert not any("let broker 3" in words for words in said.now)
+    # Damage behind the place in another segment says nothing of it: these have a vote.
+    later = Damage(span=Span(0, 100), kind=DamageKind.ORDER, expected="a base offset above 50", found="3")
+    behind = [replica(at, rows, [batch(30, 60, 0)]) for at in (1, 2)]
+    behind = [replace(one, segments=(one.segments[0], replace(one.segments[1], damage=(later,)))) for one in behind]
+    said = answer(judged(*behind, replica(3, other, [batch(30, 60, 0)]), facts=led(1, {1, 2, 3})))
+    assert "The odd one out: broker 3 (2 of the 3 replicas given hold the same there)." in said.headline
+    assert said.now[0].startswith("Empty and delete no replica of t-0: no other one given is known to hold all that broker 3 holds")
+
+
+def test_where_no_replica_is_intact_none_is_the_odd_one():
+    rows, other = [batch(0, 9, 0), batch(10, 29, 0)], [batch(0, 9, 0), batch(10, 29, 0, 7)]
+    logs = [out_of_order(replica(1, rows)), out_of_order(replica(2, rows)), out_of_order(replica(3, other))]
+
+    said = answer(judged(*logs, facts=led(1, {1, 2, 3})))
+
+    assert "odd one" not in said.headline
+    assert "Delete nothing." in said.now[0]
+    assert not any("empty directory" in words for words in said.now)
+
+
+def test_nothing_is_emptied_of_which_no_other_holds_all():
+    rows, other = [batch(0, 9, 0), batch(10, 29, 0)], [batch(0, 9, 0), batch(10, 29, 0, 7), batch(30, 39, 0)]
+
+    said = answer(judged(replica(1, rows), replica(2, rows), replica(3, other), facts=led(3, {1, 2, 3})))
+
+    (kept,) = [words for words in said.now if "Empty and delete" in words]
+    assert "(broker 1 0..29, broker 2 0..29, broker 3 0..39)" in kept
+    assert not any("copy it again into an empty directory" in words for words in said.now)
