@@ -89,6 +89,7 @@ def gather_cluster_evidence(
     since_ms: int | None = None,
     until_ms: int | None = None,
     read: ClusterEvidence | None = None,
+    is_audit: bool = False,
 ) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
@@ -103,9 +104,17 @@ def gather_cluster_evidence(
         since_ms: log files that are older need not be read.
         until_ms: log files that are younger need not be read.
         read: of these inputs and others behind them, whose logs are not read again.
+        is_audit: metadata logs of two clusters do not stop it.
+
+    Raises:
+        InputsRefused: what the metadata logs or the log files say is of two clusters.
     """
     histories = _read_metadata_logs(inputs) if read is None else read.histories
     histories = tuple(one for one in histories if one.input < len(inputs.found))
+    if len(histories) > 1 and not is_audit:
+        from kforensics.evidence.metadata.unrelated import refuse_two_clusters  # noqa: PLC0415 - only where there are several
+
+        refuse_two_clusters(histories, inputs)
     newest = newest_log(histories)
     not_read: Mapping[LogPlace, LogSpan] = {} if read is None else read.logs_not_read
     logged = None

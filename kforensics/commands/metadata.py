@@ -16,6 +16,7 @@ from kforensics.evidence.metadata.files import is_metadata_directory
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import quorum_set_back
+from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
@@ -99,6 +100,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
         cluster=request.cluster,
     )
     histories = read_metadata_logs(inputs)
+    refuse_two_clusters(histories, inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
         emptied = _directories_without_log(inputs)

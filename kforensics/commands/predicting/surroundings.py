@@ -12,6 +12,7 @@ from kforensics.evidence.discovery.server_settings import read_server_properties
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, newest_log, quorum_set_back
+from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.protocol.loading.node import Assignment
@@ -84,6 +85,7 @@ def look_around(
         is_of_one_moment: no node is among the inputs twice.
     """
     histories = read_metadata_logs(inputs)
+    refuse_two_clusters(histories, inputs)
     return Surroundings(
         newest_log(histories),
         tuple(log_files),
