@@ -9,7 +9,7 @@ from kforensics.errors import InputsRefused
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.unrelated import refuse_two_clusters
-from tests.builders.directories import log_dir
+from tests.builders.directories import CLUSTER, copied, log_dir
 from tests.builders.metadata_logs import metadata_batch, metadata_record
 
 IDS = {name: name * 22 for name in "ABCDEFGH"}
@@ -93,11 +93,22 @@ def test_a_log_with_a_batch_in_common_or_a_topic_is_one_of_the_same_cluster(node
 
 
 @pytest.mark.parametrize("line", ["diff", "explain", "predict", "metadata", "groups", "transactions"])
-def test_nothing_is_compared_between_recordings_of_one_cluster_id(line, incident, capsys):
-    one, other = (incident(name) / "snapshots" / "99-final" for name in ("unclean-election-4.x", "silent-divergence-4.x"))
+def test_nothing_is_compared_between_recordings_that_get_one_cluster_id(line, incident, tmp_path, capsys):
+    roots = []
+    for number, name in enumerate(("unclean-election-4.x", "silent-divergence-4.x"), 1):
+        root = tmp_path / f"broker-{number}"
+        root.mkdir()
+        source = incident(name) / "snapshots" / "99-final" / root.name
+        for one in ("__cluster_metadata-0", "__consumer_offsets-0"):
+            if (source / one).exists():
+                copied(source / one, root / one)
+        kept = [each for each in (source / "meta.properties").read_text().splitlines() if "cluster.id" not in each]
+        (root / "meta.properties").write_text("\n".join([*kept, f"cluster.id={CLUSTER}", ""]))
+        roots.append(str(root))
 
-    code = run([line, str(one / "broker-1"), str(other / "broker-2"), "--format", "json"])
+    code = run([line, *roots, "--format", "json"])
 
     document = json.loads(capsys.readouterr().out)
     assert (code, document["schema"]) == (3, "kforensics/refusal/1")
-    assert "two clusters" in json.dumps(document)
+    assert all("has nothing in common with that of" in one["message"] for one in document["problems"])
+    assert {one["path"] for one in document["inputs"]} == set(roots)
