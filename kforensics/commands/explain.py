@@ -314,9 +314,7 @@ def _window(
     return f"{begin}" + (f", by evidence up to {utc_words(end_ms)} ({end})" if end_ms is not None else ""), ()
 
 
-def _since_ms(
-    gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions
-) -> int | None:
+def _since_ms(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> int | None:
     """Return when the window begins: with `--since`, else at the oldest moment that any input shows."""
     if options.since_ms is not None:
         return options.since_ms

@@ -18,6 +18,7 @@ from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import quorum_set_back
 from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
 from kforensics.findings.answers.metadata import metadata_answer

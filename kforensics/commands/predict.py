@@ -146,7 +146,9 @@ def run(request: PredictRequest) -> Result[Prediction]:
         order=_order(request, nodes) if request.order else None,
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
-    cluster = starting.cluster(started, body, configured, lost=lost, has_problems=any(not one.is_foreign for one in problems))
+    cluster = starting.cluster(
+        started, body, configured, lost=lost, has_problems=any(not one.is_foreign for one in problems)
+    )
     return Result(
         command="predict",
         inputs=inputs.described,

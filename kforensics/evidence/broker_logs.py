@@ -261,7 +261,7 @@ class _Reading:
                 self.clusters.setdefault(str(event.fields["cluster"]), event)
                 self._name_cluster(event)
             if event.kind is LogEventKind.START_TIME and isinstance(event.time_ms, int) and not event.zone_named:
-                utc_ms = int(event.fields["utc_ms"])
+                utc_ms = int(str(event.fields["utc_ms"]))
                 self.ties.setdefault((event.time_ms - utc_ms) // 1000, (event.time_ms, utc_ms))
         self._keep(event for event in events if event.kind not in _OF_THE_FILE and keep(event))
 
@@ -314,10 +314,8 @@ class _Reading:
 
 def _stops_before(events: Sequence[LogEvent], named: Sequence[LogEvent]) -> list[int]:
     """Return the line from which on each of a writer's clusters counts: behind the last line of a stop before it is named, else where it is."""
-    stops = [
-        one.line for one in events if one.kind is LogEventKind.BROKER_STOPPED and one.writer == named[0].writer
-    ]
-    lines = []
+    stops = [one.line for one in events if one.kind is LogEventKind.BROKER_STOPPED and one.writer == named[0].writer]
+    lines: list[int] = []
     for one in named:
         stop = next((line for line in reversed(stops) if line < one.line), 0)
         lines.append(stop + 1 if stop and (not lines or stop + 1 > lines[-1]) else one.line)

@@ -25,7 +25,9 @@ def line(utc_ms, ahead_hours, text):
 
 def of_creation(utc_ms, ahead_hours, name="t-0"):
     return line(
-        utc_ms, ahead_hours, f"Created log for partition {name} in /data/{name} with properties {{}} (kafka.log.LogManager)"
+        utc_ms,
+        ahead_hours,
+        f"Created log for partition {name} in /data/{name} with properties {{}} (kafka.log.LogManager)",
     ) + line(
         utc_ms + 200,
         ahead_hours,
@@ -35,7 +37,10 @@ def of_creation(utc_ms, ahead_hours, name="t-0"):
 
 
 def of_start(utc_ms, ahead_hours, *, tie=False):
-    texts = [f"Cluster ID = {CLUSTER} (kafka.server.KafkaServer)", "Kafka version: 3.1.0 (o.a.k.common.utils.AppInfoParser)"]
+    texts = [
+        f"Cluster ID = {CLUSTER} (kafka.server.KafkaServer)",
+        "Kafka version: 3.1.0 (o.a.k.common.utils.AppInfoParser)",
+    ]
     texts += [f"Kafka startTimeMs: {utc_ms - 3} (o.a.k.common.utils.AppInfoParser)"] if tie else []
     texts.append("[KafkaServer id=1] started (kafka.server.KafkaServer)")
     return "".join(line(utc_ms, ahead_hours, text) for text in texts)
@@ -68,7 +73,9 @@ def test_lines_of_another_zone_than_the_records_make_no_window(explained, ahead)
     assert "which time zone the log lines are in" in document["answer"]["headline"]
     zone = f"+{int(ahead):02}:{int(ahead % 1 * 60):02}"
     assert any(f"--log-timezone ({zone}" in words for words in document["answer"]["unknown"])
-    assert {(one["source"], one["shift_ms"]) for one in document["clocks"]} == {("first-records", -round(ahead * HOUR_MS))}
+    assert {(one["source"], one["shift_ms"]) for one in document["clocks"]} == {
+        ("first-records", -round(ahead * HOUR_MS))
+    }
     code, document = explained(text, "--log-timezone", zone)
     assert (code, document["answer"]["state"]) == (0, "nothing-lost")
 
@@ -84,7 +91,9 @@ def test_a_line_that_names_its_time_in_utc_ties_the_others(explained):
 
 
 def test_a_window_that_begins_after_its_end_is_none(explained):
-    code, document = explained(of_start(FIRST_MS - 60_000, 0) + of_creation(FIRST_MS - 20_000, 0), "--since", "2024-01-01")
+    code, document = explained(
+        of_start(FIRST_MS - 60_000, 0) + of_creation(FIRST_MS - 20_000, 0), "--since", "2024-01-01"
+    )
 
     assert (code, document["answer"]["state"]) == (3, "unknown")
     assert "anything of the time since 2024-01-01" in document["answer"]["headline"]

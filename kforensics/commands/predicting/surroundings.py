@@ -14,6 +14,7 @@ from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, newest_log, quorum_set_back
 from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.protocol.loading.node import Assignment
 from kforensics.source.naming import FileKind

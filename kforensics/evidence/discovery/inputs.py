@@ -152,9 +152,7 @@ class Inputs:
         Args:
             problems: what could not be read.
         """
-        return [
-            one for one in problems if not one.is_foreign and self.found[one.input].shape is not Absent.UNREADABLE
-        ]
+        return [one for one in problems if not one.is_foreign and self.found[one.input].shape is not Absent.UNREADABLE]
 
     @property
     def is_membership_shown(self) -> bool:

@@ -61,7 +61,9 @@ def _may_be_one_log(one: MetadataHistory, other: MetadataHistory) -> bool:
     if not len(shared):
         return True
     left, right = rows[0][mine], rows[1][its]
-    return bool(((left["crc"] == right["crc"]) & (left["partition_leader_epoch"] == right["partition_leader_epoch"])).any())
+    return bool(
+        ((left["crc"] == right["crc"]) & (left["partition_leader_epoch"] == right["partition_leader_epoch"])).any()
+    )
 
 
 def _are_other_nodes(own: Sequence[MetadataHistory], others: Sequence[MetadataHistory], inputs: Inputs) -> bool:

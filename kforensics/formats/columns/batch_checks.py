@@ -31,9 +31,7 @@ class WindowBatches:
         self.sound: Flags = table["crc_valid"].copy()
         self.damage: list[Damage] = []
 
-    def reject(
-        self, row: int, kind: DamageKind, expected: str, found: str, gravity: Gravity = Gravity.DAMAGE
-    ) -> None:
+    def reject(self, row: int, kind: DamageKind, expected: str, found: str, gravity: Gravity = Gravity.DAMAGE) -> None:
         """Record that a batch is malformed or can't be read: it is sound no longer, and its whole extent becomes damage.
 
         Args:

@@ -29,7 +29,7 @@ class CountMismatch(FormatError):  # noqa: N818  # named like its siblings in er
     """The body holds fewer or more records than its batch says."""
 
 
-class TooManyHeaders(LimitReached):  # noqa: N818  # likewise
+class TooManyHeaders(LimitReached):  # likewise
     """A record has more than `MOST_HEADERS` headers."""
 
 

@@ -18,7 +18,6 @@ from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 from kforensics.words import counted
 
-
 _OUT_OF_ORDER = frozenset({DamageKind.ORDER, DamageKind.EPOCH})
 """Damage of what the checksum of a batch does not cover: its base offset and its leader epoch."""
 

@@ -148,17 +148,25 @@ def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tupl
     for file, clock in zip(files, clocks, strict=True):
         for event in file.events if clock.source == "assumed" else ():
             node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
-            if isinstance(node, Absent) or isinstance(event.topic_partition, Absent) or not isinstance(event.time_ms, int):
+            if (
+                isinstance(node, Absent)
+                or isinstance(event.topic_partition, Absent)
+                or not isinstance(event.time_ms, int)
+            ):
                 continue
             if event.kind is LogEventKind.LOG_CREATED:
                 created.setdefault((node, event.topic_partition), event.time_ms)
-            elif event.kind is LogEventKind.LEADER_START and event.number("leader_epoch") == event.number("offset") == 0:
+            elif (
+                event.kind is LogEventKind.LEADER_START and event.number("leader_epoch") == event.number("offset") == 0
+            ):
                 led.setdefault((node, event.topic_partition), event.time_ms)
     return {one: time for one, time in created.items() if one in led and abs(led[one] - time) <= NEW_MS}
 
 
 def with_zone_of_records(
-    clocks: Sequence[Clock], created: Mapping[tuple[int, TopicPartition], int], first: Mapping[tuple[int, TopicPartition], int]
+    clocks: Sequence[Clock],
+    created: Mapping[tuple[int, TopicPartition], int],
+    first: Mapping[tuple[int, TopicPartition], int],
 ) -> tuple[Clock, ...]:
     """Return the clocks; those that were assumed to be UTC by the first records of new logs, which can't be older than these.
 
@@ -191,7 +199,9 @@ def zone_words(clocks: Iterable[Clock]) -> tuple[str, str] | None:
     doubtful = next((clock for clock in clocks if not clock.is_shown), None)
     if doubtful is None:
         return None
-    words = "which time zone the log lines are in: by these a log was created after its first record, so they are not UTC"
+    words = (
+        "which time zone the log lines are in: by these a log was created after its first record, so they are not UTC"
+    )
     if doubtful.source == "unknown":
         return words, "--log-timezone"
     ahead = -doubtful.shift_ms // 60_000

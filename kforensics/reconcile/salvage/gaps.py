@@ -73,7 +73,11 @@ class HoleJudge:
         self._content_start = min((view.content_start_offset for view in views), default=0)
         self._cleaned_below = max((copy.view.cleaned_below for copy in copies), default=0)
         self._damaged = sorted(
-            (one.offsets_lost, reason_of(one), f"input {copy.view.replica.input + 1}, {segment.path}, byte {one.span.position:,}")
+            (
+                one.offsets_lost,
+                reason_of(one),
+                f"input {copy.view.replica.input + 1}, {segment.path}, byte {one.span.position:,}",
+            )
             for copy in copies
             for segment in copy.view.replica.segments
             for one in segment.damage

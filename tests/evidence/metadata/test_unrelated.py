@@ -54,9 +54,7 @@ def is_refused(*roots):
     try:
         refuse_two_clusters(read_metadata_logs(inputs), inputs)
     except InputsRefused as error:
-        assert "two clusters" in str(error)
-        assert {one.path for one in error.errors} == {str(root) for root in roots}
-        return True
+        return "two clusters" in str(error) and {one.path for one in error.errors} == {str(root) for root in roots}
     return False
 
 

@@ -211,7 +211,9 @@ def test_a_partition_of_which_one_replica_is_given_does_not_undo_what_was_compar
 
 
 def test_an_assignment_that_an_operator_stated_is_no_record():
-    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2, 3)}
+    given = {
+        at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2, 3)
+    }
     stated = {"stated_replicas": (1, 2, 3), "given": given}
     whole = judged(log(1, 60), log(2, 60), log(3, 60), **stated)
     alone = judged(log(2, 30, name="single"), **stated)
@@ -771,8 +773,13 @@ def test_replicas_that_are_damaged_have_no_vote_on_one_that_is_not():
     said = answer(judged(*damaged, sound, facts=led(1, {1, 2, 3, 4}, replicas=(1, 2, 3, 4))))
 
     assert State.DIVERGED is said.state
-    assert "The odd ones out: brokers 1, 2 and 4 (its log is damaged: expected a base offset above 9, found 3)." in said.headline
-    assert said.now[0].startswith("Have broker 3 lead t-0, of which all is intact there, then let brokers 1, 2 and 4 copy it again")
+    assert (
+        "The odd ones out: brokers 1, 2 and 4 (its log is damaged: expected a base offset above 9, found 3)."
+        in said.headline
+    )
+    assert said.now[0].startswith(
+        "Have broker 3 lead t-0, of which all is intact there, then let brokers 1, 2 and 4 copy it again"
+    )
     assert not any("let broker 3" in words for words in said.now)
     # Damage behind the place in another segment says nothing of it: these have a vote.
     later = Damage(span=Span(0, 100), kind=DamageKind.ORDER, expected="a base offset above 50", found="3")
@@ -780,7 +787,9 @@ def test_replicas_that_are_damaged_have_no_vote_on_one_that_is_not():
     behind = [replace(one, segments=(one.segments[0], replace(one.segments[1], damage=(later,)))) for one in behind]
     said = answer(judged(*behind, replica(3, other, [batch(30, 60, 0)]), facts=led(1, {1, 2, 3})))
     assert "The odd one out: broker 3 (2 of the 3 replicas given hold the same there)." in said.headline
-    assert said.now[0].startswith("Empty and delete no replica of t-0: no other one given is known to hold all that broker 3 holds")
+    assert said.now[0].startswith(
+        "Empty and delete no replica of t-0: no other one given is known to hold all that broker 3 holds"
+    )
 
 
 def test_where_no_replica_is_intact_none_is_the_odd_one():

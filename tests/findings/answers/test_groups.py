@@ -53,7 +53,9 @@ def test_a_set_back_that_was_caught_up_is_past(setbacks, last):
 
     said = answer(found)
 
-    assert said.headline.startswith("billing was set back and has caught up again, so there is nothing to do: t-0 from 18 to 0")
+    assert said.headline.startswith(
+        "billing was set back and has caught up again, so there is nothing to do: t-0 from 18 to 0"
+    )
     assert said.now == ()
     assert said.tell == ("The owners of billing: up to 18 records were read twice, before the group had caught up.",)
     assert [one.severity for one in group_findings((), found)] == ["note"]
