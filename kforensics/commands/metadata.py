@@ -16,7 +16,6 @@ from kforensics.evidence.metadata.files import is_metadata_directory
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import quorum_set_back
-from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem

@@ -130,7 +130,9 @@ class JudgedGroups:
         if worst.offset is None:
             cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
             held = ", which an earlier copy holds" if worst.by == "unknown" else ""
-            return f"{_loud(worst.key.group)} HAS LOST ITS POSITION in {where}: {worst.previous:,}{held}; {cause}.{more}"
+            return (
+                f"{_loud(worst.key.group)} HAS LOST ITS POSITION in {where}: {worst.previous:,}{held}; {cause}.{more}"
+            )
         what = f"{where} from {worst.previous:,} to {worst.offset:,} at {utc_words(worst.time_ms)}, {_by_whom(worst)}"
         if worst.caught_up_ms is None:
             return f"{_loud(worst.key.group)} WAS SET BACK: {what}.{more}"

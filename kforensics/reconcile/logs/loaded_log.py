@@ -164,7 +164,7 @@ class LoadedLog:
     @property
     def is_intact(self) -> bool:
         """Whether all of it was read, and nothing of it is damaged or missing."""
-        return self.replica.is_read_whole and not self.damage_before(self.log_end_offset)
+        return self.replica.is_read_whole and not self.left_out and not self.damage_before(self.log_end_offset)
 
 
 def load_log(replica: Replica) -> LoadedLog:
