@@ -43,7 +43,7 @@ def answer(found):
         asked=(),
         unread=0,
         skipped=0,
-        why_skipped=(),
+        why_skipped="",
         complete_since_ms=0,
     ).answer()
 
