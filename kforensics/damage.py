@@ -66,6 +66,8 @@ class Gravity(StrEnum):
     """Derived from the log: the broker rebuilds it when it loads."""
     STALE = "stale"
     """Behind the log by design, repaired when the broker loads it."""
+    UNREAD = "unread"
+    """Beyond a limit of kforensics, which Kafka does not have: not read, and nothing shows that it is wrong."""
 
 
 class BitFlip(NamedTuple):
@@ -103,3 +105,13 @@ class Damage:
     cause: DamageCause | Absent = Absent.UNKNOWN
     checksums: tuple[int, int] | Absent = field(default=Absent.NOT_APPLICABLE)
     """The stored and the computed checksum."""
+
+    @property
+    def hides_content(self) -> bool:
+        """Return whether what lies there stays unknown, and no broker repairs it by itself."""
+        return self.gravity in {Gravity.DAMAGE, Gravity.UNREAD}
+
+    @property
+    def limit_words(self) -> str:
+        """Return the words for a place of gravity `unread`."""
+        return f"kforensics reads {self.expected}, and found {self.found} at byte {self.span.position}: not read, and nothing shows that it is damaged"

@@ -9,8 +9,9 @@
     ├── FormatError                bytes are not what their format says
     │   ├── UnexpectedEnd          … they end too early
     │   ├── BadChecksum            … their checksum does not hold
-    │   └── UnsupportedFormat      … a version or codec that kforensics does not read
-    │       └── NewerThanKnown     … a version above the newest that it knows
+    │   ├── UnsupportedFormat      … a version or codec that kforensics does not read
+    │   │   └── NewerThanKnown     … a version above the newest that it knows
+    │   └── LimitReached           … or they may be: there is more than kforensics reads
     ├── UsageError                 options that exclude each other
     ├── Stopped                    work that was asked to stop; says what it left behind
     └── MissingExtra               an optional package is not installed
@@ -162,6 +163,10 @@ def require_known(span: Span, what: str, *, found: int, newest: int, oldest: int
     if found < oldest:
         known = f"{newest}" if oldest == newest else f"{oldest} to {newest}"
         raise UnsupportedFormat(span, expected=f"{what} {known}", found=f"{what} {found}")
+
+
+class LimitReached(FormatError):
+    """There is more than kforensics reads at once, which says nothing against the bytes; `expected` names the limit."""
 
 
 class UsageError(KforensicsError):

@@ -11,9 +11,11 @@ from kforensics.evidence.broker_logs import LogFile, read_log_files
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
 from kforensics.evidence.discovery.log_places import LogPlace, find_logs
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ControllerState
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.first_records import first_record_times
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import (
@@ -23,9 +25,10 @@ from kforensics.protocol.versions import (
     parse_version,
     protocol_of,
 )
-from kforensics.reconcile.observed.clocks import Clock, choose_clocks
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_logs, with_zone_of_records
 from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
 from kforensics.reconcile.timeline.metadata_events import epoch_times
+from kforensics.words import form, listed
 
 _NOT_USED = frozenset(
     {LogEventKind.HIGH_WATERMARK_LOADED, LogEventKind.HIGH_WATERMARK_MISSING, LogEventKind.SEGMENTS_TRUNCATED}
@@ -53,6 +56,7 @@ def logged_evidence(
     *,
     problems: Sequence[Problem] = (),
     zone: dt.tzinfo | None = None,
+    places: Iterable[PartitionPlace] = (),
 ) -> LoggedEvidence:
     """Return what log files say, in order of time.
 
@@ -61,11 +65,14 @@ def logged_evidence(
         histories: the metadata logs, which date the leader epochs that lines name.
         problems: met while the files were read.
         zone: of the times in log files, where the user names it.
+        places: partition directories, whose first records are read where nothing else shows the zone.
     """
     files = tuple(log_files)
     # Of a long metadata log these are many, and only log lines are compared with them.
     dated = {anchor: time for history in histories if files for anchor, time in epoch_times(history).items()}
     clocks = choose_clocks(files, dated, zone=zone)
+    if created := created_logs(files, clocks):
+        clocks = with_zone_of_records(clocks, created, first_record_times(places, created))
     versions = _last_versions(files)
     return LoggedEvidence(
         files=files,
@@ -109,8 +116,8 @@ def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
     return tuple(sorted(last - {-1}))
 
 
-def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFile, ...]:
-    """Return the log files that are of the cluster of the inputs by their own lines, or whose lines name none.
+def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
+    """Return the log files that are of the cluster of the inputs by their own lines, or whose lines name none, and a problem for each that is not.
 
     Args:
         inputs: whose `meta.properties` name clusters.
@@ -120,16 +127,18 @@ def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFi
         The files; one that names no cluster is left out where it lies in a directory of files of other clusters only.
 
     Raises:
-        InputsRefused: lines of a log file name another cluster, and none was asked for.
+        InputsRefused: the lines of all log files at a named path are of other clusters, and none was asked for.
     """
-    clusters = {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
-    expected = {inputs.cluster} if not isinstance(inputs.cluster, Absent) else clusters
+    expected = _wanted_clusters(inputs)
     if not expected and len({min(file.clusters) for file in log_files if file.clusters}) < 2:
-        return tuple(log_files)
+        return tuple(log_files), ()
     of_others = [file for file in log_files if file.clusters and expected.isdisjoint(file.clusters)]
     if not of_others:
-        return tuple(log_files)
-    if not inputs.is_cluster_chosen:
+        return tuple(log_files), ()
+    # Beside lines of the own cluster, and where nobody named them, such files are old ones.
+    beside = {file.input for file in log_files if not expected.isdisjoint(file.clusters)}
+    is_meant = {file.input for file in of_others if inputs.found[file.input].is_named} - beside
+    if not inputs.is_cluster_chosen and (is_meant or not expected):
         named = [(one.path, one.cluster_id) for one in inputs.described if not isinstance(one.cluster_id, Absent)]
         named += [(_shown(inputs, file), cluster) for file in of_others for cluster in file.clusters]
         raise of_several_clusters(named)
@@ -138,12 +147,35 @@ def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[LogFi
         (file.input, file.path.rpartition("/")[0]) for file in log_files if not expected.isdisjoint(file.clusters)
     }
     apart = {(file.input, file.path) for file in of_others}
-    return tuple(
+    kept = tuple(
         file
         for file in log_files
         if (file.input, file.path) not in apart
         and (file.clusters or (file.input, file.path.rpartition("/")[0]) not in folders)
     )
+    if inputs.is_cluster_chosen:
+        return kept, ()
+    left_out = (file for file in log_files if file not in kept)
+    return kept, tuple(
+        Problem(input=file.input, path=file.path, message=_OF_OTHERS.format(_whose(file)), is_foreign=True)
+        for file in left_out
+    )
+
+
+_OF_OTHERS = "its lines are of {}, not of that of the data directories: all of them were left out"
+
+
+def _whose(file: LogFile) -> str:
+    if not file.clusters:
+        return "no cluster that they name, beside files of other clusters"
+    return f"{form(len(file.clusters), 'cluster', 'clusters')} {listed(sorted(file.clusters))}"
+
+
+def _wanted_clusters(inputs: Inputs) -> set[str]:
+    """Return the cluster that was asked for, else those that data directories name."""
+    if not isinstance(inputs.cluster, Absent):
+        return {inputs.cluster}
+    return {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
 
 
 def _shown(inputs: Inputs, file: LogFile) -> str:
@@ -165,13 +197,33 @@ def read_logs(
     places = [place for place in find_logs(inputs) if place not in unneeded]
     out: list[LogFile] = []
     problems: list[Problem] = []
-    for place, found in zip(places, read_log_files(places, keep=_is_relevant, jobs=jobs), strict=True):
+    found_files = read_log_files(places, keep=_is_relevant, jobs=jobs, clusters=_wanted_clusters(inputs))
+    for place, found in zip(places, found_files, strict=True):
         if isinstance(found, EvidenceError):
             problems.append(Problem(input=place.input, path=place.path, message=found.problem))
         elif found is not None:
             out.append(found)
             problems.extend(found.problems)
     return tuple(out), problems
+
+
+def read_own_logs(
+    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = ()
+) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
+    """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out.
+
+    Args:
+        inputs: all that were given.
+        jobs: the number of processes.
+        unneeded: files whose lines are all outside of the time in question.
+
+    Raises:
+        InputsRefused: the lines of all log files at a named path are of other clusters, and none was asked for.
+    """
+    every, met = read_logs(inputs, jobs=jobs, unneeded=unneeded)
+    own, left_out = logs_of_cluster(inputs, every)
+    gone = {(one.input, one.path) for one in left_out}
+    return own, (*(one for one in met if (one.input, one.path) not in gone), *left_out)
 
 
 def _is_relevant(event: LogEvent) -> bool:

@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.log_places import LogPlace, find_logs
-from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
+from kforensics.evidence.discovery.partition_dirs import LogDirState, LostDirectory, PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
@@ -54,6 +54,8 @@ class ClusterEvidence:
     given: Given
     """Brokers whose log directories are among the inputs."""
     problems: tuple[Problem, ...]
+    left_out: tuple[Problem, ...] = ()
+    """Log files and lines of other clusters."""
     logs_not_read: "Mapping[LogPlace, LogSpan]" = field(default_factory=dict)
     """Log files that are outside of the time asked about."""
     quorum: QuorumSetBack | None = None
@@ -87,6 +89,7 @@ def gather_cluster_evidence(
     since_ms: int | None = None,
     until_ms: int | None = None,
     read: ClusterEvidence | None = None,
+    is_audit: bool = False,
 ) -> ClusterEvidence:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
@@ -101,14 +104,22 @@ def gather_cluster_evidence(
         since_ms: log files that are older need not be read.
         until_ms: log files that are younger need not be read.
         read: of these inputs and others behind them, whose logs are not read again.
+        is_audit: metadata logs of two clusters do not stop it.
+
+    Raises:
+        InputsRefused: what the metadata logs or the log files say is of two clusters.
     """
     histories = _read_metadata_logs(inputs) if read is None else read.histories
     histories = tuple(one for one in histories if one.input < len(inputs.found))
+    if len(histories) > 1 and not is_audit:
+        from kforensics.evidence.metadata.unrelated import refuse_two_clusters  # noqa: PLC0415 - only where there are several
+
+        refuse_two_clusters(histories, inputs)
     newest = newest_log(histories)
     not_read: Mapping[LogPlace, LogSpan] = {} if read is None else read.logs_not_read
     logged = None
     if find_logs(inputs) if read is None else read.log_files:
-        from kforensics.commands.broker_log_evidence import logged_evidence, logs_of_cluster, logs_outside, read_logs  # noqa: PLC0415 - what reads broker logs
+        from kforensics.commands.broker_log_evidence import logged_evidence, logs_outside, read_own_logs  # noqa: PLC0415 - what reads broker logs
 
         problems: Sequence[Problem] = ()
         if read is None:
@@ -116,11 +127,11 @@ def gather_cluster_evidence(
             # Where no metadata log says who led, lines of any time do.
             if newest is not None and isinstance(end_ms, int):
                 not_read = logs_outside(inputs, newest, end_ms, since_ms, until_ms)
-            log_files, problems = read_logs(inputs, jobs=jobs, unneeded=not_read)
-            log_files = logs_of_cluster(inputs, log_files)
+            log_files, problems = read_own_logs(inputs, jobs=jobs, unneeded=not_read)
         else:
             log_files = read.log_files
-        logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone)
+        every = (place for group in places.by_partition.values() for place in group)
+        logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone, places=every)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = logged.versions if logged else {}
     return ClusterEvidence(
@@ -138,8 +149,12 @@ def gather_cluster_evidence(
         protocol_hints=logged.protocol_hints if logged else {},
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         possible_protocols=possible_protocols(inputs),
-        given=given_brokers(inputs, places.lost),
-        problems=(*(logged.problems if logged else ()), *(_newer_metadata(newest) if newest else ())),
+        given=given_brokers(inputs, places.lost, places.states),
+        problems=(
+            *(one for one in (logged.problems if logged else ()) if not one.is_foreign),
+            *(_newer_metadata(newest) if newest else ()),
+        ),
+        left_out=tuple(one for one in logged.problems if one.is_foreign) if logged else (),
         logs_not_read=not_read,
         quorum=quorum_set_back(histories, inputs, earlier),
     )
@@ -260,13 +275,19 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
     return out
 
 
-def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[int, GivenBroker]:
+def given_brokers(
+    inputs: Inputs, lost: Iterable[LostDirectory] = (), states: Iterable[LogDirState] = ()
+) -> dict[int, GivenBroker]:
     """Return brokers whose log directories are among the inputs, all directories of one together.
 
     Args:
         inputs: with their log directories.
         lost: partitions that checkpoints name and of which there is no directory.
+        states: of their log directories.
     """
+    other_case: dict[int | Absent, set[TopicPartition]] = {}
+    for state in states:
+        other_case.setdefault(state.broker_id, set()).update(state.other_case)
     named: dict[int, dict[TopicPartition, CheckpointValue]] = {}
     for one in lost:
         if isinstance(one.broker_id, int):
@@ -288,6 +309,7 @@ def given_brokers(inputs: Inputs, lost: Iterable[LostDirectory] = ()) -> dict[in
             is_empty=not any(one.partitions for one in found),
             is_stopped=all(one.clean_shutdown for one in found),
             named=named.get(broker, {}),
+            other_case=frozenset(other_case.get(broker, ())),
             empty_beside=tuple(sorted(empty.get(broker, ()))),
         )
         for broker, found in directories.items()

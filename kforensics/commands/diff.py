@@ -240,6 +240,7 @@ def compare(
         *places.problems,
         *single_files(inputs),
         *gathered.problems,
+        *gathered.left_out,
         *(p for result in results for p in result.problems),
     )
     problems = tuple(dict.fromkeys(met))

@@ -98,8 +98,8 @@ class DumpFile:
                             content.complain(self, f"offset {item.record.offset}: {reason}")
                     if isinstance(item, Damage) and item.kind is DamageKind.UNSUPPORTED:
                         content.complain(self, f"at byte {item.span.position}: {item.found}")
-                    elif isinstance(item, Damage) and item.gravity is Gravity.DAMAGE:
-                        content.damaged.add(self.shown)
+                    elif isinstance(item, Damage):
+                        self._met(item)
                     yield redact_item(item, request.pseudonyms) if request.pseudonyms else item
                 if unread > MOST_UNREAD:
                     content.complain(self, f"{unread - MOST_UNREAD:,} more records are newer than kforensics knows")
@@ -124,7 +124,7 @@ class DumpFile:
         try:
             with open_evidence(self.path) as file:
                 for some, damage in line_windows(file, make):
-                    self._met(is_damaged=damage is not None and damage.gravity is Gravity.DAMAGE)
+                    self._met(damage)
                     yield some
         except EvidenceError as error:
             self._content.complain(self, error.problem)
@@ -139,13 +139,16 @@ class DumpFile:
         jobs = self._content.request.jobs or default_jobs()
         try:
             with open_evidence(self.path) as file:
-                self._met(is_damaged=write_lines(file, self.path, make, descriptor, jobs=jobs))
+                for damage in write_lines(file, self.path, make, descriptor, jobs=jobs):
+                    self._met(damage)
         except EvidenceError as error:
             self._content.complain(self, error.problem)
 
-    def _met(self, *, is_damaged: bool) -> None:
-        if is_damaged:
+    def _met(self, damage: Damage | None) -> None:
+        if damage is not None and damage.gravity is Gravity.DAMAGE:
             self._content.damaged.add(self.shown)
+        elif damage is not None and damage.gravity is Gravity.UNREAD:
+            self._content.complain(self, damage.limit_words)
 
 
 class DumpContent:

@@ -34,6 +34,7 @@ from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import by_gravity
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.incident.conclusion import conclude
+from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
 from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
 from kforensics.reconcile.incident.operations import operations
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
@@ -197,6 +198,9 @@ def explain(
         replace(one, hanging=stuck.get((one.partition, one.leader), ()))
         for one in with_returned_doubts([incident for incident, _ in results])
     )
+    window, doubts = _window(gathered, incidents, options)
+    if doubts:
+        incidents = tuple(replace(one, doubts=(*one.doubts, *doubts)) for one in incidents)
     stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
     others = sorted(partition for partition in recorded - given.keys() if is_wanted(partition, options))
@@ -224,13 +228,14 @@ def explain(
         words,
         Scope(
             not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
-            window=_since(gathered, incidents, options) + _up_to(gathered, incidents),
+            window=window,
             problems=problems,
             below=inputs.below_named(problems),
             later=evidence.later,
             quorum=gathered.quorum,
         ),
     )
+    problems += gathered.left_out
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
@@ -260,6 +265,19 @@ def explain(
     )
 
 
+def _zone_doubt(gathered: ClusterEvidence) -> tuple[Doubt, ...]:
+    """Return the doubt about when the log lines were written, where records contradict what is assumed of it."""
+    used = (clock for file, clock in zip(gathered.log_files, gathered.clocks, strict=True) if file.events)
+    found = None
+    if gathered.log_files:
+        from kforensics.reconcile.observed.clocks import zone_words  # noqa: PLC0415 - where there are broker logs
+
+        found = zone_words(used)
+    if found is None:
+        return ()
+    return (Doubt(kind=DoubtKind.ACCOUNT, words=found[0], settled_by=found[1], is_input=False),)
+
+
 def _not_given(
     histories: Sequence[MetadataHistory], given: set[TopicPartition], options: ExplainOptions
 ) -> frozenset[TopicPartition]:
@@ -276,15 +294,30 @@ def _not_given(
     return frozenset(one for one in known - given if is_wanted(one, options))
 
 
-def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> str:
-    """Return the window in words: from `--since` on, else from the oldest moment that any input shows; up to `--until` where log lines behind it were not read."""
-    until = ""
+def _window(
+    gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions
+) -> tuple[str, tuple[Doubt, ...]]:
+    """Return the time that the answer is about in words, and the doubts where it is none: a begin that comes after the end, or one in an unknown zone."""
+    doubts = _zone_doubt(gathered)
+    since_ms, (end_ms, end) = _since_ms(gathered, incidents, options), _up_to(gathered, incidents)
+    if not doubts and since_ms is not None and end_ms is not None and since_ms > end_ms:
+        words = f"anything of the time since {utc_words(since_ms)}: the evidence ends before, at {utc_words(end_ms)} ({end})"
+        doubts = (Doubt(kind=DoubtKind.ACCOUNT, words=words, settled_by="directories and log files of that time"),)
+    if doubts:
+        return "", doubts
+    begin = f" since {utc_words(since_ms)}" if since_ms is not None else ""
     if options.until_ms is not None and any(
         span.first_ms > options.until_ms for span in gathered.logs_not_read.values()
     ):
-        until = f" and before {utc_words(options.until_ms)}"
+        begin += f"{' and' if begin else ''} before {utc_words(options.until_ms)}"
+    begin = begin or " in what the inputs show"
+    return f"{begin}" + (f", by evidence up to {utc_words(end_ms)} ({end})" if end_ms is not None else ""), ()
+
+
+def _since_ms(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> int | None:
+    """Return when the window begins: with `--since`, else at the oldest moment that any input shows."""
     if options.since_ms is not None:
-        return f" since {utc_words(options.since_ms)}{until}"
+        return options.since_ms
     times = [item.time_ms for item in gathered.events[:1] if isinstance(item.time_ms, int)]
     times += [
         state.time_ms
@@ -292,13 +325,11 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
         for state in one.leaderships[:1]
         if isinstance(state.time_ms, int) and state.time_ms > 0
     ]
-    return (
-        f" since {utc_words(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
-    )
+    return min(times, default=None)
 
 
-def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) -> str:
-    """Return in words up to which moment the evidence holds: no log tells of anything later, nor does what shows who led.
+def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) -> tuple[int | None, str]:
+    """Return up to which moment the evidence holds, and what shows it: no log tells of anything later, nor does what shows who led.
 
     Disks that were all put back to an earlier state, the metadata log with them, agree on that state.
     """
@@ -316,8 +347,8 @@ def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) ->
     ends = {words: max(times) for words, times in led.items() if times}
     last = max(ends, key=ends.__getitem__, default="")
     if records and (not last or max(records) <= ends[last]):
-        last, ends = "the newest record", {"the newest record": max(records)}
-    return f", by evidence up to {utc_words(ends[last])} ({last})" if last else ""
+        return max(records), "the newest record"
+    return (ends[last], last) if last else (None, "")
 
 
 def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | None) -> Iterator[str]:

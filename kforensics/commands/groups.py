@@ -26,7 +26,7 @@ from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
-from kforensics.reconcile.groups.replay import Change, Position, infer_retention
+from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
 from kforensics.reconcile.groups.share_state import ShareState
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
@@ -120,7 +120,8 @@ def run(request: GroupsRequest) -> Result[Groups]:
     _check_names(request, logs.values(), topic, shared)
     ends = _LogEnds(given, request.at_ms)
     groups = _views(request, played.states, played.positions, ends, shared)
-    setbacks = [*played.setbacks, *of_shares, *of_gone]
+    now = {**played.positions, **{key: one for found in shared.values() for key, one, _ in found}}
+    setbacks = [with_return(one, now.get(one.key)) for one in (*played.setbacks, *of_shares, *of_gone)]
     redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
     shown: Callable[[Change], Change] = _same if redaction is None else redaction.change
     if redaction is not None:
@@ -158,7 +159,11 @@ def run(request: GroupsRequest) -> Result[Groups]:
         command="groups",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(answer=judged.answer(), findings=group_findings(groups, body.setbacks), problems=problems),
+        concluded=Conclusion(
+            answer=judged.answer(),
+            findings=group_findings(groups, body.setbacks),
+            problems=(*problems, *given.cluster.left_out),
+        ),
     )
     return result if redaction is None else redaction.result(result)
 
@@ -315,7 +320,9 @@ def _same(change: Change) -> Change:
 
 
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
-    return sorted(setbacks, key=lambda one: (-one.set_back, one.time_ms, str(one.key)))[:MOST_SETBACKS]
+    return sorted(setbacks, key=lambda one: (one.caught_up_ms is not None, -one.set_back, one.time_ms, str(one.key)))[
+        :MOST_SETBACKS
+    ]
 
 
 def _complete_since(logs: Mapping[int, OffsetsLog], topic: CoordinatorTopic, request: GroupsRequest) -> int | Absent:

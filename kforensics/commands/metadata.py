@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from kforensics.commands.filters import not_there
 from kforensics.commands.result import Conclusion, Result
-from kforensics.damage import Absent, Damage, Gravity
+from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_checked
 from kforensics.evidence.event_kinds import EventKind
@@ -17,6 +17,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
 from kforensics.findings.answers.metadata import metadata_answer
@@ -99,6 +100,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
         cluster=request.cluster,
     )
     histories = read_metadata_logs(inputs)
+    refuse_two_clusters(histories, inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
         emptied = _directories_without_log(inputs)
@@ -183,7 +185,7 @@ def _unlisted(inputs: Inputs) -> Iterator[Problem]:
 def _problems(history: MetadataHistory) -> Iterator[Problem]:
     yield from history.problems
     for path, damage in history.damage:
-        if damage.gravity is Gravity.DAMAGE:
+        if damage.hides_content:
             yield Problem(input=history.input, path=path, position=damage.span.position, message=_words(damage))
 
 

@@ -29,6 +29,7 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import PredictedCluster
 from kforensics.findings.answers.predict_directories import MissingDirectories
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
 from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
@@ -120,8 +121,8 @@ def run(request: PredictRequest) -> Result[Prediction]:
             for met in found.obstacles
         ),
     ]
-    log_files = _log_files(inputs, problems)
     ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
+    log_files = _log_files(inputs, frozenset(ids), problems)
     surroundings = look_around(inputs, log_files, problems, is_of_one_moment=len(ids) == len(set(ids)))
     given = None if request.kafka is None else given_version(request.kafka, surroundings.history)
     starting = _Nodes(request, inputs, surroundings, nodes, given)
@@ -145,7 +146,9 @@ def run(request: PredictRequest) -> Result[Prediction]:
         order=_order(request, nodes) if request.order else None,
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
-    cluster = starting.cluster(started, body, configured, lost=lost, has_problems=bool(problems))
+    cluster = starting.cluster(
+        started, body, configured, lost=lost, has_problems=any(not one.is_foreign for one in problems)
+    )
     return Result(
         command="predict",
         inputs=inputs.described,
@@ -157,7 +160,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
 def _lost_directories(inputs: Inputs, problems: list[Problem]) -> Sequence[LostDirectory]:
     """Return the partitions that checkpoints name and of which their node holds no directory."""
     states = [state for number, one in enumerate(inputs.found) for state in log_dir_states(number, one, []).values()]
-    if not any(lines for state in states for lines in state.without_directory.values()):
+    if not any(state.without_directory or state.other_case for state in states):
         return ()
     held = [
         (number, name.topic_partition)
@@ -193,15 +196,27 @@ def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
     return find_order(request.paths, keep_going=request.keep_going, depth=request.depth)
 
 
-def _log_files(inputs: Inputs, problems: list[Problem]) -> tuple[LogFile, ...]:
-    """Server logs among the inputs."""
+def _log_files(inputs: Inputs, nodes: frozenset[int], problems: list[Problem]) -> tuple[LogFile, ...]:
+    """Server logs among the inputs; what can't be read of one in which no start of these nodes can be is no gap."""
     if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in inputs.found):
         return ()
-    from kforensics.commands.broker_log_evidence import logs_of_cluster, read_logs  # noqa: PLC0415 - for broker logs alone
+    from kforensics.commands.broker_log_evidence import read_own_logs  # noqa: PLC0415 - for broker logs alone
 
-    log_files, met = read_logs(inputs)
-    problems += met
-    return logs_of_cluster(inputs, log_files)
+    log_files, met = read_own_logs(inputs)
+    needless = {(one.input, one.path) for one in log_files if nodes and _says_nothing_of(nodes, one)}
+    problems += [replace(one, is_foreign=one.is_foreign or (one.input, one.path) in needless) for one in met]
+    return log_files
+
+
+_OF_A_START = frozenset({LogEventKind.VERSION, LogEventKind.CONFIGURATION})
+"""What is taken from log files: the version that was started last, and its settings."""
+
+
+def _says_nothing_of(nodes: frozenset[int], file: LogFile) -> bool:
+    """Whether a file is of other nodes, or what was left out of it, since no line says whose it is, are no lines of a start."""
+    if file.nodes and nodes.isdisjoint(file.nodes):
+        return True
+    return bool(file.unowned) and not file.unowned & _OF_A_START and len(file.problems) == 1
 
 
 class _Nodes:

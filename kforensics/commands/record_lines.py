@@ -76,7 +76,7 @@ class _Lines(NamedTuple):
     good: bool
 
 
-def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int, *, jobs: int) -> bool:
+def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int, *, jobs: int) -> tuple[Damage, ...]:
     """Write the lines of all records of a segment to an open file.
 
     Args:
@@ -87,16 +87,17 @@ def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int
         jobs: the most processes to use.
 
     Returns:
-        Whether anything in it is damaged.
+        The first damage of each gravity.
     """
-    turn, damaged = _Turn(), False
+    turn, met = _Turn(), dict[Gravity, Damage]()
     if jobs > 1 and file.size >= WORTH_PROCESSES and hasattr(os, "fork"):
         turn = _Ring(path, file.size, make, descriptor, jobs).run()
     if turn.position < file.size:
         for lines, damage in line_windows(file, make, start=turn.restart, skip_to=turn.position):
             _write_all(descriptor, lines)
-            damaged |= _is_damaging(damage)
-    return damaged
+            if damage is not None:
+                met.setdefault(damage.gravity, damage)
+    return tuple(met.values())
 
 
 def line_windows(
@@ -124,11 +125,6 @@ def line_windows(
                 yield [make.item(RecordItem(one, *control_meaning(one))) for one in chunk.records()], None
             else:
                 yield make.records(chunk), None
-
-
-def _is_damaging(damage: Damage | None) -> bool:
-    """Whether damage is more than what a broker repairs by itself."""
-    return damage is not None and damage.gravity is Gravity.DAMAGE
 
 
 def _write_all(descriptor: int, lines: list[bytes]) -> None:

@@ -181,7 +181,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         failure=failure,
         premise=found.headline,
         premise_state=found.state,
-        problems=problems,
+        problems=[one for one in problems if not one.is_foreign],
         looked_at=found.partitions,
         unsettled=found.unsettled,
         not_all_given=found.not_all_given,

@@ -150,7 +150,9 @@ def run(request: TraceRequest) -> Result[TraceReport]:
         shape="trace",
         inputs=evidence.inputs.described,
         body=report,
-        concluded=Conclusion(answer=answer, findings=records.tally.findings(placement), problems=tuple(problems)),
+        concluded=Conclusion(
+            answer=answer, findings=records.tally.findings(placement), problems=(*problems, *gathered.left_out)
+        ),
     )
 
 

@@ -203,7 +203,9 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         command="transactions",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(answer=answer, findings=transaction_findings(asked), problems=tuple(problems)),
+        concluded=Conclusion(
+            answer=answer, findings=transaction_findings(asked), problems=(*problems, *given.cluster.left_out)
+        ),
     )
     return result if redaction is None else redaction.result(result)
 

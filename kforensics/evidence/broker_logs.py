@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.words import counted, listed
+from kforensics.words import counted, form, listed
 
 WINDOW_LENGTH = 1 << 20
 """Bytes that are read and searched at a time."""
@@ -29,7 +30,8 @@ EVENTS_KEPT = 250_000
 
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
-
+_OF_THE_FILE = frozenset({LogEventKind.CLUSTER_NAMED, LogEventKind.START_TIME})
+"""What says something of the file, and is no event."""
 
 Keep = Callable[[LogEvent], bool]
 
@@ -52,7 +54,13 @@ class LogFile:
     problems: tuple[Problem, ...]
     mtime_ns: int
     clusters: Mapping[str, Citation] = field(default_factory=dict)
-    """The clusters that its own lines say the node is of, each with the first such line."""
+    """The clusters that its own lines say the node is of, each with the first such line; those of other clusters were left out where it names a wanted one."""
+    nodes: frozenset[int] = frozenset()
+    """All nodes that its lines name as their own."""
+    unowned: frozenset[LogEventKind] = frozenset()
+    """The kinds of events that were left out, since no line says whose they are."""
+    utc_ties: tuple[tuple[int, int], ...] = ()
+    """The time of a line without a zone, and the UTC time that the line itself names; one for each difference."""
     location: str = ""
     """The real path of the file, by which files that are given singly are known as rotated out of one another."""
 
@@ -76,13 +84,16 @@ class LogFile:
         return Citation(input=self.input, path=self.path, span=event.span, line=event.line)
 
 
-def read_log_files(places: Sequence[LogPlace], *, keep: Keep, jobs: int = 1) -> list[LogFile | EvidenceError | None]:
+def read_log_files(
+    places: Sequence[LogPlace], *, keep: Keep, jobs: int = 1, clusters: Collection[str] = ()
+) -> list[LogFile | EvidenceError | None]:
     """Read files, ranges of large ones and several at once; none for what is no broker's log.
 
     Args:
         places: where the files are.
         keep: which events are wanted.
         jobs: the most processes to use; what is found does not depend on it.
+        clusters: those that are wanted: lines of others are left out of a file that names one of these, too.
     """
     plans = [_plan(place) for place in places]
     tasks = [(at, part) for at, plan in enumerate(plans) if isinstance(plan, list) for part in plan]
@@ -99,7 +110,7 @@ def read_log_files(places: Sequence[LogPlace], *, keep: Keep, jobs: int = 1) -> 
     for (at, _), reading in zip(tasks, readings, strict=True):
         by_place.setdefault(at, []).append(reading)
     return [
-        _joined(place, by_place[at]) if isinstance(plan, list) else plan
+        _joined(place, by_place[at], clusters) if isinstance(plan, list) else plan
         for at, (place, plan) in enumerate(zip(places, plans, strict=True))
     ]
 
@@ -148,7 +159,9 @@ def _next_line(file: EvidenceFile, position: int) -> int:
     return min(position, file.size) if not position else at
 
 
-def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> LogFile | EvidenceError:
+def _joined(
+    place: LogPlace, parts: "Sequence[_Reading | EvidenceError]", clusters: Collection[str]
+) -> LogFile | EvidenceError:
     whole = _Reading()
     for part in parts:
         if isinstance(part, EvidenceError):
@@ -158,11 +171,16 @@ def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> Log
     if whole.dropped:
         message = f"{whole.dropped:,} events of {whole.census.events:,} were left out to bound memory"
         problems.append(Problem(input=place.input, path=place.path, message=message))
+    if words := whole.leave_out_others(clusters):
+        problems.append(Problem(input=place.input, path=place.path, message=words, is_foreign=True))
     nodes = whole.nodes
     events = tuple(whole.events)
+    unowned: frozenset[LogEventKind] = frozenset()
     if len(nodes) > 1:
         events = _of_each_node(events, whole.by_writer)
         if len(events) < len(whole.events):
+            owned = {event.line for event in events}
+            unowned = frozenset(event.kind for event in whole.events if event.line not in owned)
             named = listed([str(one) for one in sorted(nodes)])
             message = f"lines of nodes {named} are in one file, and {counted(len(whole.events) - len(events), 'event')} of lines that do not say whose they are were left out: give the log files of each node, or lines that begin with the name of their node"
             problems.append(Problem(input=place.input, path=place.path, message=message))
@@ -181,6 +199,9 @@ def _joined(place: LogPlace, parts: "Sequence[_Reading | EvidenceError]") -> Log
             name: Citation(input=place.input, path=place.path, span=event.span, line=event.line)
             for name, event in whole.clusters.items()
         },
+        nodes=frozenset(nodes),
+        unowned=unowned,
+        utc_ties=tuple(whole.ties.values()),
     )
 
 
@@ -202,6 +223,10 @@ class _Reading:
     by_writer: dict[str, set[int]] = field(default_factory=dict)
     """The nodes that lines name as their own, by what a collector of lines put before them."""
     clusters: dict[str, LogEvent] = field(default_factory=dict)
+    runs: list[LogEvent] = field(default_factory=list)
+    """The lines by which a writer names another cluster than in its line of this kind before."""
+    ties: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Times of lines and the UTC times that they name, by the whole seconds between them."""
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
@@ -217,10 +242,13 @@ class _Reading:
         self._keep(event._replace(line=event.line + lines) if lines else event for event in later.events)
         for name, event in later.clusters.items():
             self.clusters.setdefault(name, event._replace(line=event.line + lines))
+        for event in later.runs:
+            self._name_cluster(event._replace(line=event.line + lines))
         self.dropped += later.dropped
         self.census = self.census.plus(later.census)
         for writer, nodes in later.by_writer.items():
             self.by_writer.setdefault(writer, set()).update(nodes)
+        self.ties = {**later.ties, **self.ties}
         self.problems += later.problems
         self.mtime_ns = later.mtime_ns
         self.is_compressed = later.is_compressed
@@ -228,16 +256,53 @@ class _Reading:
     def add(self, events: Iterable[LogEvent], census: LineCensus, keep: Callable[[LogEvent], bool]) -> None:
         self.census = self.census.plus(census)
         for event in events:
-            if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
-                self.by_writer.setdefault(event.writer, set()).add(event.broker_id)
-            if event.kind is LogEventKind.CONFIGURATION:
-                named = (event.number(name) for name in ("node.id", "broker.id"))
-                configured = next((one for one in named if isinstance(one, int) and one >= 0), None)
-                if configured is not None:
-                    self.by_writer.setdefault(event.writer, set()).add(configured)
+            self._note_node(event)
             if event.kind is LogEventKind.CLUSTER_NAMED:
                 self.clusters.setdefault(str(event.fields["cluster"]), event)
-        self._keep(event for event in events if event.kind is not LogEventKind.CLUSTER_NAMED and keep(event))
+                self._name_cluster(event)
+            if event.kind is LogEventKind.START_TIME and isinstance(event.time_ms, int) and not event.zone_named:
+                utc_ms = int(str(event.fields["utc_ms"]))
+                self.ties.setdefault((event.time_ms - utc_ms) // 1000, (event.time_ms, utc_ms))
+        self._keep(event for event in events if event.kind not in _OF_THE_FILE and keep(event))
+
+    def _note_node(self, event: LogEvent) -> None:
+        if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
+            self.by_writer.setdefault(event.writer, set()).add(event.broker_id)
+        if event.kind is LogEventKind.CONFIGURATION:
+            named = (event.number(name) for name in ("node.id", "broker.id"))
+            configured = next((one for one in named if isinstance(one, int) and one >= 0), None)
+            if configured is not None:
+                self.by_writer.setdefault(event.writer, set()).add(configured)
+
+    def _name_cluster(self, event: LogEvent) -> None:
+        before = next((one for one in reversed(self.runs) if one.writer == event.writer), None)
+        if before is None or before.fields["cluster"] != event.fields["cluster"]:
+            self.runs.append(event)
+
+    def leave_out_others(self, wanted: Collection[str]) -> str:
+        """Leave out the events of other clusters, where the file names a wanted one, and return in words what was left out.
+
+        A line is of the cluster that its writer named last, or names next where its broker was stopped since, or where it had named none.
+        """
+        others = self.clusters.keys() - set(wanted)
+        if not others or len(others) == len(self.clusters):
+            return ""
+        runs: dict[str, list[LogEvent]] = {}
+        for one in self.runs:
+            runs.setdefault(one.writer, []).append(one)
+        stops = {writer: _stops_before(self.events, named) for writer, named in runs.items()}
+        kept = []
+        for event in self.events:
+            own = runs.get(event.writer)
+            at = bisect_right(stops[event.writer], event.line) - 1 if own else -1
+            if own is None or own[max(at, 0)].fields["cluster"] in wanted:
+                kept.append(event)
+        count = len(self.events) - len(kept)
+        self.events, self.by_writer = kept, {}
+        for event in kept:
+            self._note_node(event)
+        self.clusters = {name: event for name, event in self.clusters.items() if name not in others}
+        return f"{counted(count, 'event')} of lines of {form(len(others), 'cluster', 'clusters')} {listed(sorted(others))} were left out"
 
     def _keep(self, events: Iterable[LogEvent]) -> None:
         for event in events:
@@ -245,6 +310,16 @@ class _Reading:
                 self.events.append(event)
             else:
                 self.dropped += 1
+
+
+def _stops_before(events: Sequence[LogEvent], named: Sequence[LogEvent]) -> list[int]:
+    """Return the line from which on each of a writer's clusters counts: behind the last line of a stop before it is named, else where it is."""
+    stops = [one.line for one in events if one.kind is LogEventKind.BROKER_STOPPED and one.writer == named[0].writer]
+    lines: list[int] = []
+    for one in named:
+        stop = next((line for line in reversed(stops) if line < one.line), 0)
+        lines.append(stop + 1 if stop and (not lines or stop + 1 > lines[-1]) else one.line)
+    return lines
 
 
 def _of_each_node(events: Sequence[LogEvent], by_writer: Mapping[str, Collection[int]]) -> tuple[LogEvent, ...]:

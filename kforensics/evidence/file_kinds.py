@@ -15,6 +15,7 @@ from kforensics.errors import (
     BadChecksum,
     EvidenceUnreadable,
     FormatError,
+    LimitReached,
     NewerThanKnown,
     UnexpectedEnd,
     UnsupportedFormat,
@@ -155,7 +156,7 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
     except NewerThanKnown as error:
         raise EvidenceUnreadable(str(path), error.problem) from error
     except FormatError as error:
-        yield Damage(span=error.span, kind=DamageKind.TEXT, expected=error.expected, found=error.found)
+        yield damage_of(error)
 
 
 def damage_of(error: FormatError) -> Damage:
@@ -164,7 +165,10 @@ def damage_of(error: FormatError) -> Damage:
     Args:
         error: of a parser, with its span in the file.
     """
+    gravity = Gravity.DAMAGE
     match error:
+        case LimitReached():
+            kind, gravity = DamageKind.TOO_LARGE, Gravity.UNREAD
         case UnsupportedFormat():
             kind = DamageKind.VERSION
         case UnexpectedEnd():
@@ -173,7 +177,7 @@ def damage_of(error: FormatError) -> Damage:
             kind = DamageKind.CRC
         case _:
             kind = DamageKind.TEXT
-    return Damage(span=error.span, kind=kind, expected=error.expected, found=error.found)
+    return Damage(span=error.span, kind=kind, expected=error.expected, found=error.found, gravity=gravity)
 
 
 def lock_damage(length: int) -> tuple[Damage, ...]:

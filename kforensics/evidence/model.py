@@ -32,12 +32,14 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that could not be read; any problem makes the look incomplete and the exit code 3."""
+    """Something that could not be read, which makes the look incomplete and the exit code 3, or that was left out as it is foreign."""
 
     input: int
     path: str
     message: str
     position: int | Absent = Absent.NOT_APPLICABLE
+    is_foreign: bool = False
+    """It is of another cluster or node, and was left out: nothing is incomplete by that."""
 
     def place(self, inputs: "Sequence[Input]") -> str:
         """Return the whole path of what could not be read, as the input was named.

@@ -34,7 +34,7 @@ CATALOGUE: dict[str, FindingKind] = {
     "KF101": FindingKind(
         title="bytes of a log that can't be read",
         meaning="Brokers do not look at closed segments: a fetch that reaches this place fails or, without check.crcs, hands out wrong bytes.",
-        advice="Copy this directory before anything else. A restart repairs nothing here; replace the replica from one that is intact.",
+        advice="Copy this directory before anything else. A restart repairs nothing here; replace the replica only from one that holds all of it intact.",
         told_apart_by=ToldApartBy.PLACE,
     ),
     "KF102": FindingKind(
@@ -160,7 +160,7 @@ CATALOGUE: dict[str, FindingKind] = {
     "KF204": FindingKind(
         title="replicas hold different content at the same offset, and no rule will repair it",
         meaning="Consumers read different records depending on which replica leads. The brokers notice nothing.",
-        advice="Find out which content is right (other replicas, producers), then let the wrong replica copy its log again into an empty directory.",
+        advice="Find out which content is right (other replicas, producers), then let the wrong replica copy its log again into an empty directory, only from one that holds all of it intact; keep the old directory.",
         references=("KIP-101", "KIP-279"),
     ),
     "KF205": FindingKind(

@@ -113,15 +113,17 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
     for change in setbacks:
         key = change.key
         where = f"{name_text(key.topic)}-{key.partition}"
+        is_past = change.caught_up_ms is not None
         moved = (
             f"lost its position {change.previous:,} in {where}"
             if change.offset is None
             else f"was set back in {where} from {change.previous:,} to {change.offset:,}"
         )
+        back = "; it has caught up again" if is_past else ""
         yield finding(
             "KF612",
-            severity=Severity.WARNING,
-            statement=f"{name_text(key.group)} {moved}: {change.reason}",
+            severity=Severity.NOTE if is_past else Severity.WARNING,
+            statement=f"{name_text(key.group)} {moved}: {change.reason}{back}",
             topic_partition=TopicPartition(name_text(key.topic), key.partition),
             citations=change.citations,
         )

@@ -386,7 +386,11 @@ def damaged_places(replica: Replica) -> int:
     if replica.segments and not replica.clean_shutdown:
         unfinished = sum(place.gravity is Gravity.TORN_TAIL for place in replica.segments[-1].damage)
     every = (*replica.segments, *replica.deleted_segments)
-    return sum(len(one.damage) for one in every) + sum(map(len, replica.damage.values())) - unfinished
+    return (
+        sum(place.gravity is not Gravity.UNREAD for one in every for place in one.damage)
+        + sum(map(len, replica.damage.values()))
+        - unfinished
+    )
 
 
 def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row:

@@ -9,9 +9,10 @@ from kforensics.commands.absent_replicas import known_partitions
 from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent, Span
+from kforensics.errors import InputsRefused
 from kforensics.evidence.captured.rows import known_or
 from kforensics.evidence.discovery.checkpoint_lines import packed_line
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
     LostDirectory,
@@ -22,6 +23,7 @@ from kforensics.evidence.discovery.partition_dirs import (
 from kforensics.evidence.group_commits import GroupCommitRecord
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
@@ -144,8 +146,15 @@ def gather_knowledge(
             for task in tasks
             if clusters[task.input] == cluster and task.evidence is not None
         )
-        gathered = gather_cluster_evidence(found, _as_places(places), carried_commits=_CarriedCommits(carried))
+        gathered = gather_cluster_evidence(
+            found, _as_places(places), carried_commits=_CarriedCommits(carried), is_audit=True
+        )
         problems.extend(gathered.problems)
+        try:
+            refuse_two_clusters(gathered.histories, found)
+        except InputsRefused as error:
+            first = min(one.input for one in gathered.histories)
+            problems.append(Problem(input=first, path=WHOLE_INPUT, message=str(error)))
         history = newest_log(gathered.histories)
         known[cluster] = known_partitions(
             history, [one for one in lost if clusters[one.value.citation.input] == cluster], gathered.histories

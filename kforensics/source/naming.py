@@ -71,6 +71,9 @@ class FileSuffix(StrEnum):
     PART = "part"
 
 
+_LEFT_OVER = frozenset({FileSuffix.TMP, FileSuffix.PART, FileSuffix.CLEANED})
+
+
 class FileName(NamedTuple):
     """A parsed file name."""
 
@@ -87,6 +90,11 @@ class FileName(NamedTuple):
     def is_transient(self) -> bool:
         """Return whether brokers delete such a file by themselves, so that it may vanish at any time."""
         return self.suffix is not FileSuffix.NONE
+
+    @property
+    def is_leftover(self) -> bool:
+        """Return whether it is what an unfinished write left: no broker reads it, whatever it holds; it is deleted or written anew."""
+        return self.suffix in _LEFT_OVER
 
 
 class DirectoryState(StrEnum):

@@ -214,4 +214,5 @@ def test_the_evidence_ends_with_the_logs_or_with_what_shows_who_led(records, lin
     incidents = [made(partition=TopicPartition("orders", 0), logs=logs)]
     gathered = made(events=[SimpleNamespace(time_ms=time) for time in lines], histories=())
 
-    assert (f", by evidence up to 1970-01-01 {said}" if said else "") == _up_to(gathered, incidents)
+    end_ms, what = _up_to(gathered, incidents)
+    assert said == ("" if end_ms is None else f"00:00:{end_ms // 1000:02} UTC ({what})")

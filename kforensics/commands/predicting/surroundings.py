@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kforensics.damage import Absent, Gravity
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs
@@ -13,6 +13,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, newest_log, quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.protocol.loading.node import Assignment
 from kforensics.source.naming import FileKind
@@ -39,7 +40,7 @@ class Surroundings:
         history = self.history
         if history is None or history.gaps or history.problems or not self.is_of_one_moment:
             return None
-        return None if any(damage.gravity is Gravity.DAMAGE for _, damage in history.damage) else history.latest()
+        return None if any(damage.hides_content for _, damage in history.damage) else history.latest()
 
     @cached_property
     def assigned(self) -> Mapping[tuple[str, int], Assignment] | None:
@@ -84,6 +85,7 @@ def look_around(
         is_of_one_moment: no node is among the inputs twice.
     """
     histories = read_metadata_logs(inputs)
+    refuse_two_clusters(histories, inputs)
     return Surroundings(
         newest_log(histories),
         tuple(log_files),

@@ -264,7 +264,7 @@ def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
     )
     return Tasks(
         tasks=tasks,
-        problems=(*places.problems, *gathered.problems),
+        problems=(*places.problems, *gathered.problems, *gathered.left_out),
         partitions=len(tasks),
         facts=gathered.facts,
         not_all_given=tuple(one.partition for one in tasks if _lacks_a_replica(one, gathered.facts)),

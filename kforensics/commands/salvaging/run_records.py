@@ -20,7 +20,7 @@ from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.segment.walk import Buffers, iter_record_chunks
 from kforensics.reconcile.salvage.best_copy import MAIN
-from kforensics.reconcile.salvage.gaps import Gap, GapReason, join_gaps
+from kforensics.reconcile.salvage.gaps import Gap, GapReason, join_gaps, reason_of
 from kforensics.reconcile.salvage.transactions import Outcomes, are_transactional
 from kforensics.units import OffsetRange
 
@@ -89,7 +89,7 @@ class RunRecords:
             lost if isinstance(lost, OffsetRange) else OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
         )
         where = f"{self._files.segment(run.copy, run.segment).path}, byte {damage.span.position:,}: {damage.found}"
-        part.gaps.append(Gap(offsets=offsets, count=offsets.count, reason=GapReason.DAMAGED, detail=where))
+        part.gaps.append(Gap(offsets=offsets, count=offsets.count, reason=reason_of(damage), detail=where))
 
     def problem_of(self, run: Run, error: EvidenceError) -> Problem:
         """Return what can't be read of a run as a problem of its segment.

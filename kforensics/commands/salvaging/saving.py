@@ -24,7 +24,7 @@ from kforensics.evidence.model import BatchReader, CheckpointValue
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.salvage.best_copy import MAIN, BestCopies, Selection
-from kforensics.reconcile.salvage.gaps import Gap, GapReason, HoleJudge, join_gaps, without_held
+from kforensics.reconcile.salvage.gaps import UNREADABLE, Gap, GapReason, HoleJudge, join_gaps, without_held
 from kforensics.units import OffsetRange
 
 _IN_RECORDS = "--form jsonl holds them"
@@ -439,8 +439,8 @@ class _Saver:
         for one in merge.parts:
             for readable in self._readable(one):
                 for run, part in self._records.parts(readable, output.records.add, seen):
-                    unread += [gap for gap in part.gaps if gap.reason is GapReason.DAMAGED]
-                    part.gaps = [gap for gap in part.gaps if gap.reason is not GapReason.DAMAGED]
+                    unread += [gap for gap in part.gaps if gap.reason in UNREADABLE]
+                    part.gaps = [gap for gap in part.gaps if gap.reason not in UNREADABLE]
                     self._add(run, output, part, part.records)
         self._gaps += [left for gap in unread for left in _without_known(gap, seen)]
         if self._lines is not None:
@@ -473,7 +473,7 @@ class _Saver:
         """Return the offsets of the records that can be read; what can't be is added to the gaps."""
         found: set[int] = set()
         for _, part in self._records.parts(run, lambda chunk, _: found.update(chunk.offset.tolist())):
-            unread += [gap for gap in part.gaps if gap.reason is GapReason.DAMAGED]
+            unread += [gap for gap in part.gaps if gap.reason in UNREADABLE]
         return found
 
 

@@ -1,6 +1,6 @@
 """The offsets of a partition's lineage that were read, and every reason why something of it was not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.salvage.gaps import GapReason, reason_of
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
@@ -33,6 +33,7 @@ _WORDS = {
     GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no copy is shown to be of this log",
     GapReason.REMOTE: "not on these disks: only remote storage, which was not searched, can hold them",
     GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
+    GapReason.NOT_READ: "beyond what kforensics reads at once, and not shown to be damaged",
     GapReason.NEVER_SEEN: "no input holds them",
 }
 
@@ -146,12 +147,12 @@ def _holes(
         if not any(one.kind is CopyKind.LIVE for one in own):
             yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
         return
-    damage = [
-        one.offsets_lost
+    damage = {
+        one.offsets_lost: reason_of(one)
         for segment in leader.replica.segments
         for one in segment.damage
         if isinstance(one.offsets_lost, OffsetRange)
-    ]
+    }
     end = max(
         leader.log_end_offset,
         *(one.last + 1 for one in damage),
@@ -204,7 +205,7 @@ def _left_behind(own: Sequence[ScannedReplica], leader: LoadedLog) -> str:
 
 
 def _reasons(
-    hole: OffsetRange, leader: LoadedLog, damage: Sequence[OffsetRange], cleaned: int, *, is_captured: bool
+    hole: OffsetRange, leader: LoadedLog, damage: Mapping[OffsetRange, GapReason], cleaned: int, *, is_captured: bool
 ) -> Iterator[tuple[OffsetRange, GapReason]]:
     """Yield the hole, split where the reason changes."""
     edges = {hole.first, hole.last + 1}
@@ -217,8 +218,8 @@ def _reasons(
             reason = GapReason.RETENTION
         elif first < leader.content_start_offset:
             reason = GapReason.REMOTE
-        elif any(one.first <= first <= one.last for one in damage):
-            reason = GapReason.DAMAGED
+        elif (met := next((why for one, why in damage.items() if one.first <= first <= one.last), None)) is not None:
+            reason = met
         elif first < cleaned:
             reason = GapReason.COMPACTED
         else:

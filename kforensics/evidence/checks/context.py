@@ -47,6 +47,8 @@ class FileReport:
     batches: int | Absent = Absent.NOT_APPLICABLE
     records: int | Absent = Absent.NOT_APPLICABLE
     damage: tuple[Damage, ...] = ()
+    is_leftover: bool = False
+    """What an unfinished write left; it is not looked into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,8 @@ def state_of(damage: Iterable[Damage]) -> FileState:
     gravities = {place.gravity for place in damage}
     if Gravity.DAMAGE in gravities:
         return FileState.DAMAGED
+    if Gravity.UNREAD in gravities:
+        return FileState.UNREADABLE
     if gravities & {Gravity.TORN_TAIL, Gravity.REBUILDABLE}:
         return FileState.TORN_TAIL
     return FileState.INTACT

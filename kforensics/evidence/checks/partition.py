@@ -74,7 +74,7 @@ def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile,
     tasks += [
         (file, ScanTask(path=context.root / file.path, base_offset=base_offset_of(file), level=level))
         for file in context.files
-        if file.name.kind is FileKind.SEGMENT and file.name.suffix is not FileSuffix.NONE
+        if file.name.kind is FileKind.SEGMENT and file.name.suffix is not FileSuffix.NONE and not file.name.is_leftover
     ]
     return tasks
 
@@ -172,6 +172,10 @@ class _PartitionCheck:
             *(check_checkpoints(self._context, segments) if segments and not self._found.problems else ()),
             *((path, damage) for path, damage in missing if path not in own),
         )
+        for path, places in self._found.damage.items():
+            limited = [place for place in places if place.gravity is Gravity.UNREAD]
+            more = f" (and {len(limited) - 1} more places)" if len(limited) > 1 else ""
+            self._found.problems += [(path, place.limit_words + more) for place in limited[:1]]
         ranges = [found for segment in segments if (found := sound_range(segment)) is not None]
         return CheckedPartition(
             context=self._context,
@@ -209,13 +213,15 @@ class _PartitionCheck:
 
     def _read_alone(self, file: FoundFile) -> None:
         kind = file.name.kind
+        if file.name.is_leftover:
+            return
         try:
             if FILE_KINDS[kind].parse is not None:
                 with open_evidence(self._context.root / file.path) as evidence:
                     value, damage = read_and_understand(kind, evidence)
                 self._found.values[file.path] = value
                 self._found.add(file.path, damage)
-            elif kind is FileKind.METADATA_SNAPSHOT and file.name.suffix is not FileSuffix.PART:
+            elif kind is FileKind.METADATA_SNAPSHOT:
                 with open_evidence(self._context.root / file.path) as evidence:
                     scan = scan_metadata_snapshot(evidence, level=self._level)
                 self._found.counts[file.path] = (scan.batch_count, scan.record_count)
@@ -394,7 +400,7 @@ class _PartitionCheck:
         damage = tuple(sorted(self._found.damage.get(path, ()), key=lambda place: place.span))
         if path in self._found.unreadable and state_of(damage) is not FileState.DAMAGED:
             state = FileState.UNREADABLE
-        elif damage or self._is_checked(path, kind):
+        elif damage or self._is_checked(file):
             state = state_of(damage)
         else:
             state = FileState.UNCHECKED
@@ -408,10 +414,12 @@ class _PartitionCheck:
             batches=Absent.NOT_APPLICABLE if batches is None else batches,
             records=Absent.NOT_APPLICABLE if records is None else records,
             damage=damage,
+            is_leftover=file.name.is_leftover,
         )
 
-    def _is_checked(self, path: str, kind: FileKind) -> bool:
-        if path in self._found.missing:
+    def _is_checked(self, file: FoundFile) -> bool:
+        path, kind = file.path, file.name.kind
+        if path in self._found.missing or file.name.is_leftover:
             return False
         return FILE_KINDS[kind].parse is not None or kind in _CHECKED or path in self._found.counts
 

@@ -62,6 +62,8 @@ def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage
         is_last: whether no segment follows.
     """
     scan = segment.scan
+    if place.gravity is Gravity.UNREAD:
+        return place
     if place.kind is DamageKind.ORDER and scan.magics <= {0, 1}:
         # Up to 0.10 a follower checks only the last offset of a wrapper: logs of these formats may hold offsets twice.
         return replace(place, gravity=Gravity.STALE)

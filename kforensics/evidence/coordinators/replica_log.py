@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kforensics.damage import Damage, Gravity
+from kforensics.damage import Damage
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.columns import NO_CONTROL
 from kforensics.evidence.captured.reading import captured_batches, captured_controls, captured_segment
@@ -124,9 +124,9 @@ class ReplicaLog:
 
         Args:
             path: of the segment.
-            damage: what was found; of another gravity than `damage` it is not noted.
+            damage: what was found; what a broker repairs is not noted.
         """
-        if damage.gravity is Gravity.DAMAGE:
+        if damage.hides_content:
             words = (
                 f"{damage.kind.value} at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"
             )

@@ -62,6 +62,8 @@ class FoundInput:
     log_dirs: tuple[FoundLogDir, ...] = ()
     log_dir_paths: tuple[str, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
+    is_named: bool = True
+    """It was named itself, not found below a path that was."""
 
     @property
     def root(self) -> Path:
@@ -150,7 +152,7 @@ class Inputs:
         Args:
             problems: what could not be read.
         """
-        return [one for one in problems if self.found[one.input].shape is not Absent.UNREADABLE]
+        return [one for one in problems if not one.is_foreign and self.found[one.input].shape is not Absent.UNREADABLE]
 
     @property
     def is_membership_shown(self) -> bool:
@@ -510,7 +512,8 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
     ]
     if with_server_logs:
         inputs += [
-            _simple(given / path, place.listings.below(path), "log-files", Shape.FILES) for path in place.file_dirs
+            replace(_simple(given / path, place.listings.below(path), "log-files", Shape.FILES), is_named=not path)
+            for path in place.file_dirs
         ]
     inputs.sort(key=lambda one: one.described.path)
     if inputs and place.obstacles:

@@ -55,6 +55,8 @@ class LogDirState:
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
     without_directory: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     """Offsets above zero of partitions that have no directory here, as `checkpoints` holds those of the others; empty where listing them has a cost."""
+    other_case: Mapping[TopicPartition, TopicPartition] = field(default_factory=dict)
+    """Partitions named by a checkpoint of which a directory here differs in case only, and its partition: one directory for both on a disk that ignores case."""
 
     @property
     def root(self) -> Path:
@@ -96,13 +98,18 @@ def read_log_dir_state(
     unreadable = set()
     root = listings.root
     here = _partitions_here(listings, log_dir)
+    folded = _by_folded_name(here or {})
+    other_case: dict[TopicPartition, TopicPartition] = {}
     for name, file_name in CHECKPOINTS.items():
         path = join(log_dir, file_name)
         if not (root / path).exists():
             continue
         try:
             with open_evidence(root / path) as file:
-                values[name], elsewhere[name] = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
+                values[name], missing = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
+            alike = {one: is_at for one in missing if (is_at := folded.get(_folded(one))) is not None}
+            other_case.update(alike)
+            elsewhere[name] = {one: packed for one, packed in missing.items() if one not in alike}
         except (EvidenceError, FormatError) as error:
             unreadable.add(name)
             problems.append(problem_of(input_index, path, error))
@@ -115,8 +122,20 @@ def read_log_dir_state(
         checkpoints=values,
         unreadable=frozenset(unreadable),
         without_directory={name: lines for name, lines in elsewhere.items() if lines},
+        other_case=other_case,
     )
     return state, tuple(problems)
+
+
+def _folded(partition: TopicPartition) -> TopicPartition:
+    return TopicPartition(partition.topic.casefold(), partition.partition)
+
+
+def _by_folded_name(here: Mapping[str, Collection[int]]) -> dict[TopicPartition, TopicPartition]:
+    """Return the partitions of a log directory by their name in lower case; none where two of them differ in case only, since the disk then tells case apart."""
+    every = [TopicPartition(topic, number) for topic, numbers in here.items() for number in numbers]
+    folded = {_folded(one): one for one in every}
+    return folded if len(folded) == len(every) else {}
 
 
 def _partitions_here(listings: Listings, log_dir: str) -> dict[str, set[int]] | None:
@@ -204,16 +223,16 @@ def lost_directories(
 
     Returns:
         What is lost, and a problem for each log directory that names more partitions without a directory than there are with one: then the copy can have
-        left them out.
+        left them out. Another for each that holds a directory whose name differs in case only.
     """
+    problems = [problem for state in states for problem in _of_other_case(state)]
     if not any(state.without_directory for state in states):
-        return (), ()
+        return (), tuple(problems)
     by_broker: dict[int | str, set[TopicPartition]] = {}
     owners = {state.input: _owner(state) for state in states}
     for number, partition in held:
         by_broker.setdefault(owners.get(number, f"input {number}"), set()).add(partition)
     lost: list[LostDirectory] = []
-    problems: list[Problem] = []
     for state in states:
         here = by_broker.get(_owner(state), set())
         own = named_without_directory(state, here)
@@ -224,6 +243,15 @@ def lost_directories(
         else:
             lost += own
     return tuple(lost), tuple(problems)
+
+
+def _of_other_case(state: LogDirState) -> Iterator[Problem]:
+    for named, is_at in sorted(state.other_case.items()):
+        message = (
+            f"the checkpoints also name {named}, which differs from it in case only: a disk that ignores case has one directory for both, "
+            f"so it is not known whether one of {named} is missing, nor which of the two these files are of"
+        )
+        yield Problem(input=state.input, path=join(state.log_dir, str(is_at)), message=message)
 
 
 def _owner(state: LogDirState) -> int | str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent, Damage, Gravity, Span
+from kforensics.damage import Absent, Damage, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
@@ -293,7 +293,7 @@ class _LogReader:
                 for chunk in iter_record_chunks(file):
                     if isinstance(chunk, Damage):
                         self.damage.append((path, chunk))
-                        is_damaged |= chunk.gravity is Gravity.DAMAGE
+                        is_damaged |= chunk.hides_content
                         continue
                     for control in _controls(chunk):
                         if control.type is ControlType.SNAPSHOT_HEADER and isinstance(control.value, Decoded):

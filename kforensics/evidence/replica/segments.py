@@ -259,8 +259,8 @@ class SegmentSummary:
         )
 
 
-NO_END_OF_RECOVERY = frozenset({DamageKind.ORDER, DamageKind.EPOCH})
-"""Damage that recovery does not see: each batch is sound, only their sequence is not."""
+NO_END_OF_RECOVERY = frozenset({DamageKind.ORDER, DamageKind.EPOCH, DamageKind.TOO_LARGE})
+"""Damage that recovery does not see: each batch is sound, and only their sequence is not, or what only a reader of the records meets."""
 
 
 def digest_batches(batches: BatchTable) -> NDArray[np.void]:

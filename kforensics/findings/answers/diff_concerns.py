@@ -41,6 +41,11 @@ class Concerns:
         """
         return [item for state in states or (self.state,) for item in self.by_kind.get((state, kind), ())]
 
+    def agreeing(self) -> int:
+        """Return the number of partitions whose assigned replicas are all given and agree, content compared."""
+        listed = [one for one in self.judged if not one.is_deleted]
+        return self.count - len(listed) + sum(one.state is State.AGREE for one in listed)
+
     def by_owners(self, items: Sequence[Item]) -> list[tuple[str, list[Item]]]:
         """Return the concerns by whom they are about, those with most committed records first.
 

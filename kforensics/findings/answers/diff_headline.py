@@ -16,6 +16,7 @@ from kforensics.findings.answers.diff_concerns import (
 )
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.partition_state import ORDER, OTHER_DISKS, ConcernKind
+from kforensics.units import TopicPartition
 from kforensics.words import counted, form
 
 _WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
@@ -64,7 +65,6 @@ _SHORT = {
 _SENTENCES = {
     ConcernKind.RECOVERY: "recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
     ConcernKind.PROTOCOL: "what {first_owners} truncates depends on the Kafka version, which no input shows: of {partition}, {detail}; {partitions} in all.",
-    ConcernKind.ALONE: "nothing was compared: of {partitions} one replica is given.",
     ConcernKind.OUTDATED: "the directories of {partitions} were copied before the last log lines: these name leader epoch {detail} of {partition}, which no directory knows.",
     ConcernKind.LOGGED_END: "the directories of {partitions} were copied before the last log lines, or have lost the ends of their logs: {detail}.",
     ConcernKind.SAME_DISK: "the replicas of {partitions} agree, on disks of {owners} where other logs end before offsets that log lines name.",
@@ -275,7 +275,7 @@ def _divergence(found: Concerns, items: Sequence[Item]) -> str:
     return f"REPLICAS DIFFER FOR GOOD: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
 
 
-def _missing(items: Sequence[Item]) -> str:
+def _missing(found: Concerns, items: Sequence[Item]) -> str:
     groups = [
         (owner, [one for one in items if owner in one[1].owners])
         for owner in dict.fromkeys(owner for _, one in items for owner in one.owners)
@@ -286,12 +286,28 @@ def _missing(items: Sequence[Item]) -> str:
         owners, own = joined_by_and(owner for owner, _ in away), [item for _, own in away for item in own]
         are = "are" if len(away) > 1 else "is"
         sentences.append(f"{owners} {are} not among the inputs and should hold {partitions_of(own)}.")
-    for owner, own in [one for one in groups if one not in away][:MOST_NAMED]:
-        name = owner.removeprefix(OTHER_DISKS)
+    alike: dict[frozenset[TopicPartition], tuple[list[str], list[Item]]] = {}
+    for owner, own in [one for one in groups if one not in away]:
+        names, _ = alike.setdefault(frozenset(tp for tp, _ in own), ([], own))
+        names.append(owner.removeprefix(OTHER_DISKS))
+    for names, own in list(alike.values())[:MOST_NAMED]:
+        source = "--replicas" if all(one.is_stated for _, one in own) else "the newest record given"
         sentences.append(
-            f"{name} should hold {partitions_of(own)} by the newest record given, and none of its log directories among the inputs does."
+            f"{joined_by_and(names)} should hold {partitions_of(own)} by {source}, and none of {form(len(names), 'its', 'their')} log directories "
+            "among the inputs does."
         )
+    agreeing = found.agreeing()
+    if agreeing and any(one.is_stated for _, one in items):
+        sentences.append(f"All assigned replicas of {counted(agreeing, 'partition')} agree.")
     return " ".join(sentences)
+
+
+def _alone(found: Concerns, items: Sequence[Item]) -> str:
+    others = found.count - len({tp for tp, _ in items})
+    if not others:
+        return f"nothing was compared: of {partitions_of(items)} one replica is given."
+    agree = f"; all replicas of {counted(found.agreeing(), 'partition')} agree" if found.agreeing() else ""
+    return f"of {partitions_of(items)} of {found.count:,} one replica is given, compared with nothing{agree}."
 
 
 def _tail(items: Sequence[Item]) -> str:
@@ -333,7 +349,6 @@ def _copied_again(items: Sequence[Item]) -> str:
 
 _BY_ITEMS: dict[ConcernKind, Callable[[Sequence[Item]], str]] = {
     ConcernKind.GONE: _gone,
-    ConcernKind.MISSING: _missing,
     ConcernKind.TAIL: _tail,
     ConcernKind.COPIED_AGAIN: _copied_again,
 }
@@ -347,7 +362,9 @@ _BY_ALL: dict[ConcernKind, Callable[[Concerns, Sequence[Item]], str]] = {
     ConcernKind.PAST_END: _past_end,
     ConcernKind.ELECTED: _elected,
     ConcernKind.DIVERGENCE: _divergence,
+    ConcernKind.MISSING: _missing,
     ConcernKind.ASSIGNMENT: _assignment,
+    ConcernKind.ALONE: _alone,
     ConcernKind.BEHIND: _behind,
 }
 """What it says by these concerns in the state that they decide, or beside others."""

@@ -55,8 +55,15 @@ def diff_steps(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     parted = found.of(ConcernKind.DIVERGENCE, State.DIVERGED)
     if any(not one.detail for _, one in parted):
         yield "Find out which content is right before a leader changes: readers get one or the other. Delete nothing."
-    for owner, items in found.by_owners([item for item in parted if item[1].detail]):
-        yield f"Have another broker than {owner} lead {names_of(items)}, then let {owner} copy it again into an empty directory; keep the old one: {_copy(paths, items)}"
+    odd = [item for item in parted if item[1].detail]
+    for owner, items in found.by_owners([item for item in odd if item[1].whole]):
+        leaders = joined_by_and(dict.fromkeys(one.whole for _, one in items))
+        yield f"Have {leaders} lead {names_of(items)}, of which all is intact there, then let {owner} copy it again into an empty directory; keep the old one: {_copy(paths, items)}"
+    for owner, items in found.by_owners([item for item in odd if not item[1].whole]):
+        yield (
+            f"Empty and delete no replica of {names_of(items)}: no other one given is known to hold all that {owner} {'hold' if ' and ' in owner else 'holds'} "
+            f"({'; '.join(one.holds for _, one in items[:MOST_NAMED])}). Copy the directories first: {_copy(paths, items)}"
+        )
     again = found.of(ConcernKind.COPIED_AGAIN, State.UNCOMMITTED_ONLY)
     for leader in dict.fromkeys(one.leader for _, one in again):
         yield f"Keep {leader} up until its followers have caught up: what they truncate is on its disk alone meanwhile."

@@ -22,7 +22,7 @@ class JudgedGroups:
 
     groups: Sequence[GroupView]
     setbacks: Sequence[Change]
-    """The set-backs, the largest first."""
+    """The set-backs, the largest first, those that were caught up last."""
     setback_count: int
     """The number of set-backs, those that are not listed included."""
     topic: CoordinatorTopic
@@ -45,6 +45,11 @@ class JudgedGroups:
     """Records of it that are not understood."""
     why_skipped_of_shares: str = ""
     """Why the first of them is not, in words."""
+
+    @cached_property
+    def _behind(self) -> list[Change]:
+        """The set-backs behind which a group still is."""
+        return [one for one in self.setbacks if one.caught_up_ms is None]
 
     @cached_property
     def _past(self) -> list[tuple[GroupView, GroupPosition]]:
@@ -93,7 +98,7 @@ class JudgedGroups:
                     f"{one.log_end_offset:,}{more}{also}."
                 )
             case State.SET_BACK:
-                return _set_back(self.setbacks[0], self.setback_count)
+                return self._set_back()
             case State.BELOW_THE_START:
                 group, one = self._below[0]
                 where = f"{name_text(one.topic)}-{one.partition}"
@@ -115,6 +120,26 @@ class JudgedGroups:
                 else f"{counted(len(self.groups), 'group')}, and none was set back{until}."
             )
         return f"{counted(len(self.groups), 'group')}, and none was set back since {utc_words(self.complete_since_ms)}{until}."
+
+    def _set_back(self) -> str:
+        worst, count = self.setbacks[0], self.setback_count
+        where = f"{name_text(worst.key.topic)}-{worst.key.partition}"
+        past = len(self.setbacks) - len(self._behind)
+        caught_up = f", {past:,} of them caught up again" if past else ""
+        more = f" {count - 1:,} more{caught_up}." if count > 1 else ""
+        if worst.offset is None:
+            cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
+            held = ", which an earlier copy holds" if worst.by == "unknown" else ""
+            return (
+                f"{_loud(worst.key.group)} HAS LOST ITS POSITION in {where}: {worst.previous:,}{held}; {cause}.{more}"
+            )
+        what = f"{where} from {worst.previous:,} to {worst.offset:,} at {utc_words(worst.time_ms)}, {_by_whom(worst)}"
+        if worst.caught_up_ms is None:
+            return f"{_loud(worst.key.group)} WAS SET BACK: {what}.{more}"
+        others = "" if count == 1 else f" So were {count - 1:,} more."
+        to_do = ", so there is nothing to do" if past == count else ""
+        back = f"caught up again at {utc_words(worst.caught_up_ms)} or before"
+        return f"{name_text(worst.key.group)} was set back and has caught up again{to_do}: {what}; {back}.{others}"
 
     def _doubts(self) -> Iterator[str]:
         is_past = self.at_ms is not None
@@ -192,7 +217,7 @@ class JudgedGroups:
                 f"Before {names} {form(len(groups), 'consumes', 'consume')} again: offsets below a log start are out of range, and auto.offset.reset decides what is read next,"
                 " all of the log that is left (earliest) or nothing that is there now (latest)."
             )
-        resets = [one for one in self.setbacks if one.by == "administrator" and one.removed_by is None]
+        resets = [one for one in self._behind if one.by == "administrator" and one.removed_by is None]
         if resets:
             one = resets[0]
             tool = "kafka-consumer-groups.sh --reset-offsets --to-offset"
@@ -204,12 +229,19 @@ class JudgedGroups:
             )
 
     def _tell(self) -> Iterator[str]:
-        again = sum(one.set_back for one in self.setbacks if one.by != "truncation" and not one.is_lost)
-        if again:
-            groups = _groups_of(one for one in self.setbacks if not one.is_lost)
-            yield f"The owners of {groups}: up to {counted(again, 'record')} are read again."
-        if any(one.is_lost for one in self.setbacks):
-            groups = _groups_of(one for one in self.setbacks if one.is_lost)
+        for words, found in (
+            ("are read again", self._behind),
+            (
+                "were read twice, before the group had caught up",
+                [one for one in self.setbacks if one not in self._behind],
+            ),
+        ):
+            again = sum(one.set_back for one in found if one.by != "truncation" and not one.is_lost)
+            if again:
+                groups = _groups_of(one for one in found if not one.is_lost)
+                yield f"The owners of {groups}: up to {counted(again, 'record')} {words}."
+        if any(one.is_lost for one in self._behind):
+            groups = _groups_of(one for one in self._behind if one.is_lost)
             yield f"The owners of {groups}: a position is gone, and auto.offset.reset decides what is read next; set it by hand."
         if self._past:
             groups = listed(sorted({name_text(group.name) for group, _ in self._past}), most=MOST_NAMED)
@@ -218,19 +250,6 @@ class JudgedGroups:
 
 def _groups_of(changes: Iterable[Change]) -> str:
     return listed(sorted({name_text(one.key.group) for one in changes}), most=MOST_NAMED)
-
-
-def _set_back(worst: Change, count: int) -> str:
-    key = worst.key
-    more = f" {count - 1:,} more." if count > 1 else ""
-    if worst.offset is None:
-        cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
-        held = ", which an earlier copy holds" if worst.by == "unknown" else ""
-        return f"{_loud(key.group)} HAS LOST ITS POSITION in {name_text(key.topic)}-{key.partition}: {worst.previous:,}{held}; {cause}.{more}"
-    return (
-        f"{_loud(key.group)} WAS SET BACK: {name_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
-        f"{utc_words(worst.time_ms)}, {_by_whom(worst)}.{more}"
-    )
 
 
 def _loud(name: str | bytes) -> str:

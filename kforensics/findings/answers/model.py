@@ -191,7 +191,7 @@ def exit_code(command: str, answer: Answer, findings: Collection[Finding], probl
         command: a key of `STATES`.
         answer: of the command.
         findings: of the whole result.
-        problems: what could not be read.
+        problems: what could not be read; what is foreign was left out, and counts for nothing.
 
     Returns:
         0, 1 or 3.
@@ -201,4 +201,4 @@ def exit_code(command: str, answer: Answer, findings: Collection[Finding], probl
         return code
     if any(finding.severity.rank >= Severity.WARNING.rank for finding in findings):
         return ExitCode.FINDINGS
-    return ExitCode.INCOMPLETE if problems else ExitCode.NOTHING_FOUND
+    return ExitCode.INCOMPLETE if any(not one.is_foreign for one in problems) else ExitCode.NOTHING_FOUND

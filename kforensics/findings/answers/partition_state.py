@@ -16,8 +16,8 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict, WhatIf
-from kforensics.units import Depth, TopicPartition
-from kforensics.words import counted
+from kforensics.units import Depth, OffsetRange, TopicPartition
+from kforensics.words import counted, listed
 
 
 class ConcernKind(StrEnum):
@@ -36,7 +36,6 @@ class ConcernKind(StrEnum):
     DIVERGENCE = "divergence"
     UNNAMED = "unnamed"
     MISSING = "missing"
-    ALONE = "alone"
     TAIL = "tail"
     LEADER = "leader"
     COMPACTION = "compaction"
@@ -48,6 +47,7 @@ class ConcernKind(StrEnum):
     LOGGED_END = "logged-end"
     SAME_DISK = "same-disk"
     ASSIGNMENT = "assignment"
+    ALONE = "alone"
     COPIED_AGAIN = "copied-again"
     UNCOMMITTED = "uncommitted"
     BEHIND = "behind"
@@ -90,6 +90,12 @@ class Concern(NamedTuple):
     """It is about the only member of the ISR."""
     is_replaced: bool = False
     """Others hold other records at these offsets, in a later leader epoch: to start first saves nothing."""
+    whole: str = ""
+    """The owner of another replica that holds intact all that those hold which it is about; empty where none is known to."""
+    holds: str = ""
+    """Which offsets each replica can give, in words."""
+    is_stated: bool = False
+    """It rests on the assignment that an operator stated, and no record does."""
 
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:
@@ -357,7 +363,8 @@ def _not_compared(
         detail = ", ".join(map(str, needed))
         # A directory that does not say whose it is may be the one that is missing.
         kind = ConcernKind.UNNAMED if any(one.view.replica.is_unnamed for one in given) else ConcernKind.MISSING
-        yield Concern(state=State.UNKNOWN, kind=kind, owners=names, detail=detail)
+        is_stated = report.is_assignment_stated
+        yield Concern(state=State.UNKNOWN, kind=kind, owners=names, detail=detail, is_stated=is_stated)
     if not given:
         # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
         if not report.missing_replicas and not any(one.is_certain for one in report.emptied):
@@ -527,10 +534,44 @@ def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iter
         is_one_whole = len(report.odd_ones) < len(live)
         reasons = {one.reason: report.owner_of(one.view) for one in report.odd_ones} if is_one_whole else {}
         detail = "; ".join(f"{owner}: {why}" if len(reasons) > 1 else why for why, owner in reasons.items())
-        yield _concern(report, State.DIVERGED, ConcernKind.DIVERGENCE, views, detail=detail)
+        concern = _concern(report, State.DIVERGED, ConcernKind.DIVERGENCE, views, detail=detail)
+        yield concern._replace(whole=_whole_beside(report, live, views), holds=_what_each_holds(report, live))
     asked = [one for one in live if one.divergence is not None and one.divergence.is_open]
     if asked:
         yield _concern(report, State.UNKNOWN, ConcernKind.COMPACTION, (one.view for one in asked))
+
+
+def _whole_beside(report: PartitionReport, live: Sequence[ReplicaReport], odd: Sequence[LoadedLog]) -> str:
+    """Return the owner of a replica that holds intact all that these do; empty where none of those given is known to."""
+    first, end = min(one.content_start_offset for one in odd), max(one.log_end_offset for one in odd)
+    return next(
+        (
+            report.owner_of(one.view)
+            for one in live
+            if not any(one.view is other for other in odd)
+            and one.view.is_intact
+            and not report.not_compared_below
+            and one.view.content_start_offset <= first
+            and one.view.log_end_offset >= end
+        ),
+        "",
+    )
+
+
+def _what_each_holds(report: PartitionReport, live: Sequence[ReplicaReport]) -> str:
+    """Return in words which offsets each replica can give."""
+    words = []
+    for one in live:
+        view = one.view
+        whole = OffsetRange(view.content_start_offset, view.log_end_offset - 1)
+        held = whole.without(view.lost_ranges) if whole.first <= whole.last else ()
+        ranges = listed([f"{part.first}..{part.last}" for part in held], most=_MOST_RANGES) or "nothing"
+        doubt = "" if view.is_intact or view.lost_ranges else ", damaged"
+        words.append(f"{report.owner_of(view)} {ranges}{doubt}")
+    return ", ".join(words)
+
+
+_MOST_RANGES = 4
 
 
 def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:

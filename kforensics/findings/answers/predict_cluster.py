@@ -152,6 +152,15 @@ class PredictedCluster:
         ]
 
     @property
+    def has_unknown_log(self) -> bool:
+        """Whether it is not known what becomes of some log or some node by its own files."""
+        return (
+            any(log.outcome != "loads" for log in self.logs if log.is_reached)
+            or any(isinstance(start.result, Absent) for start in self.starts)
+            or any(one.unknown for one in self.metadata_logs)
+        )
+
+    @property
     def elsewhere(self) -> list[MissingDirectories]:
         """Of each node that has more log directories than are here, what is known of them."""
         return [one for one in self.missing_directories if one.missing or one.configured]

@@ -68,14 +68,38 @@ def _starts(found: PredictedCluster, state: State) -> str:
     newer = next((start for start in found.starts if found.is_newer(start)), None)
     if state is State.UNKNOWN and newer is not None:
         return f"What {found.node(newer.input)} does with Kafka {newer.kafka} is not known: {newer.reason}."
-    if state is State.UNKNOWN and (found.logs or found.metadata_logs):
+    is_unknown = state is State.UNKNOWN and bool(found.logs or found.metadata_logs)
+    if is_unknown and (not found.logs or found.has_unknown_log):
         return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
     if not found.logs:
         lacks = any(one.lost_before for one in found.metadata_logs)
         return f"Nothing here keeps {version} from starting; {_INCOMPLETE_METADATA if lacks else 'no log of a partition is here'}."
     but = next(_but(found), "")
     rest = " as they are" if state is State.STARTS_UNCHANGED else ", and loading discards no record"
+    if is_unknown:
+        rest = "" if but else ", as far as is known"
+        return f"{loads}{version} loads {_all(found)}{but or rest}. {next(_why_unknown(found), 'Not all that decides it is here')}."
     return f"{loads}{version} loads {_all(found)}{but or rest}."
+
+
+def _why_unknown(found: PredictedCluster) -> Iterator[str]:
+    """Yield what leaves the starts unknown although each log here is known to load."""
+    if found.has_problems:
+        yield "Not all could be read"
+    if found.versions:
+        yield f"Kafka {listed(list(dict.fromkeys(one.kafka for one in found.versions)), most=4)}, which these files allow too, would do something else"
+    if found.allows_older:
+        yield "These files allow versions before 0.10, too, whose loaders are not modelled"
+    if found.left_out:
+        yield "Partition directories that are given alone can't be played"
+    if found.not_migrated:
+        yield "Whether a broker with ZooKeeper starts without it is not known"
+    if found.side_by_side:
+        yield "Whether these are nodes of their own, or disks of one, is not known"
+    if found.unknown_strays:
+        yield "Which of them are strays is not known"
+    if found.is_partial:
+        yield "Only the partitions that were asked for were read"
 
 
 def _but(found: PredictedCluster) -> Iterator[str]:

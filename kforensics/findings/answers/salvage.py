@@ -12,6 +12,7 @@ _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"
 
 _REASONS = {
     "damaged": "in damaged bytes of which no sound copy is among the inputs",
+    "not-read": "in batches beyond what kforensics reads at once, which nothing shows to be damaged",
     "never-seen": "held by no input",
     "remote": "below the local log, where only remote storage can hold them",
     "not-captured": "left on the broker by its capture",

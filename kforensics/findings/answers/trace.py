@@ -143,7 +143,13 @@ class TraceTally:
 
 
 _WITHOUT_REPLICA = frozenset({"missing-replica", "unknown-replicas"})
-_BYTES_ELSEWHERE = _WITHOUT_REPLICA | {GapReason.DAMAGED, GapReason.REMOTE, GapReason.NOT_CAPTURED, "unreadable"}
+_BYTES_ELSEWHERE = _WITHOUT_REPLICA | {
+    GapReason.DAMAGED,
+    GapReason.NOT_READ,
+    GapReason.REMOTE,
+    GapReason.NOT_CAPTURED,
+    "unreadable",
+}
 """Gaps that may hide bytes of a record; offsets that no log has any more are none."""
 _BEYOND_FILES = "other topics, values and headers of other records, free space of the disks, backups, consumers and remote storage were not searched for the key"
 

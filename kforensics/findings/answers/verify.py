@@ -43,8 +43,10 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
             now=(f"{worst.advice} {worst.meaning}",) if worst is not None else (),
             unknown=(f"{unread} could not be read: see the end.",) if unread else (),
         )
-    unchecked = states[FileState.UNCHECKED]
+    leftovers = sum(report.is_leftover for report in files)
+    unchecked = states[FileState.UNCHECKED] - leftovers
     rest = f"; {counted(unchecked, 'file')} of other kinds not checked" if unchecked else ""
+    rest += f"; {counted(leftovers, 'leftover')} of an unfinished write, which no broker reads" if leftovers else ""
     sound = states[FileState.INTACT] + states[FileState.TORN_TAIL]
     if unread:
         could = len(files) - states[FileState.UNREADABLE]

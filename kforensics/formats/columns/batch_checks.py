@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent, Damage, DamageKind, Span
-from kforensics.errors import FormatError, UnsupportedFormat, newer_than_known
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.errors import FormatError, LimitReached, UnsupportedFormat, newer_than_known
 from kforensics.formats.columns.decoding_limits import ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.log.headers import BATCH_HEADER
-from kforensics.formats.log.records import SMALLEST_RECORD, CountMismatch, TooManyHeaders
-from kforensics.formats.primitives.codec import BadCompression, Codec, OutputLimitReached, WindowTooLarge
+from kforensics.formats.log.records import SMALLEST_RECORD, CountMismatch
+from kforensics.formats.primitives.codec import BadCompression, Codec, WindowTooLarge
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.units import OffsetRange
 
@@ -31,14 +31,15 @@ class WindowBatches:
         self.sound: Flags = table["crc_valid"].copy()
         self.damage: list[Damage] = []
 
-    def reject(self, row: int, kind: DamageKind, expected: str, found: str) -> None:
-        """Record that a batch is malformed: it is sound no longer, and its whole extent becomes damage.
+    def reject(self, row: int, kind: DamageKind, expected: str, found: str, gravity: Gravity = Gravity.DAMAGE) -> None:
+        """Record that a batch is malformed or can't be read: it is sound no longer, and its whole extent becomes damage.
 
         Args:
             row: the number of the batch in `table`.
             kind: the defect.
             expected: what the format asks for, in words for people.
             found: what is there instead.
+            gravity: `unread` where a limit of kforensics is all that is wrong with it.
         """
         batch = self.table[row]
         self.sound[row] = False
@@ -49,6 +50,7 @@ class WindowBatches:
                 kind=kind,
                 expected=expected,
                 found=found,
+                gravity=gravity,
                 offsets_lost=OffsetRange(first, last) if first <= last else Absent.UNKNOWN,
             )
         )
@@ -62,7 +64,7 @@ class WindowBatches:
             start: the position of the batch in that buffer, for a position in the file; None where the bytes were decompressed.
         """
         batch = self.table[row]
-        if isinstance(error, OutputLimitReached | WindowTooLarge | TooManyHeaders):
+        if isinstance(error, LimitReached | WindowTooLarge):
             kind, where = DamageKind.TOO_LARGE, ""
         elif isinstance(error, UnsupportedFormat):
             kind, where = DamageKind.UNSUPPORTED, ""
@@ -72,7 +74,8 @@ class WindowBatches:
             kind = DamageKind.COUNT if isinstance(error, CountMismatch) else DamageKind.RECORD
             is_plain = start is not None and not batch["attributes"] & CODEC_MASK
             where = f" at byte {int(batch['position']) + error.span.position - (start or 0)}" if is_plain else ""
-        self.reject(row, kind, error.expected, error.found + where)
+        gravity = Gravity.UNREAD if isinstance(error, LimitReached) else Gravity.DAMAGE
+        self.reject(row, kind, error.expected, error.found + where, gravity)
 
 
 def check_headers(batches: WindowBatches) -> None:

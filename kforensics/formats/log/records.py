@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kforensics.damage import Span
-from kforensics.errors import FormatError
+from kforensics.errors import FormatError, LimitReached
 from kforensics.formats.primitives.varint import encode_varint, encode_varlong, read_varint, read_varlong
 
 Buffer = bytes | bytearray | memoryview
@@ -19,8 +19,8 @@ Buffer = bytes | bytearray | memoryview
 SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers."""
 
-MOST_HEADERS = 1 << 16
-"""The most headers of one record that are read: an attacker can send millions of them, compressed to two bytes each."""
+MOST_HEADERS = 1 << 19
+"""The most headers of one record that are read, as many as fit into the default `message.max.bytes`: an attacker can send millions more, compressed."""
 
 Headers = tuple[tuple[bytes, bytes | None], ...]
 
@@ -29,7 +29,7 @@ class CountMismatch(FormatError):  # noqa: N818  # named like its siblings in er
     """The body holds fewer or more records than its batch says."""
 
 
-class TooManyHeaders(FormatError):  # noqa: N818  # likewise
+class TooManyHeaders(LimitReached):  # likewise
     """A record has more than `MOST_HEADERS` headers."""
 
 

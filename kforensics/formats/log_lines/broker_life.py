@@ -13,6 +13,7 @@ _DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|cl
 BROKER_SHAPES: tuple[Shape, ...] = (
     shape(Kind.VERSION, b"Kafka version", rb" ?: ?(?P<version>\d[0-9A-Za-z.-]{0,40})"),
     shape(Kind.CONFIGURATION, b"KafkaConfig values:"),
+    shape(Kind.START_TIME, b"Kafka startTimeMs: ", rb"{utc_ms}"),
     shape(Kind.CLUSTER_NAMED, b"Cluster ID = ", rb"{cluster}"),
     shape(Kind.CLUSTER_NAMED, b"Creating new QuorumController with clusterId ", rb"{cluster}"),
     shape(Kind.CLUSTER_NAMED, b"Incarnation ", rb"{incarnation} of broker {broker} in cluster {cluster}"),

@@ -76,6 +76,8 @@ class LogEventKind(StrEnum):
     VERSION = "version"
     CONFIGURATION = "configuration"
     CLUSTER_NAMED = "cluster-named"
+    START_TIME = "start-time"
+    """The time in UTC that a node prints beside its own at each start, since 2.3."""
     LIVE_BROKERS = "live-brokers"
     OFFSETS_EXPIRED = "offsets-expired"
 

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from kforensics.errors import FormatError
+from kforensics.errors import FormatError, LimitReached
 
 
 class Codec(IntEnum):
@@ -19,7 +19,7 @@ class BadCompression(FormatError):  # noqa: N818  # named like its siblings in e
     """The codec cannot read the bytes."""
 
 
-class OutputLimitReached(FormatError):  # noqa: N818  # likewise
+class OutputLimitReached(LimitReached):  # likewise
     """The output is larger than allowed: the bytes are a decompression bomb, or the caller's buffer is small."""
 
 

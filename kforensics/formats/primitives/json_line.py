@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kforensics.damage import Span
-from kforensics.errors import FormatError
+from kforensics.errors import FormatError, LimitReached
 from kforensics.formats.primitives.text_lines import shown
 
 JSON_FILE_LIMIT = 1024 * 1024
@@ -23,7 +23,7 @@ def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str
         FormatError: the bytes are no JSON object, or too many.
     """
     if len(data) > JSON_FILE_LIMIT:
-        raise FormatError(
+        raise LimitReached(
             Span(0, len(data)), expected=f"{expected} of at most {JSON_FILE_LIMIT} bytes", found=f"{len(data)} bytes"
         )
     try:

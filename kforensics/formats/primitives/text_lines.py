@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 
 TEXT_FILE_LIMIT = 64 * 1024 * 1024
-"""The most bytes of a text file that are read, enough for a million lines; the bytes behind them are reported as damage."""
+"""The most bytes of a text file that are read, enough for a million lines; the bytes behind them are reported as not read."""
 
 LINE_LENGTH_LIMIT = 1024 * 1024
 """The most bytes of one line that are read."""
@@ -82,17 +82,21 @@ def parse_integer(text: bytes, *, bits: int) -> int | None:
 
 
 def beyond_limit(length: int) -> tuple[Damage, ...]:
-    """Return the damage of a text file that is too large for a broker to have written it, none for a smaller one.
+    """Return the place from which on a text file is not read, none for a smaller one.
 
     Args:
-        length: of the file in bytes; what lies behind `TEXT_FILE_LIMIT` is the damage.
+        length: of the file in bytes; what lies behind `TEXT_FILE_LIMIT` is not read.
     """
     if length <= TEXT_FILE_LIMIT:
         return ()
     rest = Span(TEXT_FILE_LIMIT, length - TEXT_FILE_LIMIT)
     return (
         Damage(
-            span=rest, kind=DamageKind.TOO_LARGE, expected=f"at most {TEXT_FILE_LIMIT} bytes", found=f"{length} bytes"
+            span=rest,
+            kind=DamageKind.TOO_LARGE,
+            expected=f"at most {TEXT_FILE_LIMIT} bytes",
+            found=f"{length} bytes",
+            gravity=Gravity.UNREAD,
         ),
     )
 

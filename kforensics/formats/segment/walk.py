@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kforensics.damage import Damage, DamageKind, Span
+from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, open_wrappers
 from kforensics.formats.columns.decoding_limits import PAYLOAD_LENGTH, ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
@@ -226,10 +226,11 @@ class _Walk:
             from kforensics.formats.columns.record_checks import check_records  # noqa: PLC0415 - for records alone
 
             check_records(batches)
-        elif self._level is Level.RECORDS:
+        elif self._level is Level.RECORDS and batches.sound[0]:
             length = int(entries.table["length"][0])
             found_length = f"{length} bytes, of which only the checksum was proven"
-            batches.reject(0, DamageKind.TOO_LARGE, f"a batch of at most {LARGEST_HELD} bytes", found_length)
+            expected = f"a batch of at most {LARGEST_HELD} bytes"
+            batches.reject(0, DamageKind.TOO_LARGE, expected, found_length, Gravity.UNREAD)
         found.damage += batches.damage
         sound = entries.table[in_order]
         found.damage += self._order.check(sound)

@@ -111,6 +111,8 @@ class Change(NamedTuple):
     """What had removed the previous position, where it was not in force any more."""
     is_lost: bool = False
     """The position is gone, and no tombstone removed it."""
+    caught_up_ms: int | None = None
+    """Of a set-back behind which the position stands no more: when it was committed that is in force; None where it is still behind."""
 
     @property
     def set_back(self) -> int:
@@ -120,6 +122,17 @@ class Change(NamedTuple):
         if self.offset is None:
             return self.previous
         return max(self.previous - self.offset, 0)
+
+
+def with_return(change: Change, position: Position | None) -> Change:
+    """Return a set-back with the time by which the group was again where it had been, where it was.
+
+    Args:
+        change: that set a position back.
+        position: the one in force now; None where there is none.
+    """
+    is_back = position is not None and change.previous is not None and position.offset >= change.previous
+    return change._replace(caught_up_ms=position.committed_ms) if is_back and position is not None else change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.damage import Absent, Damage, DamageKind, Span
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.evidence.replica.unaccounted import Sign, Unaccounted, missing_offsets
@@ -17,6 +17,9 @@ from kforensics.protocol.outcome import LogState, loaded_high_watermark
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 from kforensics.words import counted
+
+_OUT_OF_ORDER = frozenset({DamageKind.ORDER, DamageKind.EPOCH})
+"""Damage of what the checksum of a batch does not cover: its base offset and its leader epoch."""
 
 
 class DamagedRange(NamedTuple):
@@ -142,6 +145,26 @@ class LoadedLog:
         return any(
             one.first <= offset and (isinstance(one.last, Absent) or offset <= one.last) for one in self.left_out
         )
+
+    def damage_before(self, offset: int) -> str:
+        """Return in words what is damaged at or before an offset, or in its segment where no offset is known of it; empty where nothing is.
+
+        Args:
+            offset: of a record; damage behind it says nothing of the record.
+        """
+        lost = next((one for one in self.lost_ranges if one.first <= offset), None)
+        if lost is not None:
+            return f"its log can't give offsets {lost.first} to {lost.last}"
+        for segment in self.segments:
+            place = next((one for one in segment.damage if one.kind in _OUT_OF_ORDER), None)
+            if place is not None and segment.base_offset <= offset:
+                return f"its log is damaged: expected {place.expected}, found {place.found}"
+        return ""
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether all of it was read, and nothing of it is damaged or missing."""
+        return self.replica.is_read_whole and not self.left_out and not self.damage_before(self.log_end_offset)
 
 
 def load_log(replica: Replica) -> LoadedLog:
@@ -409,5 +432,5 @@ def _damaged_ranges(replica: Replica, segments: tuple[Segment, ...]) -> tuple[Da
         )
         for segment in segments
         for damage in segment.damage
-        if isinstance(damage.offsets_lost, OffsetRange)
+        if damage.gravity is not Gravity.UNREAD and isinstance(damage.offsets_lost, OffsetRange)
     )

@@ -28,6 +28,24 @@ MOMENTS_APART_MS = 10_000
 MTIME_TOLERANCE_MS = 30_000
 """A quiet broker writes its last line when it stops, and the file is not touched after."""
 
+NEW_MS = 60_000
+"""Within this time a new log is created and led, and a busy topic gets its first record."""
+
+SOON_MS = 450_000
+"""The longest time between a new log and its first record by which a zone is inferred."""
+
+OLDER_MS = 600_000
+"""A first record that is older than its log by more is no matter of a producer's clock."""
+
+_LEAST_TOPICS = 2
+"""Topics that agree on a zone west of Greenwich, where nothing contradicts UTC: late first records are no proof."""
+
+_ZONES_MS = tuple(
+    round(hours * 3_600_000)
+    for hours in sorted((*range(-12, 15), -9.5, -3.5, -2.5, 3.5, 4.5, 5.5, 5.75, 6.5, 8.75, 9.5, 10.5, 12.75, 13.75))
+)
+"""What time zones are ahead of UTC."""
+
 _ANCHORS = frozenset(
     {
         LogEventKind.LEADER_START,
@@ -49,9 +67,14 @@ class Clock:
     shift_ms: int
     """Added to the file's times; without the zone of the line, where it has one."""
     source: str
-    """`option`, `named`, `metadata`, `other-logs`, `file-time` or `assumed`."""
+    """`option`, `named`, `metadata`, `start-time`, `other-logs`, `file-time`, `first-records`, `assumed` or `unknown`."""
     skew_ms: int = 0
     """The part of the shift that is no time zone but a clock that disagrees."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether nothing speaks against the zone, or more than a likelihood for it."""
+        return self.source not in {"first-records", "unknown"}
 
     def utc_ms(self, event: LogEvent) -> int | Absent:
         """Return the event's time in UTC, in ms since 1970; absent where the line has no time.
@@ -89,13 +112,103 @@ def choose_clocks(
         if any(event.zone_named for event in file.events):
             clocks.append(Clock(shift_ms=0, source="named"))
         else:
-            clocks.append(_by_anchors(times, known, source))
+            clocks.append(_by_anchors(times, known, source) or _by_ties(file))
     return _fill(files, anchors, clocks)
 
 
 def _by_option(file: LogFile, zone: dt.tzinfo) -> Clock:
     first = file.first_time_ms
     return Clock(shift_ms=-ahead_of_utc_ms(zone, first if isinstance(first, int) else 0), source="option")
+
+
+def _by_ties(file: LogFile) -> Clock | None:
+    """Return the zone by lines that name their own time in UTC."""
+    zones: Counter[int] = Counter()
+    for time_ms, utc_ms in file.utc_ties:
+        zone = round((utc_ms - time_ms) / ZONE_STEP_MS) * ZONE_STEP_MS
+        if abs(zone) <= WIDEST_ZONE_MS and abs(utc_ms - time_ms - zone) <= SKEW_TOLERATED_MS:
+            zones[zone] += 1
+    if not zones:
+        return None
+    return Clock(shift_ms=max(zones, key=lambda zone: (zones[zone], -abs(zone))), source="start-time")
+
+
+def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tuple[int, TopicPartition], int]:
+    """Return when the log of each new partition was created, by broker, by lines whose zone is only assumed.
+
+    A log is created anew where its partition is: the broker leads it from offset 0 in epoch 0 at that moment. One that is created when a partition moves takes
+    over older records.
+
+    Args:
+        files: log files of any nodes.
+        clocks: one for each of them, in their order.
+    """
+    created: dict[tuple[int, TopicPartition], int] = {}
+    led: dict[tuple[int, TopicPartition], int] = {}
+    for file, clock in zip(files, clocks, strict=True):
+        for event in file.events if clock.source == "assumed" else ():
+            node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
+            if (
+                isinstance(node, Absent)
+                or isinstance(event.topic_partition, Absent)
+                or not isinstance(event.time_ms, int)
+            ):
+                continue
+            if event.kind is LogEventKind.LOG_CREATED:
+                created.setdefault((node, event.topic_partition), event.time_ms)
+            elif (
+                event.kind is LogEventKind.LEADER_START and event.number("leader_epoch") == event.number("offset") == 0
+            ):
+                led.setdefault((node, event.topic_partition), event.time_ms)
+    return {one: time for one, time in created.items() if one in led and abs(led[one] - time) <= NEW_MS}
+
+
+def with_zone_of_records(
+    clocks: Sequence[Clock],
+    created: Mapping[tuple[int, TopicPartition], int],
+    first: Mapping[tuple[int, TopicPartition], int],
+) -> tuple[Clock, ...]:
+    """Return the clocks; those that were assumed to be UTC by the first records of new logs, which can't be older than these.
+
+    Args:
+        clocks: as chosen.
+        created: local times at which logs were created, by broker and partition.
+        first: the times of their first records, in UTC.
+    """
+    ahead = {one: created[one] - first[one] for one in created.keys() & first.keys()}
+    most = max(ahead.values(), default=0)
+    zone = next((zone for zone in _ZONES_MS if zone >= most - SKEW_TOLERATED_MS), None)
+    by_zone = Counter(
+        {partition.topic: 1 for (_, partition), one in ahead.items() if zone is not None and zone - one <= NEW_MS}
+    )
+    if most <= OLDER_MS and (zone is None or zone >= 0 or len(by_zone) < _LEAST_TOPICS):
+        return tuple(clocks)
+    if zone is None or zone - most > SOON_MS:
+        inferred = Clock(shift_ms=0, source="unknown")
+    else:
+        inferred = Clock(shift_ms=-zone, source="first-records")
+    return tuple(inferred if clock.source == "assumed" else clock for clock in clocks)
+
+
+def zone_words(clocks: Iterable[Clock]) -> tuple[str, str] | None:
+    """Return in words what is not known of the zone of log lines where records contradict UTC, and what would settle it; None where nothing does.
+
+    Args:
+        clocks: of the log files that have lines.
+    """
+    doubtful = next((clock for clock in clocks if not clock.is_shown), None)
+    if doubtful is None:
+        return None
+    words = (
+        "which time zone the log lines are in: by these a log was created after its first record, so they are not UTC"
+    )
+    if doubtful.source == "unknown":
+        return words, "--log-timezone"
+    ahead = -doubtful.shift_ms // 60_000
+    zone = f"{'-' if ahead < 0 else '+'}{abs(ahead) // 60:02}:{abs(ahead) % 60:02}"
+    if ahead < 0:
+        words = f"which time zone the log lines are in: by these first records followed new logs after {abs(ahead) // 60} hours again and again"
+    return words, f"--log-timezone ({zone}, by first records of new logs)"
 
 
 def _fill(

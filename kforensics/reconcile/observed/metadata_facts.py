@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
-from kforensics.damage import Absent, Gravity
+from kforensics.damage import Absent
 from kforensics.evidence.metadata.events import is_unclean_election
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import (
@@ -109,9 +109,7 @@ class MetadataFacts(CommittedFacts):
         """Return parts of the metadata log that are missing, damaged or not understood."""
         missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
         damaged = [
-            f"what a damaged part of {path} says"
-            for path, damage in self._history.damage
-            if damage.gravity is Gravity.DAMAGE
+            f"what a damaged part of {path} says" for path, damage in self._history.damage if damage.hides_content
         ]
         unread = [f"what offset {one.offset} of the metadata log says ({one.words})" for one in self._history.unread]
         if len(unread) > MOST_UNREAD:

@@ -27,6 +27,8 @@ class GivenBroker:
 
     named: Mapping[TopicPartition, CheckpointValue] = field(default_factory=dict)
     """Partitions that its checkpoints name and of which none of its log directories holds a directory."""
+    other_case: frozenset[TopicPartition] = frozenset()
+    """Partitions that its checkpoints name and whose directory may be one that differs from it in case only."""
     empty_beside: tuple[str, ...] = ()
     """Empty directories beside its log directories: each may be a log directory whose disk was emptied, exchanged or not mounted."""
 
@@ -59,11 +61,13 @@ def where_is(
         facts: what the metadata says of the broker.
 
     Returns:
-        `elsewhere` where a log directory of it is not among the inputs, `emptied` where a disk was exchanged or emptied, and why.
+        `elsewhere` where a log directory of it is not among the inputs or its disk may not tell case apart, `emptied` where a disk was exchanged or emptied, and why.
     """
     named = broker.named.get(partition)
     if named is not None:
         return "emptied", f"its checkpoints name it up to offset {named.value} and it holds no directory of it"
+    if partition in broker.other_case:
+        return "elsewhere", ""
     registered = facts.registered_directories(broker.broker_id)
     here = broker.directory_ids
     if isinstance(registered, frozenset) and registered and here:

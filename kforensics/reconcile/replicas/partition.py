@@ -129,8 +129,10 @@ class PartitionJudge:
 
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
+            self.is_assignment_stated = False
             return newest.replicas
-        return tuple(self.stated_replicas) if self.stated_replicas and not self.is_quorum else Absent.UNKNOWN
+        self.is_assignment_stated = bool(self.stated_replicas) and not self.is_quorum
+        return tuple(self.stated_replicas) if self.is_assignment_stated else Absent.UNKNOWN
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
         """Return the id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
@@ -242,6 +244,7 @@ class PartitionJudge:
             without_disk=frozenset() if self.is_quorum else frozenset(self.given) & frozenset(missing),
             set_aside=self.set_aside,
             assigned=self.assigned,
+            is_assignment_stated=self.is_assignment_stated,
             isr=Absent.UNKNOWN if self.current is None else self.current.isr,
             electable=electable,
             sole_holders=sole,
@@ -550,21 +553,28 @@ class PartitionJudge:
             )
         offset = min(parted)
         holders = [v for v in self.live if v.content_start_offset <= offset < v.log_end_offset]
+        damaged = {id(v): where for v in holders if (where := v.damage_before(offset))}
+        sound = [v for v in holders if id(v) not in damaged]
         groups: list[list[LoadedLog]] = []
-        for view in holders:
+        for view in sound:
             group = next((g for g in groups if self.compared.agree_until(g[0], view) > offset), None)
             if group is None:
                 groups.append([view])
             else:
                 group.append(view)
         groups.sort(key=len, reverse=True)
-        if len(groups) < 2 or len(groups[0]) * 2 <= len(holders):
+        if not groups or len(groups[0]) * 2 <= len(sound):
             return ()
-        return tuple(
-            OddOne(view=view, reason=f"{len(groups[0])} of the {len(holders)} replicas given hold the same there")
-            for group in groups[1:]
-            for view in group
-        )
+        intact = " intact" if damaged else ""
+        reason = f"{len(groups[0])} of the {len(sound)} replicas given{intact} hold the same there"
+        odd = [OddOne(view=view, reason=reason) for group in groups[1:] for view in group]
+        # However many replicas are damaged, they are no measure for one that is not.
+        odd += [
+            OddOne(view=view, reason=damaged[id(view)])
+            for view in holders
+            if id(view) in damaged and self.compared.agree_until(groups[0][0], view) <= offset
+        ]
+        return tuple(odd)
 
 
 def _verdict(

@@ -122,6 +122,8 @@ class PartitionReport:
     """Directories of the partition that are no replica of it any more: deleted and stray ones."""
     assigned: tuple[int, ...] | Absent = Absent.UNKNOWN
     """Brokers that the partition is assigned to; of the metadata log, its voters."""
+    is_assignment_stated: bool = False
+    """No record names these brokers: `--replicas` does."""
     isr: frozenset[int] | Absent = Absent.UNKNOWN
     """The ISR by the newest record, where no log is newer than it."""
     electable: frozenset[int] | Absent = Absent.UNKNOWN

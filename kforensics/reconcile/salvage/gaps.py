@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from kforensics.damage import Damage, Gravity
 from kforensics.units import OffsetRange
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ class GapReason(StrEnum):
     """Below the first local segment of a log that begins earlier: on no disk, so in remote storage if anywhere."""
     DAMAGED = "damaged"
     """The bytes are there and fail their checksum, and no sound copy is among the inputs."""
+    NOT_READ = "not-read"
+    """The bytes are there, and more than kforensics reads at once; nothing shows that they are damaged."""
     NOT_CAPTURED = "not-captured"
     """Their bytes stayed on the broker that the capture is of."""
     NEVER_SEEN = "never-seen"
@@ -34,6 +37,9 @@ class GapReason(StrEnum):
 
 ON_PURPOSE = frozenset({GapReason.COMPACTED, GapReason.RETENTION, GapReason.ABORTED})
 """Reasons that are no loss: Kafka removed or hid the records by its settings or on request."""
+
+UNREADABLE = frozenset({GapReason.DAMAGED, GapReason.NOT_READ})
+"""Reasons for which another copy of the same batch is worth a look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,11 @@ class HoleJudge:
         self._content_start = min((view.content_start_offset for view in views), default=0)
         self._cleaned_below = max((copy.view.cleaned_below for copy in copies), default=0)
         self._damaged = sorted(
-            (one.offsets_lost, f"input {copy.view.replica.input + 1}, {segment.path}, byte {one.span.position:,}")
+            (
+                one.offsets_lost,
+                reason_of(one),
+                f"input {copy.view.replica.input + 1}, {segment.path}, byte {one.span.position:,}",
+            )
             for copy in copies
             for segment in copy.view.replica.segments
             for one in segment.damage
@@ -93,15 +103,17 @@ class HoleJudge:
         if first > hole.last:
             return tuple(out)
         damaged = [
-            (offsets, where) for offsets, where in self._damaged if offsets.first <= hole.last and offsets.last >= first
+            (offsets, reason, where)
+            for offsets, reason, where in self._damaged
+            if offsets.first <= hole.last and offsets.last >= first
         ]
-        for offsets, where in damaged:
+        for offsets, reason, where in damaged:
             begin, end = max(offsets.first, first), min(offsets.last, hole.last)
             if begin > end:
                 continue
             if begin > first:
                 out.append(self._plain(first, begin - 1))
-            out.append(_gap(begin, end, GapReason.DAMAGED, where))
+            out.append(_gap(begin, end, reason, where))
             first = end + 1
         if first <= hole.last:
             out.append(self._plain(first, hole.last))
@@ -109,6 +121,15 @@ class HoleJudge:
 
     def _plain(self, first: int, last: int) -> Gap:
         return _gap(first, last, GapReason.COMPACTED if last < self._cleaned_below else GapReason.NEVER_SEEN)
+
+
+def reason_of(place: Damage) -> GapReason:
+    """Return the reason for which records at a damaged place are not saved.
+
+    Args:
+        place: of a segment.
+    """
+    return GapReason.NOT_READ if place.gravity is Gravity.UNREAD else GapReason.DAMAGED
 
 
 def _gap(first: int, last: int, reason: GapReason, detail: str = "") -> Gap:

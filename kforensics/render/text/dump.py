@@ -80,7 +80,9 @@ def damage_lines(damage: Damage) -> Iterator[str]:
     Args:
         damage: of any file.
     """
-    what = {Gravity.DAMAGE: "DAMAGE", Gravity.TORN_TAIL: "torn tail"}.get(damage.gravity, "note")
+    what = {Gravity.DAMAGE: "DAMAGE", Gravity.TORN_TAIL: "torn tail", Gravity.UNREAD: "NOT READ"}.get(
+        damage.gravity, "note"
+    )
     span = damage.span
     yield (
         f"{what} at byte {span.position}, {counted(span.length, 'byte')} ({damage.kind.value}): "

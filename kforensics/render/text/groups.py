@@ -112,9 +112,10 @@ def _change_words(change: Change) -> str:
     offset = f"{change.offset:,}" if change.offset is not None else "lost" if change.is_lost else "removed"
     before = "" if change.previous is None else f" (before: {change.previous:,})"
     back = ", SET BACK" if change.set_back and not change.is_lost else ""
+    caught_up = "" if change.caught_up_ms is None else f"; caught up again by {utc_text(change.caught_up_ms)}"
     return (
         f"{utc_text(change.time_ms)}  {escape_text(key.group)} {escape_text(key.topic)}-{key.partition} {offset}{before}{back}, by {change.by} "
-        f"({change.confidence}): {escape_text(change.reason)}"
+        f"({change.confidence}): {escape_text(change.reason)}{caught_up}"
     )
 
 

@@ -25,6 +25,7 @@ _REASONS = {
     GapReason.RETENTION: "below the log start: deleted by retention or on request",
     GapReason.REMOTE: "not on these disks: only remote storage can hold them",
     GapReason.DAMAGED: "damaged, no sound copy",
+    GapReason.NOT_READ: "beyond what kforensics reads at once, not shown to be damaged",
     GapReason.NOT_CAPTURED: "not in the capture",
     GapReason.NEVER_SEEN: "held by no input",
     GapReason.OVERLAPPING: "in batches that overlap others of the log",

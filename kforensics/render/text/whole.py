@@ -40,7 +40,8 @@ def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input]) -> Itera
         inputs: all that were given.
     """
     for one in problems:
-        yield hanging(f"not read: {escape_text(one.place(inputs))}: {escape_text(one.message)}")
+        what = "left out" if one.is_foreign else "not read"
+        yield hanging(f"{what}: {escape_text(one.place(inputs))}: {escape_text(one.message)}")
 
 
 def _framed(result: Result[Any], view: View, lines: Iterable[Line]) -> Iterator[Line]:

@@ -2,6 +2,7 @@
 
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.checks.segment_scan import scan_segment_file
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.segment_parts import walk_sound_batches
+from kforensics.findings.answers.verify import verify_answer
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
 from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
 from kforensics.formats.index.txn import encode_aborted_transactions, parse_txn_index
@@ -229,6 +231,52 @@ def test_a_metadata_snapshot_without_its_end(broker):
     data = (broker / "tx-0" / f"{FIRST}.log").read_bytes()
     rewrite(path, data)
     assert "snapshot-header" in named(look(broker), "bootstrap.checkpoint").damage[0].expected
+
+
+def test_what_an_unfinished_write_left_is_no_damage_whatever_it_holds(broker):
+    segment = broker / "tx-0" / f"{FIRST}.log"
+    left = {
+        "meta.properties.tmp": b"",
+        "recovery-point-offset-checkpoint.tmp": b"\0" * 20,
+        "tx-0/leader-epoch-checkpoint.tmp": b"zero",
+        "tx-0/partition.metadata.tmp": b"version: 9\n",
+        "tx-0/00000000000000000000-0000000001-17.checkpoint.part": b"half",
+        f"tx-0/{FIRST}.log.cleaned": segment.read_bytes()[:100],
+        f"tx-0/{FIRST}.index.cleaned": b"\1" * 9,
+    }
+    for name, content in left.items():
+        (broker / name).write_bytes(content)
+
+    verification = look(broker)
+
+    assert {path: state for path, state in not_intact(verification).items() if path in left} == dict.fromkeys(
+        left, FileState.UNCHECKED
+    )
+    assert not any(named(verification, name).damage for name in left)
+    answer = verify_answer(replace(verification, problems=()), (), level=Level.RECORDS)
+    assert (answer.state, answer.now) == ("sound", ())
+    assert answer.headline.endswith("7 leftovers of an unfinished write, which no broker reads.")
+    segment.with_suffix(".log.swap").write_bytes(segment.read_bytes()[:100])  # the next start puts it in place
+    assert named(look(broker), f"tx-0/{FIRST}.log.swap").state is not FileState.UNCHECKED
+
+
+def test_a_name_that_differs_in_case_only_may_be_the_same_directory(broker):
+    path = broker / "replication-offset-checkpoint"
+    for other in broker.glob("*-checkpoint"):
+        rewrite(other, b"0\n0\n")
+    rewrite(path, b"0\n2\ntx 0 6\nTx 0 6\n")
+
+    verification = look(broker)
+
+    assert named(verification, path.name).state is FileState.INTACT
+    (problem,) = verification.problems
+    assert problem.path == "tx-0"
+    assert "the checkpoints also name Tx-0, which differs from it in case only" in problem.message
+    (broker / "TX-0").mkdir()  # this disk tells case apart, so a directory of its own was there
+    verification = look(broker)
+    (place,) = named(verification, path.name).damage
+    assert place.found.endswith("Tx-0 up to offset 6")
+    assert not verification.problems
 
 
 def test_a_file_that_can_t_be_read_is_a_problem(broker):

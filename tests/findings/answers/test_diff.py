@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers import diff_headline
 from kforensics.findings.answers.diff import diff_answer
@@ -192,6 +192,40 @@ def test_without_an_assignment_replicas_that_agree_are_unknown_until_it_is_state
     assert State.AGREE is partition_state(judged(*replicas, stated_replicas=(1, 2)))
     assert State.UNKNOWN is partition_state(judged(*replicas, stated_replicas=(1, 2, 3)))
     assert State.UNKNOWN is partition_state(judged(log(1, 60)))
+
+
+def test_a_partition_of_which_one_replica_is_given_does_not_undo_what_was_compared():
+    alone = judged(log(2, 30, name="single"))
+    unassigned = judged(log(1, 60), log(2, 60), log(3, 60))
+    whole = [judged(log(1, 60), log(2, 60), log(3, 60), facts=led(1, {1, 2, 3})) for _ in range(51)]
+
+    assert "UNKNOWN: nothing was compared: of 1 partition one replica is given." == answer(alone).headline
+    assert (
+        "UNKNOWN: the replicas given of 1 partition agree, and no input shows whether they are all. Also single-0: one replica is given."
+        == answer(alone, unassigned).headline
+    )
+    assert (
+        "UNKNOWN: of 1 partition of 52 one replica is given, compared with nothing; all replicas of 51 partitions agree."
+        == answer(*whole, alone).headline
+    )
+
+
+def test_an_assignment_that_an_operator_stated_is_no_record():
+    given = {
+        at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2, 3)
+    }
+    stated = {"stated_replicas": (1, 2, 3), "given": given}
+    whole = judged(log(1, 60), log(2, 60), log(3, 60), **stated)
+    alone = judged(log(2, 30, name="single"), **stated)
+
+    found = answer(whole, alone)
+
+    assert found.headline == (
+        "UNKNOWN: brokers 1 and 3 should hold 1 partition by --replicas, and none of their log directories among the inputs does."
+        " All assigned replicas of 1 partition agree."
+    )
+    recorded = judged(log(2, 30), facts=led(2, {1, 2, 3}), **stated)
+    assert "--replicas" not in answer(recorded).headline
 
 
 def test_one_that_alone_holds_committed_records_is_the_headline():
@@ -722,3 +756,58 @@ def test_what_only_a_broker_outside_of_the_assignment_holds_is_said_though_it_wa
     assert "directories of broker 4 that are no replica any more hold 20 records" in said.headline
     assert "agree" not in said.headline
     assert any("Copy these directories" in str(one) for one in said.now)
+
+
+def out_of_order(one, *, position=0):
+    """A replica in whose first segment the offsets do not rise at a place, as verify knows it."""
+    place = Damage(span=Span(position, 100), kind=DamageKind.ORDER, expected="a base offset above 9", found="3")
+    first, *others = one.segments
+    return replace(one, segments=(replace(first, damage=(place,)), *others))
+
+
+def test_replicas_that_are_damaged_have_no_vote_on_one_that_is_not():
+    rows, other = [batch(0, 9, 0), batch(10, 29, 0)], [batch(0, 9, 0), batch(10, 29, 0, 7)]
+    damaged = [out_of_order(replica(at, rows)) for at in (1, 2, 4)]
+    sound = replica(3, other)
+
+    said = answer(judged(*damaged, sound, facts=led(1, {1, 2, 3, 4}, replicas=(1, 2, 3, 4))))
+
+    assert State.DIVERGED is said.state
+    assert (
+        "The odd ones out: brokers 1, 2 and 4 (its log is damaged: expected a base offset above 9, found 3)."
+        in said.headline
+    )
+    assert said.now[0].startswith(
+        "Have broker 3 lead t-0, of which all is intact there, then let brokers 1, 2 and 4 copy it again"
+    )
+    assert not any("let broker 3" in words for words in said.now)
+    # Damage behind the place in another segment says nothing of it: these have a vote.
+    later = Damage(span=Span(0, 100), kind=DamageKind.ORDER, expected="a base offset above 50", found="3")
+    behind = [replica(at, rows, [batch(30, 60, 0)]) for at in (1, 2)]
+    behind = [replace(one, segments=(one.segments[0], replace(one.segments[1], damage=(later,)))) for one in behind]
+    said = answer(judged(*behind, replica(3, other, [batch(30, 60, 0)]), facts=led(1, {1, 2, 3})))
+    assert "The odd one out: broker 3 (2 of the 3 replicas given hold the same there)." in said.headline
+    assert said.now[0].startswith(
+        "Empty and delete no replica of t-0: no other one given is known to hold all that broker 3 holds"
+    )
+
+
+def test_where_no_replica_is_intact_none_is_the_odd_one():
+    rows, other = [batch(0, 9, 0), batch(10, 29, 0)], [batch(0, 9, 0), batch(10, 29, 0, 7)]
+    logs = [out_of_order(replica(1, rows)), out_of_order(replica(2, rows)), out_of_order(replica(3, other))]
+
+    said = answer(judged(*logs, facts=led(1, {1, 2, 3})))
+
+    assert "odd one" not in said.headline
+    assert "Delete nothing." in said.now[0]
+    assert not any("empty directory" in words for words in said.now)
+
+
+def test_nothing_is_emptied_of_which_no_other_holds_all():
+    rows, other = [batch(0, 9, 0), batch(10, 29, 0)], [batch(0, 9, 0), batch(10, 29, 0, 7), batch(30, 39, 0)]
+
+    said = answer(judged(replica(1, rows), replica(2, rows), replica(3, other), facts=led(3, {1, 2, 3})))
+
+    (kept,) = [words for words in said.now if "Empty and delete" in words]
+    assert "(broker 1 0..29, broker 2 0..29, broker 3 0..39)" in kept
+    assert not any("copy it again into an empty directory" in words for words in said.now)

@@ -343,3 +343,14 @@ def test_a_broker_of_0_10_that_halts_keeps_what_only_it_holds(halts, offset, is_
     assert offset == (None if found.truncation is None else found.truncation.offset)
     assert is_stopped == any(one.code == "KF218" for one in partition_findings(report))
     assert (Verdict.WILL_TRUNCATE is found.verdict) is not is_stopped
+
+
+def test_an_assigned_replica_whose_directory_differs_in_case_only_is_not_gone():
+    facts = Facts(states=(leadership(1, 0, (1, 2)),))
+    given = GivenBroker(broker_id=2, directory_ids=frozenset(), is_empty=False, is_stopped=True)
+    logs = [replica(1, [batch(0, 9, 0)])]
+
+    assert [2] == [one.broker_id for one in judge(*logs, facts=facts, given={2: given}).emptied]
+    same_disk = replace(given, other_case=frozenset({logs[0].topic_partition}))
+    report = judge(*logs, facts=facts, given={2: same_disk})
+    assert ((), (2,)) == (report.emptied, report.missing_replicas)

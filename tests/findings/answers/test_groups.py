@@ -1,0 +1,74 @@
+"""What is said of set-backs: an emergency while a group is behind, and past once it has caught up."""
+
+import pytest
+
+from kforensics.evidence.coordinators.group_log import GroupLogReader
+from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.findings.answers.groups import JudgedGroups
+from kforensics.findings.coordinators import group_findings
+from kforensics.reconcile.coordinator_topics import CoordinatorTopic
+from kforensics.reconcile.groups.replay import Replay, Retention, with_return
+from tests.builders.coordinators import NOW, batch, commit, write_log
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def setbacks(tmp_path):
+    """The set-backs of groups, each with offsets that it committed one after the other in t-0."""
+
+    def of(**committed):
+        content = b"".join(
+            batch(at, [commit(group, "t", 0, offset, time_ms=NOW + number * HOUR_MS)], time_ms=NOW + number * HOUR_MS)
+            for at, (group, number, offset) in enumerate(
+                (group, number, offset) for group, offsets in committed.items() for number, offset in enumerate(offsets)
+            )
+        )
+        place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
+        retention = Retention(retention_ms=None, removed_topics=lambda _topic, _time: False)
+        replay = Replay(place=place, known_from=0, retention=retention)
+        found = [one for one in replay.play(GroupLogReader(list_log(place)).events()) if one.set_back]
+        return [with_return(one, replay.positions.get(one.key)) for one in found]
+
+    return of
+
+
+def answer(found):
+    found = sorted(found, key=lambda one: (one.caught_up_ms is not None, -one.set_back))
+    return JudgedGroups(
+        groups=(),
+        setbacks=found,
+        setback_count=len(found),
+        topic=CoordinatorTopic(name="__consumer_offsets", present=frozenset({0}), count=1),
+        asked=(),
+        unread=0,
+        skipped=0,
+        why_skipped="",
+        complete_since_ms=0,
+    ).answer()
+
+
+@pytest.mark.parametrize("last", [18, 25])
+def test_a_set_back_that_was_caught_up_is_past(setbacks, last):
+    found = setbacks(billing=(18, 0, 9, last))
+
+    said = answer(found)
+
+    assert said.headline.startswith(
+        "billing was set back and has caught up again, so there is nothing to do: t-0 from 18 to 0"
+    )
+    assert said.now == ()
+    assert said.tell == ("The owners of billing: up to 18 records were read twice, before the group had caught up.",)
+    assert [one.severity for one in group_findings((), found)] == ["note"]
+
+
+def test_a_group_that_is_still_behind_is_told_before_one_that_is_not(setbacks):
+    found = setbacks(big=(90, 0, 90), small=(12, 5, 8))
+
+    said = answer(found)
+
+    assert said.headline.startswith("SMALL WAS SET BACK: t-0 from 12 to 5")
+    assert said.headline.endswith("1 more, 1 of them caught up again.")
+    assert "set t:0 to 12" in said.now[0]
+    assert not any("90" in words for words in said.now)
+    assert said.tell[0] == "The owners of small: up to 7 records are read again."
