@@ -15,7 +15,7 @@ from kforensics.commands.capturing.model import CannotRedact
 from kforensics.commands.capturing.redacting import CaptureRedaction
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.errors import InputsRefused, Stopped, UsageError
+from kforensics.errors import EvidenceError, InputsRefused, Stopped, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.log import read_metadata_log
@@ -350,7 +350,7 @@ def _redacted(path, *, is_metadata):
     with open_evidence(path) as file:
         try:
             return b"".join(_redaction().pieces(file, path.name, is_metadata=is_metadata))
-        except CannotRedact:
+        except (CannotRedact, EvidenceError):  # neither is taken along
             return None
 
 
