@@ -15,7 +15,7 @@ from kforensics.commands.absent_replicas import (
     single_files,
     without_directories,
 )
-from kforensics.commands.cluster_evidence import Reading, gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted, is_wanted
 from kforensics.commands.partition_comparison import (
     DiffOptions,
@@ -35,7 +35,7 @@ from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer
-from kforensics.findings.diff import identity_findings, partition_findings
+from kforensics.findings.diff import RefusedStart, identity_findings, partition_findings, with_refused_starts
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.outcome import ProtocolName
@@ -229,11 +229,12 @@ def compare(
         for report in without_directories(absent, shared.facts, shared.options, has_metadata=newest is not None)
     ]
     results.sort(key=lambda one: one.partition)
+    refused = _refused_starts(inputs, gathered, results)
     findings = by_gravity(
         (
             *identity_findings(inputs.described, nodes_of(inputs), nodes_in_parts(inputs)),
             *_missing_isr(inputs, groups, gathered.facts),
-            *(item for result in results for item in result.findings),
+            *with_refused_starts((item for result in results for item in result.findings), refused),
         )
     )
     met = (
@@ -251,6 +252,7 @@ def compare(
             paths=_paths_on_brokers(inputs),
             findings=findings,
             problems=inputs.below_named(problems),
+            refused=refused,
             not_given=absent if newest is not None and shared.options.given else (),
         ),
         partitions=tuple(results),
@@ -258,6 +260,18 @@ def compare(
         problems=problems,
         depth=options.depth,
     )
+
+
+def _refused_starts(
+    inputs: Inputs, gathered: ClusterEvidence, results: Sequence[PartitionResult]
+) -> tuple[RefusedStart, ...]:
+    """Return the brokers that do not start as they are, of those of which a truncation is foretold or a small file is damaged."""
+    reports = [one.report for one in results if one.report is not None]
+    if not any(one.truncation is not None or one.view.replica.damage for each in reports for one in each.replicas):
+        return ()
+    from kforensics.commands.predicting.refusals import logs_in_doubt, refused_starts  # noqa: PLC0415 - 20 ms, for these alone
+
+    return refused_starts(inputs, gathered, logs_in_doubt(reports))
 
 
 def _missing_isr(

@@ -239,6 +239,11 @@ CATALOGUE: dict[str, FindingKind] = {
         "Other bytes stay, and new records are appended behind them.",
         advice="Copy the directory before the broker starts; `kforensics predict` shows what its start does, and `kforensics verify` where the bytes are.",
     ),
+    "KF219": FindingKind(
+        title="a broker that does not start as it is",
+        meaning="A file of its log directories is one that Kafka refuses. Until that is mended its logs are neither served nor truncated, and it is no replica that others can follow.",
+        advice="See `kforensics predict` for what each start does, and `kforensics predict --ways-out` for what to change. Copy the directories before anything is changed or started.",
+    ),
     "KF301": FindingKind(
         title="committed records are lost",
         meaning="Producers with acks=all got acknowledgements for these records; the final leader does not hold them.",

@@ -3,10 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.model import Input
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.answers.partition_state import ConcernKind
 from kforensics.findings.answers.predict_directories import MissingDirectories
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
@@ -19,6 +22,17 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
+
+
+class ComparedReplicas(NamedTuple):
+    """The comparison of the replicas of all nodes, of the ends of their logs."""
+
+    answer: Answer
+    """The answer of `diff`."""
+    open_kinds: frozenset[ConcernKind]
+    """The subjects of what decides its state."""
+    paths: tuple[str, ...]
+    """The paths that `diff` is to be called with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +75,8 @@ class PredictedCluster:
     """Replicas that a reassignment removes from their nodes."""
     order: StartOrder | None = None
     """The order in which to start the brokers, where it was asked for."""
+    replicas: ComparedReplicas | None = None
+    """How the replicas of the nodes compare; none where those of one are given."""
     lost: Sequence[LostDirectory] = ()
     """Partitions that checkpoints name and of which their node holds no directory."""
     allows_older: bool = False
