@@ -2,15 +2,15 @@
 
 A batch of a copy is kept where the leader holds the same bytes at the same offsets; the leader epoch is outside of the checksum and may differ, as when an
 ex-leader appended a request that the client had retried. It is no loss where retention, DeleteRecords or compaction took it, nor where the copy is the one that
-was changed: the leader held other bytes of the same epoch at those offsets before. All else is lost, whether the leader's log ends before it or holds something
-else there.
+was changed: the leader held other bytes of the same epoch at those offsets before, or a replica in use holds the batch and differs from the leader in just
+that way. All else is lost, whether the leader's log ends before it or holds something else there.
 
 Certain, possible or no is the answer of `reconcile.committed`. An offset that the leader has given to another record since is never called certain: an
 acknowledgement or a committed offset that names it may speak of either record. Nor is what a replica in use still holds, for it may lead again. `was_committed`
 keeps what the evidence says of the records themselves.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -137,8 +137,27 @@ def lost_batches(
             rows = rows[(rows["last_offset"] >= start) | _of_other_epochs(rows, leader.view)]
         for row in _missing_rows(copy, rows, leader, others, reader):
             found.setdefault(_key(row), (_batch_of(row), []))[1].append(copy)
-    batches = [batch._replace(holders=_newest_first(holders)) for batch, holders in found.values()]
+    parted = _only_parted(found, [copy for copy in others if is_in_use(copy)], reader)
+    batches = [
+        batch._replace(holders=_newest_first(holders)) for key, (batch, holders) in found.items() if key not in parted
+    ]
     return tuple(sorted(batches, key=lambda batch: (batch.base_offset, batch.epoch, batch.crc)))
+
+
+def _only_parted(
+    found: Mapping[tuple[int, int, int, int], tuple[LostBatch, list[LogCopy]]],
+    replicas: Sequence[LogCopy],
+    reader: BatchReader,
+) -> frozenset[tuple[int, int, int, int]]:
+    """Return the batches that a replica in use holds, while it is not among those whose log shows them as lost: it differs from the leader, and nothing is lost."""
+    parted: set[tuple[int, int, int, int]] = set()
+    for replica in replicas:
+        end = replica.view.log_end_offset
+        keys = {key for key, (_, holders) in found.items() if replica not in holders and key[1] < end}
+        if keys:
+            first, last = min(key[0] for key in keys), max(key[1] for key in keys)
+            parted |= keys & _keys(reader.batches(replica.view.replica, first, last))
+    return frozenset(parted)
 
 
 def _first_suspect(copy: LoadedLog, leader: LoadedLog, agreement: Agreement) -> int | None:
