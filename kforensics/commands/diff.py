@@ -1,6 +1,6 @@
 """The comparison of all partitions of the inputs, streamed: what is consistent leaves a line behind, not its batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -34,7 +34,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_pl
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
-from kforensics.findings.answers.model import Answer
+from kforensics.findings.answers.model import Answer, State, weighed
 from kforensics.findings.diff import RefusedStart, identity_findings, partition_findings, with_refused_starts
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log.records import Record
@@ -233,7 +233,7 @@ def compare(
     findings = by_gravity(
         (
             *identity_findings(inputs.described, nodes_of(inputs), nodes_in_parts(inputs)),
-            *_missing_isr(inputs, groups, gathered.facts),
+            *_missing_isr(inputs, groups, gathered.facts, {result.partition: result.state for result in results}),
             *with_refused_starts((item for result in results for item in result.findings), refused),
         )
     )
@@ -275,7 +275,10 @@ def _refused_starts(
 
 
 def _missing_isr(
-    inputs: Inputs, groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]], facts: ClusterFacts
+    inputs: Inputs,
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
+    facts: ClusterFacts,
+    states: Mapping[TopicPartition, State],
 ) -> Iterator[Finding]:
     given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
     for partition, places in groups:
@@ -284,7 +287,7 @@ def _missing_isr(
             for place in places
             if place.directory_state == "live" and isinstance(place.state.broker_id, int)
         )
-        yield from missing_isr(partition, held_by, given, facts)
+        yield from weighed(missing_isr(partition, held_by, given, facts), states[partition])
 
 
 def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:

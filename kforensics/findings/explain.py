@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.findings.answers.explain import incident_state
+from kforensics.findings.answers.model import weighed
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
@@ -26,9 +28,8 @@ def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[
 
 def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
     if incident.partition.topic not in METADATA_TOPICS:
-        yield from _loss_findings(incident)
-        yield from _residual_findings(incident)
-        yield from _past_end_findings(incident)
+        lost = (*_loss_findings(incident), *_residual_findings(incident), *_past_end_findings(incident))
+        yield from weighed(lost, incident_state(incident))
     for truncation in incident.truncations:
         yield from _truncation_findings(incident, truncation)
     for torn in incident.torn_transactions.transactions:

@@ -174,7 +174,7 @@ class PredictedCluster:
         loading = {log.node for log in self.logs}
         firsts = [start for start in self.starts if start.number == 1 and start.input in loading]
         unclean = [start for start in firsts if not start.clean]
-        return list(dict.fromkeys(self.node(start.input) for start in unclean)), len(unclean) == len(firsts)
+        return sorted({self.node(start.input) for start in unclean}, key=_by_number), len(unclean) == len(firsts)
 
     def node(self, number: int) -> str:
         """Return the node of an input, in words.
@@ -192,6 +192,11 @@ def node_words(one: Input) -> str:
         one: a log directory, or several of one node.
     """
     return f"the node at {one.path}" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+
+
+def _by_number(node: str) -> tuple[int, str]:
+    """Return the place of a node among others: `broker 2` is before `broker 10`."""
+    return len(node), node
 
 
 def _may_hold_records(log: PredictedLog) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.model import State
+from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.answers.start_order import unknown_of_order
 from kforensics.protocol.loading.starts import StartResult
@@ -31,6 +31,8 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
         yield _AS_A_FOLLOWER
     elif found.replicas is not None and found.replicas.answer.state is State.UNKNOWN:
         yield f"What each discards as a follower, by `kforensics diff`: {found.replicas.answer.headline}"
+    elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF:
+        yield "Whether the replicas hold the same below the ends of their logs: `kforensics diff` compares their content."
     yield from _of_identity(found)
     yield from _of_starts(found)
     yield from _of_retention(found)

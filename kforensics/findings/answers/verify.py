@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from kforensics.damage import Damage, DamageKind, Gravity
+from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
-from kforensics.evidence.checks.context import FileKind, FileReport, FileState
+from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, FileState
+from kforensics.evidence.model import CheckpointValue
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Finding, Severity
 from kforensics.formats.segment.walk import Level
+from kforensics.source.naming import DirectoryState
 from kforensics.units import OffsetRange
 from kforensics.words import counted, form
 
@@ -17,6 +19,16 @@ _DEPTHS = {
     Level.CRC: "checksums, not records",
     Level.RECORDS: "every record looked at",
 }
+
+
+_STARTS = "What a start makes of these files: it can refuse or delete some of which no byte is damaged. `kforensics predict` tells."
+
+
+def _may_be_deleted(checked: CheckedPartition) -> bool:
+    """Whether a start can take sound records from a directory: it is set aside, or its log start lies above its first segment."""
+    directory = checked.context.directory
+    is_live = not isinstance(directory, Absent) and directory.state is DirectoryState.LIVE
+    return not is_live or isinstance(checked.context.log_start, CheckpointValue)
 
 
 def verify_answer(verification: Verification, findings: Sequence[Finding], *, level: Level) -> Answer:
@@ -59,6 +71,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     records = sum(report.records for report in files if isinstance(report.records, int))
     contents = f"{counted(batches, 'batch', 'batches')} and {counted(records, 'record')}" if batches else "no batches"
     torn = states[FileState.TORN_TAIL]
+    starts = (_STARTS,) if torn or any(map(_may_be_deleted, verification.partitions)) else ()
     grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
     what = "Sound"
     if grave:
@@ -68,12 +81,14 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
             state=State.REPAIRABLE if torn else State.SOUND,
             headline=f"No file is damaged, but {needs}: {grave[0].statement}.",
             now=tuple(dict.fromkeys(one.advice for one in grave if one.advice)),
+            unknown=starts,
         )
     if torn:
         what = f"Nothing is damaged, and {counted(torn, 'file')} would be repaired by a start of the broker"
     return Answer(
         state=State.REPAIRABLE if torn else State.SOUND,
         headline=f"{what}: {total} with {contents} ({_DEPTHS[level]}){rest}.",
+        unknown=starts,
     )
 
 
