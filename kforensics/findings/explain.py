@@ -128,6 +128,7 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
         is_one = records == 1
         # What a replica in use holds is not lost yet.
         lost = "not in the leader's log" if held else "lost"
+        least = "at least " if certainty == "certain" and incident.counts_at_least else ""
         what = f"1 record that {one} is {lost}" if is_one else f"{records} records that {many} are {lost}"
         holders = f"broker {in_use[0]} still holds" if len(in_use) == 1 else f"brokers {listed(in_use)} still hold"
         tail = f"; {holders} {'it' if is_one else 'them' if held == records else f'{held} of them'}" if held else ""
@@ -135,7 +136,7 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
             code,
             severity=severity,
             confidence=Confidence.PROVEN if certainty != "possible" else Confidence.POSSIBLE,
-            statement=f"{incident.partition}: {_if_led(incident)}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
+            statement=f"{incident.partition}: {_if_led(incident)}{least}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
             topic_partition=incident.partition,
             offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
             citations=_citations(losses),

@@ -199,7 +199,7 @@ def salvage_counts(subject: Subject) -> Iterator[str]:
         saved = subject.of(words)
     if "answer" not in saved:
         return
-    said = re.match(r"(\d+) of (\d+) ", headline(saved))
+    said = re.match(r"(\d+) of (?:at least )?(\d+) ", headline(saved))
     records = sum(one["records"] for one in document["losses"])
     if said is None or int(said[2]) != records:
         yield f"explain: {records} records ({headline(document)}); salvage: {headline(saved)}"

@@ -69,7 +69,7 @@ def _past_end_state(incident: PartitionIncident) -> State:
 
 
 def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
-    if loss.was_committed == "no":
+    if loss.was_committed == "no" or (loss.aborted and not loss.records):
         return State.UNCOMMITTED_LOST
     if loss in incident.tails_of_copies and loss.was_committed != "certain":
         return State.UNKNOWN
@@ -175,9 +175,14 @@ def _headline(
             return _open_question(affected, asked, scope)
         case State.UNCOMMITTED_LOST:
             losses = [loss for one in affected for loss in one.losses]
+            aborted = sum(loss.aborted for loss in losses)
+            gone = f"; {counted(aborted, 'record')} of aborted transactions {form(aborted, 'is', 'are')} gone"
+            also = f"{gone}, too" if aborted else ""
+            if aborted and not any(loss.records for loss in losses):
+                return f"Nothing that was committed is lost{scope.window}{gone} from {_names(affected)}."
             return (
                 f"Nothing that was committed is lost{scope.window}; {records_lost(losses)} of {_names(affected)} that"
-                f" {were(losses)} never committed {are(losses)} lost, though a producer with acks=1 may have got an acknowledgement."
+                f" {were(losses)} never committed {are(losses)} lost, though a producer with acks=1 may have got an acknowledgement{also}."
             )
         case _:
             count = len(asked)
@@ -199,8 +204,7 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
         shown = [one for one in affected if one.partition in partitions]
         others = [one for one in affected if one.partition not in partitions]
         also = f" Committed records of {_names(others)} are on no disk given, too." if others else ""
-        # No copy shows the records below a high watermark that is past the end of every log.
-        least = "At least " if any(one.past_end for one in shown) else ""
+        least = "At least " if any(one.counts_at_least for one in shown) else ""
         return f"{least}{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
     first = affected[0]
     recorded = max(first.past_end, key=lambda one: one.high_watermark)
@@ -230,11 +234,8 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             if len(brokers) == 1
             else f"brokers {listed(brokers, most=MOST_NAMED)}, which do not lead"
         )
-        maybe = "" if all(loss.was_committed == "certain" for loss in held) else "possibly "
-        text = f"{records_lost(held)} of {_names(affected)} that {were(held)} {maybe}committed {are(held)} only on {where}."
+        text = f"{records_lost(held)} of {_names(affected)} {_were_committed(held, 'possibly ')} {are(held)} only on {where}."
     else:
-        sure = all(loss.was_committed == "certain" for loss in losses)
-        verb = f"{were(losses)} committed" if sure else "may have been committed"
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
         why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away)
@@ -242,10 +243,21 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
-        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} {lost}: {causes_of(gone)}."
+        text = f"{records_lost(losses)} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text
+
+
+def _were_committed(losses: Sequence[LossEntry], possibly: str = "") -> str:
+    """Return whether records were committed, as the rows of the losses tell them apart."""
+    certain = sum(loss.records for loss in losses if loss.was_committed == "certain")
+    possible = sum(loss.records for loss in losses) - certain
+    if not possible:
+        return f"that {were(losses)} committed"
+    if not certain:
+        return f"that {were(losses)} possibly committed" if possibly else "that may have been committed"
+    return f"({certain:,} certainly committed, {possible:,} that may have been committed)"
 
 
 def _is_unnamed(affected: Sequence[PartitionIncident]) -> bool:

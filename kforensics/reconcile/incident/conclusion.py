@@ -122,13 +122,15 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
                     loss
                     for loss in losses
                     if loss.was_committed == certainty
+                    and not loss.aborted
                     and bool(loss.in_use) is is_held
                     and by_partition[loss.topic_partition].is_leader_known is not is_guess
                 ]
                 if chosen:
                     also = " more" if sentences else ""
                     sentences.append(_loss_sentence(chosen, by_partition, also, is_guess=is_guess))
-    harmless = [loss for loss in losses if loss.was_committed == "no"]
+    harmless = [loss for loss in losses if loss.was_committed == "no" and not loss.aborted]
+    aborted = [loss for loss in losses if loss.aborted]
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_no_loss(incidents))
@@ -136,6 +138,11 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         sentences.append(
             f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)};"
             " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
+        )
+    if aborted:
+        count = sum(loss.aborted for loss in aborted)
+        sentences.append(
+            f"{counted(count, 'record')} of aborted transactions in {_partitions(aborted)} {form(count, 'is', 'are')} gone, too: consumers with read_committed never get such records."
         )
     replaced = [loss for loss in losses if loss.was_committed != "no" and loss.is_replaced]
     if replaced:
@@ -156,7 +163,8 @@ def _loss_sentence(
     """Return what became of losses that are alike in whether they were committed, a replica in use holds them, and the leader is guessed."""
     count = sum(loss.records for loss in losses)
     what = f"{count:,}{also} {form(count, 'record')}"
-    that = f"that {were(losses)} committed" if losses[0].was_committed == "certain" else "that may have been committed"
+    is_certain = losses[0].was_committed == "certain"
+    that = f"that {were(losses)} committed" if is_certain else "that may have been committed"
     if losses[0].in_use:
         where = "the guessed leader's log" if is_guess else "the leader's log"
         return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {form(count, 'it', 'them')}."
@@ -164,7 +172,10 @@ def _loss_sentence(
         return (
             f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given: {causes_of(losses)}."
         )
-    return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
+    least = (
+        "At least " if is_certain and any(by_partition[one.topic_partition].counts_at_least for one in losses) else ""
+    )
+    return f"{least}{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
 
 
 def missing_replicas_of(

@@ -20,7 +20,7 @@ from kforensics.render.timeline import shown_entries
 from kforensics.render.times import shift_text, utc_text
 from kforensics.render.view import View
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import counted
+from kforensics.words import counted, listed
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
@@ -56,6 +56,10 @@ def write(result: Result[Explanation], view: View) -> Iterator[Line]:
     if losses:
         yield from section(f"What the {_leaders(body.incidents)} do not hold")
         yield from _loss_lines(losses, body.inputs)
+        open_ones = [str(one.partition) for one in body.incidents if one.losses and one.counts_at_least]
+        if open_ones:
+            names = escape_text(listed(open_ones, most=4))
+            yield hanging(f"at least these of {names}: what else logs held that were truncated is not known")
     groups = [(incident, group) for incident in body.incidents for group in incident.groups]
     if groups:
         yield from section("Consumer groups with offsets of lost records")
@@ -186,7 +190,7 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> Iterato
             (
                 escape_text(str(loss.topic_partition)),
                 f"{loss.offsets.first}..{loss.offsets.last}",
-                counted(loss.records, "record"),
+                counted(loss.aborted, "aborted record") if loss.aborted else counted(loss.records, "record"),
                 certainty,
                 state,
             )
