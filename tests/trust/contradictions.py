@@ -8,6 +8,7 @@ often each relation was looked at, and how often it did not hold; exit code 1 wh
 
 import argparse
 import fnmatch
+import itertools
 import json
 import random
 import re
@@ -22,7 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kforensics.damage import Absent
 from kforensics.protocol.outcome import ProtocolName
 from tests.conftest import FIXTURES
 from tests.fuzz.commands import invoke
@@ -293,7 +293,7 @@ def more_refines(subject: Subject) -> Iterator[str]:
         return
     chain = [subject.run("explain", before=subject.before[:count]) for count in range(len(subject.before) + 1)]
     chain.append(subject.explain())
-    for less, more in zip(chain, chain[1:], strict=False):
+    for less, more in itertools.pairwise(chain):
         if (state(less), state(more)) in FORBIDDEN:
             yield f"{state(less)} ({headline(less)}) becomes {state(more)} ({headline(more)})"
 

@@ -1,6 +1,6 @@
 """Brokers that do not start as they are, of those that a comparison says something of: by the rules of `predict`, from their small files."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from kforensics.commands.cluster_evidence import ClusterEvidence
 from kforensics.commands.predicting.log_starts import Conditions

@@ -110,6 +110,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     return Answer(
         state=state,
         headline=headline
+        + _cut(state, asked)
         + _stuck(asked)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
@@ -187,6 +188,14 @@ def _headline(
         case _:
             count = len(asked)
             return f"Nothing that was committed is lost from {counted(count, 'partition')}{scope.window}."
+
+
+def _cut(state: State, asked: Sequence[PartitionIncident]) -> str:
+    """Return the partitions of which logs were truncated and nothing shows what was there, where the headline is about others."""
+    cut = [one for one in asked if one.counts_at_least and not one.losses and not one.past_end]
+    if not cut or state not in {State.LOST, State.MAYBE_LOST, State.DIVERGED}:
+        return ""
+    return f" What logs of {_names(cut)} held that were truncated is not known."
 
 
 def _stuck(asked: Sequence[PartitionIncident]) -> str:
@@ -332,9 +341,10 @@ def _of_one_leader(leader: str, of: str, basis: LeaderBasis) -> str:
 
 
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:
-    seen = [one for one in asked if one.copies]
-    if not seen:
-        return "Whether committed records are lost is unknown: no log of any partition is among the inputs."
+    if not any(one.copies for one in asked):
+        cut = [one for one in asked if one.counts_at_least]
+        of = f", and log lines say that logs of {_names(cut)} were truncated" if cut else ""
+        return f"Whether committed records are lost is unknown: no log of any partition is among the inputs{of}."
     if affected and affected[0].doubts:
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)

@@ -13,7 +13,6 @@ from kforensics.findings.answers.start_order import discarded_by_leaders
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
 
-
 _BY_COMPARISON = {
     State.AT_RISK: State.LOSES,
     State.UNCOMMITTED_ONLY: State.LOSES,

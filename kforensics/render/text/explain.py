@@ -105,7 +105,7 @@ def _happened(
     verbose: bool,
     unicode: bool,
 ) -> Iterator[Line]:
-    shown = [entry for entry in entries if entry.kind != "truncation" or (verbose and entry.is_quiet)]
+    shown = [entry for entry in entries if entry.kind != "truncation" or _is_line_alone(entry, verbose=verbose)]
     rows = [
         (
             one.time_ms,
@@ -133,6 +133,11 @@ def _happened(
         yield Words(text, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
     if hidden:
         yield Text(f"{INDENT}{hidden:,} more (-v lists them)", style=Style.QUIET)
+
+
+def _is_line_alone(entry: TimelineEntry, *, verbose: bool) -> bool:
+    """Whether a truncation is none of those that are explained, and is shown."""
+    return verbose if entry.is_quiet else isinstance(entry.detail.get("effect"), Absent)
 
 
 def _shifted(citations: Sequence[Citation], shifts: Mapping[str, int]) -> str:
