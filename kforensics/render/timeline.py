@@ -41,7 +41,11 @@ def shown_entries(
     """
     if verbose:
         return list(timeline)
-    eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
+    eventful = {
+        incident.partition
+        for incident in incidents
+        if incident.truncations or incident.losses or incident.counts_at_least
+    }
     if not eventful:
         return []
     about = [

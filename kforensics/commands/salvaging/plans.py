@@ -145,7 +145,13 @@ def _wanted_of(entry: "LossEntry") -> Wanted:
 
 def _other_side(entry: "LossEntry", leader: tuple[int, str]) -> Wanted:
     """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
-    return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
+    return Wanted(
+        offsets=entry.offsets,
+        leader_epoch=None,
+        holders=frozenset({leader}),
+        committed="possible",
+        is_of_leader=True,
+    )
 
 
 def _leader_of(incident: "PartitionIncident") -> tuple[int, str] | None:

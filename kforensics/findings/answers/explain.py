@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.reconcile.history.past_end import furthest
 from kforensics.reconcile.incident.advice import MOST_NAMED
 from kforensics.reconcile.incident.conclusion import (
     Words,
@@ -216,7 +217,7 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
         least = "At least " if any(one.counts_at_least for one in shown) else ""
         return f"{least}{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
     first = affected[0]
-    recorded = max(first.past_end, key=lambda one: one.high_watermark)
+    recorded = furthest(first.past_end)
     return (
         f"Committed records of {_names(affected)} are lost: {recorded.words} of {first.partition},"
         f" and every log of it ends at or below {recorded.log_end}{' now' if recorded.is_earlier else ''}."
@@ -228,7 +229,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     condition = _condition(affected)
     if not losses:
         first = next(one for one in affected if one.past_end)
-        recorded = max(first.past_end, key=lambda one: one.high_watermark)
+        recorded = furthest(first.past_end)
         return (
             f"Committed records of {_names(affected)} may be lost: {recorded.words} of {first.partition}, and every log given ends at or below"
             f" {recorded.log_end}{' now' if recorded.is_earlier else '' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."

@@ -9,6 +9,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.past_end import furthest
 from kforensics.reconcile.incident.advice import (
     MOST_NAMED,
     advice_on_past_end,
@@ -198,7 +199,7 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     found = [incident for incident in incidents if incident.past_end]
     if not found:
         return []
-    first = max(found[0].past_end, key=lambda one: one.high_watermark)
+    first = furthest(found[0].past_end)
     names = [str(incident.partition) for incident in found]
     of = listed(names, most=MOST_NAMED) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
     recorded = f"{first.words} of {found[0].partition}{' in an earlier snapshot' if first.is_earlier else ''}"

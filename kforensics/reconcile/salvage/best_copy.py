@@ -53,6 +53,8 @@ class Wanted:
     holders: frozenset[tuple[int, str]]
     """Input and path of the directories that hold it; empty where none does."""
     committed: str
+    is_of_leader: bool = False
+    """It is what the leader holds where another replica keeps other content: saved beside that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +245,8 @@ class BestCopies:
         spans: list[OffsetRange] = []
         for chain in chains:
             span = OffsetRange(wanted[chain[0]].offsets.first, max(wanted[at].offsets.last for at in chain))
-            if any(other.first <= span.last and span.first <= other.last for other in spans):
+            is_beside = wanted[chain[0]].is_of_leader
+            if is_beside or any(other.first <= span.last and span.first <= other.last for other in spans):
                 first = wanted[chain[0]]
                 number = self._number(Label(_kind(first)[0], self._owner_of(first), leader in first.holders))
                 for at in chain:
