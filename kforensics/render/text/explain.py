@@ -16,7 +16,7 @@ from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of, truncation_sentence
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
-from kforensics.render.timeline import shown_entries
+from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.times import shift_text, utc_text
 from kforensics.render.view import View
 from kforensics.units import METADATA_TOPICS
@@ -137,7 +137,7 @@ def _happened(
 
 def _is_line_alone(entry: TimelineEntry, *, verbose: bool) -> bool:
     """Whether a truncation is none of those that are explained, and is shown."""
-    return verbose if entry.is_quiet else isinstance(entry.detail.get("effect"), Absent)
+    return is_of_unknown_end(entry) or (verbose and entry.is_quiet)
 
 
 def _shifted(citations: Sequence[Citation], shifts: Mapping[str, int]) -> str:
