@@ -56,6 +56,11 @@ KNOWN = (
         r"^diff: diverged .*; predict: starts",
         "predict compares the ends of logs, which decide what a start takes; it says that content was not compared, and which command does",
     ),
+    Meant(
+        "explain is as grave as diff",
+        r"^diff: ONLY BROKER",
+        "what one broker alone holds is in danger, and not lost: explain says what was lost, diff what is at risk",
+    ),
 )
 """Differences that are meant; each with the reason."""
 

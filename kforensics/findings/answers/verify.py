@@ -3,14 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from kforensics.damage import Absent, Damage, DamageKind, Gravity
+from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
-from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, FileState
-from kforensics.evidence.model import CheckpointValue
+from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Finding, Severity
 from kforensics.formats.segment.walk import Level
-from kforensics.source.naming import DirectoryState
 from kforensics.units import OffsetRange
 from kforensics.words import counted, form
 
@@ -22,13 +20,6 @@ _DEPTHS = {
 
 
 _STARTS = "What a start makes of these files: it can refuse or delete some of which no byte is damaged. `kforensics predict` tells."
-
-
-def _may_be_deleted(checked: CheckedPartition) -> bool:
-    """Whether a start can take sound records from a directory: it is set aside, or its log start lies above its first segment."""
-    directory = checked.context.directory
-    is_live = not isinstance(directory, Absent) and directory.state is DirectoryState.LIVE
-    return not is_live or isinstance(checked.context.log_start, CheckpointValue)
 
 
 def verify_answer(verification: Verification, findings: Sequence[Finding], *, level: Level) -> Answer:
@@ -71,7 +62,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     records = sum(report.records for report in files if isinstance(report.records, int))
     contents = f"{counted(batches, 'batch', 'batches')} and {counted(records, 'record')}" if batches else "no batches"
     torn = states[FileState.TORN_TAIL]
-    starts = (_STARTS,) if torn or any(map(_may_be_deleted, verification.partitions)) else ()
+    starts = (_STARTS,) if torn or any(one.context.may_shrink_at_start for one in verification.partitions) else ()
     grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
     what = "Sound"
     if grave:
