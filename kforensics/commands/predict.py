@@ -346,7 +346,7 @@ class _Nodes:
                 partitions=self._request.partitions,
                 without=self._request.without,
                 keep_going=self._request.keep_going,
-                jobs=self._request.jobs,
+                jobs=self._jobs,
             ),
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),

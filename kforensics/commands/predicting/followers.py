@@ -18,7 +18,7 @@ def compare_followers(
     partitions: frozenset[int],
     without: Collection[Path],
     keep_going: bool,
-    jobs: int | None,
+    jobs: int,
 ) -> ComparedReplicas | None:
     """Return how the replicas of several nodes compare; None where one node is given, one at several moments, or a state that is on no disk.
 

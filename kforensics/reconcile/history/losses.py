@@ -144,9 +144,9 @@ def lost_batches(
             rows = rows[(rows["last_offset"] >= start) | _of_other_epochs(rows, leader.view)]
         for row in _missing_rows(copy, rows, leader, others, reader):
             found.setdefault(_key(row), (_batch_of(row), []))[1].append(copy)
-    parted = _only_parted(found, [copy for copy in others if is_in_use(copy)], reader)
+    kept = _only_parted(found, [copy for copy in others if is_in_use(copy)], reader)
     batches = [
-        batch._replace(holders=_newest_first(holders)) for key, (batch, holders) in found.items() if key not in parted
+        batch._replace(holders=_newest_first(holders)) for key, (batch, holders) in found.items() if key not in kept
     ]
     batches.sort(key=lambda batch: (batch.base_offset, batch.epoch, batch.crc))
     return tuple(_with_outcomes(batches, reader))
