@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -408,8 +409,8 @@ def subjects(runs: int, seed: int, only: str) -> Iterator[Callable[[], Any]]:
     recordings = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
     random.Random(seed).shuffle(recordings)
     made: list[tuple[str, Callable[[], Any]]] = [("unclean-election", lambda: _as_is(fixture_subject()))]
-    made += [(name, lambda name=name: recorded(name)) for name in recordings]
-    made += [(f"history {seed + at}", lambda at=at: simulated(seed + at)) for at in range(max(0, runs - len(made)))]
+    made += [(name, partial(recorded, name)) for name in recordings]
+    made += [(f"history {seed + at}", partial(simulated, seed + at)) for at in range(max(0, runs - len(made)))]
     for name, make in made[:runs] if only == "*" else made:
         if fnmatch.fnmatch(name, only):
             yield make
